@@ -1,0 +1,61 @@
+"""What every error knows about the request that it ends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorContext:
+    """A frozen record of one request, as far as it had come when it failed.
+
+    Every field has a default, so that a layer states only what it knows. Equal records compare equal, and a record
+    survives pickling and ``to_json``.
+
+    Source: SDK-RFC 0058 "User Surface Area"; SDK-RFC 0049 "Request Annotation".
+    """
+
+    service: str = "kv"
+    operation: str = ""
+    idempotent: bool | None = None
+    bucket: str | None = None
+    scope: str | None = None
+    collection: str | None = None
+    key: str | None = None
+    opaque: int | None = None
+    """Opaque of the newest attempt; an opaque names one attempt on one connection."""
+    status: int | None = None
+    """Status of the newest response: a KV status, or an HTTP status for the HTTP services."""
+    status_name: str | None = None
+    """Name of that status: from our table, or from the node's error map."""
+    status_text: str | None = None
+    """Description from the node's error map, or the first error text of an HTTP service."""
+    server_context: str | None = None
+    """``error.context`` of the response body, where the server sent one (XERROR)."""
+    server_ref: str | None = None
+    """``error.ref`` of the response body: the number to look for in the server's log."""
+    last_dispatched_to: str | None = None
+    last_dispatched_from: str | None = None
+    retry_attempts: int = 0
+    retry_reasons: frozenset[str] = field(default_factory=frozenset)
+    """Names of all reasons met so far; each is a ``RetryReason``."""
+    refused_reason: str | None = None
+    """The reason for which the last retry was refused, if that ended the request."""
+    elapsed: float | None = None
+    """Seconds from submission to failure."""
+    timeout: float | None = None
+    """Seconds that the request was given."""
+    last_connection_error: str | None = None
+    """Why the connection that the request needed was not there."""
+
+    def to_json(self) -> str:
+        """Return the known fields as one line of JSON, keys in declaration order, sets as sorted lists."""
+        known: dict[str, object] = {}
+        for spec in fields(self):
+            value: object = getattr(self, spec.name)
+            if isinstance(value, frozenset):
+                value = sorted(value)
+            if value is not None and value != "" and value != []:
+                known[spec.name] = value
+        return json.dumps(known)

@@ -1,0 +1,317 @@
+"""The exceptions of SDK-RFC 0058, one class per entry::
+
+    CouchbaseException
+    ├── TimeoutException
+    │   ├── AmbiguousTimeoutException
+    │   └── UnambiguousTimeoutException
+    ├── RequestCanceledException
+    ├── InvalidArgumentException
+    ├── ServiceNotAvailableException
+    ├── InternalServerFailureException
+    ├── AuthenticationFailureException
+    ├── TemporaryFailureException
+    ├── ParsingFailureException
+    ├── CasMismatchException
+    ├── BucketNotFoundException
+    ├── CollectionNotFoundException
+    ├── UnsupportedOperationException
+    ├── FeatureNotAvailableException
+    ├── ScopeNotFoundException
+    ├── IndexNotFoundException
+    ├── IndexExistsException
+    ├── EncodingFailureException
+    ├── DecodingFailureException
+    ├── RateLimitedException
+    ├── QuotaLimitedException
+    ├── KeyValueException
+    │   ├── DocumentNotFoundException        ├── PathNotFoundException
+    │   ├── DocumentUnretrievableException   ├── PathMismatchException
+    │   ├── DocumentLockedException          ├── PathInvalidException
+    │   ├── DocumentNotLockedException       ├── PathTooBigException
+    │   ├── ValueTooLargeException           ├── PathTooDeepException
+    │   ├── DocumentExistsException          ├── PathExistsException
+    │   ├── DurabilityLevelNotAvailable…     ├── ValueTooDeepException
+    │   ├── DurabilityImpossibleException    ├── ValueInvalidException
+    │   ├── DurabilityAmbiguousException     ├── DocumentNotJsonException
+    │   ├── DurableWriteInProgressException  ├── NumberTooBigException
+    │   ├── DurableWriteReCommitInProgress…  ├── DeltaInvalidException
+    │   └── Xattr…Exception (five)
+    ├── PlanningFailureException, IndexFailureException, PreparedStatementFailureException, DmlFailureException (query)
+    ├── CompilationFailureException, JobQueueFullException (analytics)
+    ├── ViewNotFoundException, DesignDocumentNotFoundException (views)
+    └── InternalError (a defect of this library, never of the caller or the server)
+
+``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. The numbers of the
+RFC stand in the docstrings only; the RFC forbids to surface them.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.error_context import ErrorContext
+
+
+class CouchbaseException(Exception):
+    """Base of everything that triclinium raises (RFC 0058, 0).
+
+    ``context`` tells what is known of the request; ``str()`` is one line that ends in the next step where we know one.
+    """
+
+    context: ErrorContext
+
+    def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = context if context is not None else ErrorContext()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.context)
+
+    def __str__(self) -> str:
+        return self.message or type(self).__name__
+
+
+class TimeoutException(CouchbaseException):
+    """The request did not complete before its deadline (RFC 0058, 1)."""
+
+
+class AmbiguousTimeoutException(TimeoutException):
+    """The deadline passed and the operation may, or may not, have been applied (RFC 0058, 13)."""
+
+
+class UnambiguousTimeoutException(TimeoutException):
+    """The deadline passed and the operation was certainly not applied (RFC 0058, 14)."""
+
+
+class RequestCanceledException(CouchbaseException):
+    """The request was given up and its outcome is unknown or not retryable (RFC 0058, 2)."""
+
+
+class InvalidArgumentException(CouchbaseException):
+    """An argument is of the wrong type or out of range; nothing was sent (RFC 0058, 3).
+
+    Args:
+        parameter: name of the offending parameter, or ``""`` when the server refused the request as invalid.
+    """
+
+    def __init__(self, message: str = "", context: ErrorContext | None = None, *, parameter: str = "") -> None:
+        super().__init__(message, context)
+        self.parameter = parameter
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.context), {"parameter": self.parameter}
+
+
+class ServiceNotAvailableException(CouchbaseException):
+    """The cluster does not run the service that the request needs (RFC 0058, 4)."""
+
+
+class InternalServerFailureException(CouchbaseException):
+    """The server reported an internal error (RFC 0058, 5)."""
+
+
+class AuthenticationFailureException(CouchbaseException):
+    """The credentials are wrong, or do not permit the request (RFC 0058, 6)."""
+
+
+class TemporaryFailureException(CouchbaseException):
+    """The server is temporarily unable to serve the request (RFC 0058, 7)."""
+
+
+class ParsingFailureException(CouchbaseException):
+    """The server could not parse the statement (RFC 0058, 8)."""
+
+
+class CasMismatchException(CouchbaseException):
+    """The document has another CAS than the one given (RFC 0058, 9)."""
+
+
+class BucketNotFoundException(CouchbaseException):
+    """The bucket does not exist (RFC 0058, 10)."""
+
+
+class CollectionNotFoundException(CouchbaseException):
+    """The collection does not exist (RFC 0058, 11)."""
+
+
+class UnsupportedOperationException(CouchbaseException):
+    """The server does not know or support the operation (RFC 0058, 12)."""
+
+
+class FeatureNotAvailableException(CouchbaseException):
+    """A feature was used that this server or connection does not offer (RFC 0058, 15)."""
+
+
+class ScopeNotFoundException(CouchbaseException):
+    """The scope does not exist (RFC 0058, 16)."""
+
+
+class IndexNotFoundException(CouchbaseException):
+    """The index does not exist (RFC 0058, 17)."""
+
+
+class IndexExistsException(CouchbaseException):
+    """The index exists already (RFC 0058, 18)."""
+
+
+class EncodingFailureException(CouchbaseException):
+    """The value could not be encoded; nothing was sent (RFC 0058, 19)."""
+
+
+class DecodingFailureException(CouchbaseException):
+    """The value was received but could not be decoded into the type asked for (RFC 0058, 20)."""
+
+
+class RateLimitedException(CouchbaseException):
+    """The caller exceeded a rate limit; the context names it (RFC 0058, 21)."""
+
+
+class QuotaLimitedException(CouchbaseException):
+    """The caller exceeded a quota; the context names it (RFC 0058, 22)."""
+
+
+class KeyValueException(CouchbaseException):
+    """Base of what only the key-value service raises (RFC 0058, 100 to 199)."""
+
+
+class DocumentNotFoundException(KeyValueException):
+    """The document does not exist (RFC 0058, 101)."""
+
+
+class DocumentUnretrievableException(KeyValueException):
+    """No replica could return the document (RFC 0058, 102)."""
+
+
+class DocumentLockedException(KeyValueException):
+    """The document is locked by someone else (RFC 0058, 103)."""
+
+
+class ValueTooLargeException(KeyValueException):
+    """The value exceeds what the server stores (RFC 0058, 104)."""
+
+
+class DocumentExistsException(KeyValueException):
+    """The document exists already (RFC 0058, 105)."""
+
+
+class DurabilityLevelNotAvailableException(KeyValueException):
+    """The durability level is not available on this bucket (RFC 0058, 107)."""
+
+
+class DurabilityImpossibleException(KeyValueException):
+    """Too few replicas are online for the durability level (RFC 0058, 108)."""
+
+
+class DurabilityAmbiguousException(KeyValueException):
+    """The durable write may or may not have been applied (RFC 0058, 109)."""
+
+
+class DurableWriteInProgressException(KeyValueException):
+    """Another durable write on the document is pending (RFC 0058, 110)."""
+
+
+class DurableWriteReCommitInProgressException(KeyValueException):
+    """The document is being re-committed after a failover (RFC 0058, 111)."""
+
+
+class PathNotFoundException(KeyValueException):
+    """The path does not exist in the document (RFC 0058, 113)."""
+
+
+class PathMismatchException(KeyValueException):
+    """The path does not fit the structure of the document (RFC 0058, 114)."""
+
+
+class PathInvalidException(KeyValueException):
+    """The path is not syntactically correct (RFC 0058, 115)."""
+
+
+class PathTooBigException(KeyValueException):
+    """The path is too long or has too many components (RFC 0058, 116)."""
+
+
+class PathTooDeepException(KeyValueException):
+    """The document has too many levels to parse (RFC 0058, 117)."""
+
+
+class ValueTooDeepException(KeyValueException):
+    """The value would make the document too deep (RFC 0058, 118)."""
+
+
+class ValueInvalidException(KeyValueException):
+    """The value would invalidate the JSON structure of the document (RFC 0058, 119)."""
+
+
+class DocumentNotJsonException(KeyValueException):
+    """A sub-document operation met a document that is not JSON (RFC 0058, 120)."""
+
+
+class NumberTooBigException(KeyValueException):
+    """The existing number is outside the range for arithmetic (RFC 0058, 121)."""
+
+
+class DeltaInvalidException(KeyValueException):
+    """The delta, or the existing counter value, does not permit the arithmetic (RFC 0058, 122)."""
+
+
+class PathExistsException(KeyValueException):
+    """The path exists already (RFC 0058, 123)."""
+
+
+class XattrUnknownMacroException(KeyValueException):
+    """The server does not know the macro (RFC 0058, 124)."""
+
+
+class XattrInvalidKeyComboException(KeyValueException):
+    """Several extended attributes were used in one operation (RFC 0058, 126)."""
+
+
+class XattrUnknownVirtualAttributeException(KeyValueException):
+    """The virtual attribute is not known (RFC 0058, 127)."""
+
+
+class XattrCannotModifyVirtualAttributeException(KeyValueException):
+    """A virtual attribute cannot be modified (RFC 0058, 128)."""
+
+
+class XattrNoAccessException(KeyValueException):
+    """The user may not access the system attribute (RFC 0058, 130)."""
+
+
+class DocumentNotLockedException(KeyValueException):
+    """The document to unlock is not locked (KV status 0x0e; later than the RFC's numbers)."""
+
+
+class PlanningFailureException(CouchbaseException):
+    """The query could not be planned (RFC 0058, 201)."""
+
+
+class IndexFailureException(CouchbaseException):
+    """The query index failed (RFC 0058, 202)."""
+
+
+class PreparedStatementFailureException(CouchbaseException):
+    """The prepared statement could not be used (RFC 0058, 203)."""
+
+
+class DmlFailureException(CouchbaseException):
+    """The query's data modification failed (RFC 0058, 204)."""
+
+
+class CompilationFailureException(CouchbaseException):
+    """The analytics statement could not be compiled (RFC 0058, 301)."""
+
+
+class JobQueueFullException(CouchbaseException):
+    """The analytics job queue is full (RFC 0058, 302)."""
+
+
+class ViewNotFoundException(CouchbaseException):
+    """The view does not exist (RFC 0058, 501)."""
+
+
+class DesignDocumentNotFoundException(CouchbaseException):
+    """The design document does not exist (RFC 0058, 502)."""
+
+
+class InternalError(CouchbaseException):
+    """A defect of this library: please report it together with the chained cause."""

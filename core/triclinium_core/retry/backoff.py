@@ -1,0 +1,114 @@
+"""How long to wait before a retry: pure functions of the retries already done.
+
+Source: SDK-RFC 0049 "Best Effort", "Controlled Backoff for Always Retry", "Capping the Retry Duration";
+decisions C2, C3, C23.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from triclinium_core.errors import InvalidArgumentException
+
+RESOLUTION = 1e-9
+"""Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
+
+_EXPONENT_MAX = 1_000.0
+"""Binary exponents above this are beyond every ceiling and would overflow a float."""
+
+
+class Random(Protocol):
+    """The only randomness that the core uses; ``random.Random`` fits."""
+
+    def random(self) -> float:
+        """Return the next number in [0, 1)."""
+        ...
+
+
+class Backoff(Protocol):
+    """A delay calculator: any callable of this shape may replace the shipped ones."""
+
+    def __call__(self, retry_attempts: int, rng: Random, /) -> float:
+        """Return the delay in seconds, given how many retries were already done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialBackoff:
+    """``min(first * factor ** retry_attempts, most)``, the exponent clamped so that no count overflows.
+
+    Args:
+        first: seconds before the first retry.
+        most: seconds that no delay exceeds.
+        factor: growth from one retry to the next, at least 1.
+        jitter: share of each delay that is random: the delay is drawn evenly from ``[delay * (1 - jitter), delay]``.
+
+    Raises:
+        InvalidArgumentException: a number is out of range.
+    """
+
+    first: float = 0.001
+    most: float = 0.5
+    factor: float = 2.0
+    jitter: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value, least, most in (
+            ("first", self.first, 0.0, self.most),
+            ("most", self.most, 0.0, math.inf),
+            ("factor", self.factor, 1.0, math.inf),
+            ("jitter", self.jitter, 0.0, 1.0),
+        ):
+            if not (math.isfinite(value) and least <= value <= most):
+                raise InvalidArgumentException(
+                    f"{name}={value!r} of an exponential backoff must lie between {least} and {most}", parameter=name
+                )
+
+    def __call__(self, retry_attempts: int, rng: Random, /) -> float:
+        """Return the delay in seconds after ``retry_attempts`` retries."""
+        delay = self.most
+        if retry_attempts * math.log2(self.factor) < _EXPONENT_MAX:
+            delay = min(self.first * self.factor**retry_attempts, self.most)
+        return delay * (1.0 - self.jitter * rng.random()) if self.jitter else delay
+
+
+def exponential(
+    *, first: float = 0.001, most: float = 0.5, factor: float = 2.0, jitter: float = 0.0
+) -> ExponentialBackoff:
+    """Return the best-effort calculator: 1, 2, 4 … 256, 500, 500 ms unless told otherwise.
+
+    Raises:
+        InvalidArgumentException: a number is out of range.
+    """
+    return ExponentialBackoff(first, most, factor, jitter)
+
+
+CONTROLLED_DELAYS = (0.001, 0.010, 0.050, 0.100, 0.500)
+CONTROLLED_DELAY_MAX = 1.0
+
+
+def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
+    """Return the delay in seconds for reasons that are always retried: 1, 10, 50, 100, 500, 1000, 1000 … ms."""
+    if retry_attempts < len(CONTROLLED_DELAYS):
+        return CONTROLLED_DELAYS[retry_attempts]
+    return CONTROLLED_DELAY_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class CappedDelay:
+    """A delay that fits a limit; ``dispatches`` is False when the limit cut it, so nothing is sent afterwards."""
+
+    delay: float
+    dispatches: bool
+
+
+def cap(delay: float, remaining: float) -> CappedDelay:
+    """Return ``delay`` cut to the ``remaining`` seconds; one that reaches the limit is cut as well.
+
+    Source: SDK-RFC 0049 "Capping the Retry Duration".
+    """
+    if delay >= remaining - RESOLUTION:
+        return CappedDelay(max(remaining, 0.0), dispatches=False)
+    return CappedDelay(delay, dispatches=True)

@@ -1,0 +1,190 @@
+"""The circuit breaker of one connection: a pure machine of three states.
+
+CLOSED counts operations in a fixed window. When at least ``volume_threshold`` of them ended, and at least
+``error_threshold_percentage`` of those by a deadline that passed in flight, it opens. OPEN refuses operations; once
+``sleep_window`` has passed it sends a canary, a NOOP of ours, and is HALF_OPEN until that is settled: an answer closes
+the breaker, silence opens it again. A reconnect closes it, whatever it was.
+
+Source: SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.errors import InvalidArgumentException
+
+
+@unique
+class BreakerState(Enum):
+    """Whether operations pass."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+@unique
+class BreakerEvent(Enum):
+    """What the breaker hears."""
+
+    OPERATION_ANSWERED = "operation_answered"
+    OPERATION_TIMED_OUT = "operation_timed_out"
+    TIME_PASSED = "time_passed"
+    CANARY_ANSWERED = "canary_answered"
+    CANARY_TIMED_OUT = "canary_timed_out"
+    RECONNECTED = "reconnected"
+
+
+_C, _O, _H = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
+
+BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[BreakerState]]] = {
+    _C: {
+        BreakerEvent.OPERATION_ANSWERED: frozenset({_C}),
+        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_C, _O}),
+        BreakerEvent.TIME_PASSED: frozenset({_C}),
+        BreakerEvent.CANARY_ANSWERED: frozenset({_C}),
+        BreakerEvent.CANARY_TIMED_OUT: frozenset({_C}),
+        BreakerEvent.RECONNECTED: frozenset({_C}),
+    },
+    _O: {
+        BreakerEvent.OPERATION_ANSWERED: frozenset({_O}),
+        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_O}),
+        BreakerEvent.TIME_PASSED: frozenset({_O, _H}),
+        BreakerEvent.CANARY_ANSWERED: frozenset({_O}),
+        BreakerEvent.CANARY_TIMED_OUT: frozenset({_O}),
+        BreakerEvent.RECONNECTED: frozenset({_C}),
+    },
+    _H: {
+        BreakerEvent.OPERATION_ANSWERED: frozenset({_H}),
+        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_H}),
+        BreakerEvent.TIME_PASSED: frozenset({_H}),
+        BreakerEvent.CANARY_ANSWERED: frozenset({_C}),
+        BreakerEvent.CANARY_TIMED_OUT: frozenset({_O}),
+        BreakerEvent.RECONNECTED: frozenset({_C}),
+    },
+}
+"""Every state hears every event; the states that one may lead to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitBreakerOptions:
+    """The numbers that all Couchbase clients ship with. Windows are seconds."""
+
+    enabled: bool = True
+    volume_threshold: int = 20
+    error_threshold_percentage: float = 50.0
+    sleep_window: float = 5.0
+    rolling_window: float = 60.0
+    canary_timeout: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name, value, least, most in (
+            ("volume_threshold", self.volume_threshold, 1, math.inf),
+            ("error_threshold_percentage", self.error_threshold_percentage, 0, 100),
+            ("sleep_window", self.sleep_window, 0, math.inf),
+            ("rolling_window", self.rolling_window, 0, math.inf),
+            ("canary_timeout", self.canary_timeout, 0, math.inf),
+        ):
+            if not least <= value <= most:
+                raise InvalidArgumentException(
+                    f"{name}={value!r} of a circuit breaker must lie between {least} and {most}", parameter=name
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStatistics:
+    """What the breaker has counted in the present window."""
+
+    state: BreakerState
+    operations: int
+    failures: int
+    opened_at: float | None
+
+
+class CircuitBreaker:
+    """Feed it with ``handle``; ask ``allows_operations`` before a dispatch; call again when ``wakeup`` has come."""
+
+    def __init__(self, options: CircuitBreakerOptions | None = None) -> None:
+        self._options = options if options is not None else CircuitBreakerOptions()
+        self._state = BreakerState.CLOSED
+        self._window_start = -math.inf
+        self._operations = 0
+        self._failures = 0
+        self._opened_at: float | None = None
+
+    @property
+    def state(self) -> BreakerState:
+        """The present state."""
+        return self._state
+
+    @property
+    def allows_operations(self) -> bool:
+        """Whether an operation may be dispatched."""
+        return self._state is BreakerState.CLOSED or not self._options.enabled
+
+    @property
+    def canary_timeout(self) -> float:
+        """Seconds after which an unanswered canary counts as failed."""
+        return self._options.canary_timeout
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TIME_PASSED`` is due; ``inf`` for never."""
+        if self._state is BreakerState.OPEN and self._opened_at is not None:
+            return self._opened_at + self._options.sleep_window
+        return math.inf
+
+    def statistics(self) -> BreakerStatistics:
+        """Return a snapshot of the counters."""
+        return BreakerStatistics(self._state, self._operations, self._failures, self._opened_at)
+
+    def handle(self, event: BreakerEvent, now: float) -> bool:
+        """Take note of ``event`` and return whether a canary has to be sent now."""
+        if not self._options.enabled:
+            return False
+        state = self._state
+        match event:
+            case BreakerEvent.OPERATION_ANSWERED:
+                self._count(now, failed=False)
+            case BreakerEvent.OPERATION_TIMED_OUT:
+                self._count(now, failed=True)
+                if state is BreakerState.CLOSED and self._is_over_threshold():
+                    self._open(now)
+            case BreakerEvent.TIME_PASSED:
+                if state is BreakerState.OPEN and now >= self.wakeup:
+                    self._state = BreakerState.HALF_OPEN
+                    return True
+            case BreakerEvent.CANARY_ANSWERED:
+                if state is BreakerState.HALF_OPEN:
+                    self._close()
+            case BreakerEvent.CANARY_TIMED_OUT:
+                if state is BreakerState.HALF_OPEN:
+                    self._open(now)
+            case BreakerEvent.RECONNECTED:
+                self._close()
+        return False
+
+    def _count(self, now: float, *, failed: bool) -> None:
+        if self._state is not BreakerState.CLOSED:
+            return
+        if now - self._window_start >= self._options.rolling_window:
+            self._window_start, self._operations, self._failures = now, 0, 0
+        self._operations += 1
+        self._failures += failed
+
+    def _is_over_threshold(self) -> bool:
+        return (
+            self._operations >= self._options.volume_threshold
+            and 100.0 * self._failures >= self._options.error_threshold_percentage * self._operations
+        )
+
+    def _open(self, now: float) -> None:
+        self._state, self._opened_at = BreakerState.OPEN, now
+
+    def _close(self) -> None:
+        self._state, self._opened_at = BreakerState.CLOSED, None
+        self._window_start, self._operations, self._failures = -math.inf, 0, 0

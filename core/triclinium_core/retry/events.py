@@ -1,0 +1,115 @@
+"""What the retry machine of one request hears: facts, each a noun with a past participle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.retry.error_map import ErrorMap
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import RetryAction
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """The request was handed over to a connection."""
+
+    node: str | None = None
+    opaque: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchFailed:
+    """The request could not be handed over; nothing of it left the client."""
+
+    reason: RetryReason
+    detail: str | None = None
+    """Why, in words, for the error context."""
+
+
+@unique
+class HandedOver(Enum):
+    """How much of the request's frame the driver had begun to hand over when the socket closed (decision C24)."""
+
+    NOTHING = "nothing"
+    PART = "part"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SocketClosed:
+    """The connection that carried the request is gone, and no answer came."""
+
+    handed_over: HandedOver
+    detail: str | None = None
+    reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
+    """The reason where nothing was handed over; a terminal one may stand in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvResponse:
+    """What classification needs of a KV response."""
+
+    status: int
+    node: str | None = None
+    """Whose error map to consult."""
+    server_context: str | None = None
+    server_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceResponse:
+    """What classification needs of the answer of an HTTP service."""
+
+    service: Service
+    http_status: int
+    body: bytes | str = b""
+
+
+Response = KvResponse | ServiceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """The answer to the newest attempt has come, whole."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMapLoaded:
+    """A node has sent its error map."""
+
+    node: str
+    error_map: ErrorMap
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyDecided:
+    """An asynchronous strategy has answered, or raised."""
+
+    answer: RetryAction | None
+    raised: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """``wakeup`` has come; harmless at any other time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """The caller has left."""
+
+
+RequestEvent = (
+    Dispatched
+    | DispatchFailed
+    | SocketClosed
+    | ResponseReceived
+    | ErrorMapLoaded
+    | StrategyDecided
+    | TimePassed
+    | Abandoned
+)

@@ -1,0 +1,92 @@
+"""The exceptions that end a request: class by rule, message by one line, context filled in.
+
+Source: SDK-RFC 0058; decisions C25, C28, C31, C32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.retry.reasons import RetryReason
+
+HINTS: dict[RetryReason, str] = {
+    RetryReason.AUTHENTICATION_ERROR: "check user name and password",
+    RetryReason.TLS_ERROR: "check that the server's certificate is trusted and that this port speaks TLS",
+    RetryReason.BUCKET_ACCESS_ERROR: "check that the bucket exists and that the user may open it",
+    RetryReason.SCOPE_NOT_FOUND: "check the scope's name, or create it",
+    RetryReason.COLLECTION_NOT_FOUND: "check the collection's name, or create it",
+    RetryReason.KV_LOCKED: "retry when the lock has been released, or has expired",
+    RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT: "it may have been applied; read the document before writing again",
+}
+"""The next step, where we know one."""
+
+
+def subject(context: ErrorContext) -> str:
+    """Return operation and key, as every message begins."""
+    return f"{context.operation} {context.key!r}" if context.key is not None else context.operation
+
+
+def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:
+    """Return the exception for a deadline that has passed (decision C25)."""
+    after = f"{context.timeout:g} s" if context.timeout is not None else "its deadline"
+    if ambiguous:
+        return AmbiguousTimeoutException(
+            f"{subject(context)}: no answer within {after}; it may have been applied, so read the document before "
+            f"writing again{_story(context)}",
+            context,
+        )
+    why = f"; {last_reason.meaning}" if last_reason is not None else ""
+    hint = f": {HINTS[last_reason]}" if last_reason in HINTS and last_reason is not None else ""
+    return UnambiguousTimeoutException(
+        f"{subject(context)}: not done within {after} and certainly not applied{why}{hint}{_story(context)}", context
+    )
+
+
+def refused(
+    error: type[CouchbaseException] | None,
+    reason: RetryReason,
+    context: ErrorContext,
+    cause: BaseException | None = None,
+) -> CouchbaseException:
+    """Return the exception for a retry that a strategy, or the orchestrator, refused.
+
+    Args:
+        error: the class that the strategy asked for, or that the response stands for; None for RequestCanceled.
+        cause: what the strategy raised, if it raised (decision C28).
+    """
+    context = replace(context, refused_reason=str(reason))
+    hint = f": {HINTS[reason]}" if reason in HINTS else ""
+    if cause is not None:
+        text = f"{subject(context)}: the retry strategy raised {type(cause).__name__} when asked about {reason}"
+    else:
+        text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried{hint}"
+    # Decision C32: only a reason born of a response has an exception of its own.
+    exception = (error or RequestCanceledException)(text + _story(context), context)
+    exception.__cause__ = cause
+    return exception
+
+
+def surfaced(error: type[CouchbaseException], context: ErrorContext) -> CouchbaseException:
+    """Return the exception that a final response stands for."""
+    name = context.status_name or "an unknown status"
+    code = f"0x{context.status:02x}" if context.service == "kv" and context.status is not None else f"{context.status}"
+    texts = [text for text in (context.status_text, context.server_context) if text]
+    detail = f" ({'; '.join(texts)})" if texts else ""
+    return error(f"{subject(context)}: the server answered {name} [{code}]{detail}{_story(context)}", context)
+
+
+def _story(context: ErrorContext) -> str:
+    parts = []
+    if context.retry_attempts:
+        reasons = ", ".join(sorted(context.retry_reasons))
+        parts.append(f"retried {context.retry_attempts} times: {reasons}")
+    if context.last_connection_error:
+        parts.append(f"last connection error: {context.last_connection_error}")
+    return f" [{'; '.join(parts)}]" if parts else ""
