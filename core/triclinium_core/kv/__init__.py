@@ -1,0 +1,1 @@
+"""Couchbase key-value: the whole client as one pure machine."""

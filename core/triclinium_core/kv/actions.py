@@ -1,0 +1,101 @@
+"""What ``ClientMachine`` orders: to be carried out in the order given."""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.events import StreamId, Token
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import AsyncRetryStrategy
+
+
+class OpenStream(msgspec.Struct, frozen=True, gc=False):
+    """Connect; answer with ``StreamOpened`` or ``StreamLost``. A later ``CloseStream`` may call it off."""
+
+    stream: StreamId
+    host: str
+    port: int
+    tls: bool
+    """Whether to speak TLS, verifying the certificate against ``host``."""
+
+
+class SendBytes(msgspec.Struct, frozen=True, gc=False):
+    """Write, after all that was ordered for this stream before; no answer is expected."""
+
+    stream: StreamId
+    data: bytes
+
+
+class CloseStream(msgspec.Struct, frozen=True, gc=False):
+    """Close, or stop connecting; no answer is expected, and one that comes is ignored."""
+
+    stream: StreamId
+    reason: str
+
+
+class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
+    """Wake the caller with ``result``."""
+
+    token: Token
+    result: Result
+
+
+class FailOperation(msgspec.Struct, frozen=True, gc=False):
+    """Raise ``error`` in the caller."""
+
+    token: Token
+    error: CouchbaseException
+
+
+class ConsultStrategy(msgspec.Struct, frozen=True, gc=False):
+    """Await ``strategy.retry_after(request, reason)``; answer with ``StrategyDecided``."""
+
+    token: Token
+    strategy: AsyncRetryStrategy
+    request: RetryRequest
+    reason: RetryReason
+
+
+class ReportRetry(msgspec.Struct, frozen=True, gc=False):
+    """For the log, at DEBUG: an operation will be retried."""
+
+    token: Token
+    request: RetryRequest
+    reason: RetryReason
+    delay: float
+    dispatches: bool
+    node: str | None
+
+
+class ReportRefusal(msgspec.Struct, frozen=True, gc=False):
+    """For the log, at INFO: a retry was refused."""
+
+    token: Token
+    request: RetryRequest
+    reason: RetryReason
+    error: str
+    node: str | None
+
+
+class ReportConnection(msgspec.Struct, frozen=True, gc=False):
+    """For the log, at INFO: what happened to a connection, in words."""
+
+    stream: StreamId
+    node: str
+    text: str
+
+
+Action = (
+    OpenStream
+    | SendBytes
+    | CloseStream
+    | CompleteOperation
+    | FailOperation
+    | ConsultStrategy
+    | ReportRetry
+    | ReportRefusal
+    | ReportConnection
+)

@@ -1,0 +1,98 @@
+"""What ``ClientMachine`` hears: facts, each a noun with a past participle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, unique
+from typing import NewType
+
+import msgspec
+
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
+
+Token = NewType("Token", int)
+"""Names a user's operation for its whole life; an opaque names one attempt on one connection."""
+StreamId = NewType("StreamId", int)
+"""Names one byte stream; never used again after it is lost."""
+
+
+class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
+    """The user asked for something. ``token`` must not have been used before."""
+
+    token: Token
+    operation: Operation
+    retry_strategy: AnyRetryStrategy | None = None
+    """None for the client's own."""
+    client_context: Mapping[str, object] | None = None
+    """What a retry strategy may look at."""
+
+
+class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
+    """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
+
+    token: Token
+
+
+class StreamOpened(msgspec.Struct, frozen=True, gc=False):
+    """An ``OpenStream`` succeeded, TLS included."""
+
+    stream: StreamId
+    nonce: str
+    """Fresh entropy for SCRAM: at least 18 random bytes as printable ASCII without a comma."""
+    local_address: str = ""
+    remote_address: str = ""
+
+
+class BytesReceived(msgspec.Struct, frozen=True, gc=False):
+    """Bytes came, cut anywhere; they are copied before ``handle`` returns."""
+
+    stream: StreamId
+    data: bytes
+
+
+@unique
+class LossCause(Enum):
+    """Why a stream is gone, or never came to be."""
+
+    END_OF_STREAM = "closed by the server"
+    RESET = "connection reset"
+    REFUSED = "connection refused"
+    UNREACHABLE = "address unreachable"
+    NAME_NOT_RESOLVED = "host name not resolved"
+    TLS = "TLS failed"
+    CLOSED_BY_US = "closed by the client"
+
+
+class StreamLost(msgspec.Struct, frozen=True, gc=False):
+    """A stream is gone, or an ``OpenStream`` failed."""
+
+    stream: StreamId
+    cause: LossCause
+    text: str = ""
+    """What the operating system or the TLS library said."""
+    handed_over: int = 0
+    """How many bytes of this stream the driver had begun to hand over, whether they arrived or not (decision C24)."""
+
+
+class TimePassed(msgspec.Struct, frozen=True, gc=False):
+    """``wakeup`` has come; harmless at any other time. The first one starts the client."""
+
+
+class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
+    """An asynchronous strategy has answered, or raised; unknown tokens are ignored."""
+
+    token: Token
+    answer: RetryAction | None
+    raised: BaseException | None = None
+
+
+Event = (
+    OperationSubmitted
+    | OperationAbandoned
+    | StreamOpened
+    | BytesReceived
+    | StreamLost
+    | TimePassed
+    | StrategyDecided
+)

@@ -1,0 +1,270 @@
+"""The operations that a user may submit: values, checked when they are made.
+
+Source: SDK-RFC 0053; kv_engine ``docs/BinaryProtocol.md``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
+
+JSON_TRANSCODER = JsonTranscoder()
+
+
+class Keyspace(msgspec.Struct, frozen=True):
+    """Where a document lives. The bucket is None only for our own NOOP, and over ``memcached://``.
+
+    Raises:
+        InvalidArgumentException: a name that cannot be one.
+    """
+
+    bucket: str | None
+    scope: str = check.DEFAULT_NAME
+    collection: str = check.DEFAULT_NAME
+
+    def __post_init__(self) -> None:
+        if self.bucket is not None:
+            check.check_name(self.bucket, "bucket")
+        check.check_name(self.scope, "scope")
+        check.check_name(self.collection, "collection")
+
+    @property
+    def is_default_collection(self) -> bool:
+        """Whether this is the collection that every bucket has, with the id 0."""
+        return self.scope == check.DEFAULT_NAME and self.collection == check.DEFAULT_NAME
+
+
+class Operation(msgspec.Struct, frozen=True, gc=False):
+    """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
+
+    ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels.
+    """
+
+    name: ClassVar[str] = ""
+    opcode: ClassVar[Opcode]
+
+    keyspace: Keyspace
+
+
+class Noop(Operation, frozen=True, gc=False):
+    """Nothing, answered by the node: for keep-alive, canary and ping."""
+
+    name: ClassVar[str] = "noop"
+    opcode: ClassVar[Opcode] = Opcode.NOOP
+
+
+class DocumentOperation(Operation, frozen=True, gc=False):
+    """An operation on one document."""
+
+    key: str
+
+    def __post_init__(self) -> None:
+        check.check_key(self.key, in_default_collection=self.keyspace.is_default_collection)
+
+
+class Get(DocumentOperation, frozen=True, gc=False):
+    """Read a document."""
+
+    name: ClassVar[str] = "get"
+    opcode: ClassVar[Opcode] = Opcode.GET
+
+    transcoder: Transcoder = JSON_TRANSCODER
+
+
+class Exists(DocumentOperation, frozen=True, gc=False):
+    """Ask whether a document exists."""
+
+    name: ClassVar[str] = "exists"
+    opcode: ClassVar[Opcode] = Opcode.GET_META
+
+
+class GetAndTouch(DocumentOperation, frozen=True, gc=False):
+    """Read a document and give it a new expiry, encoded by ``encode_expiry``."""
+
+    name: ClassVar[str] = "get_and_touch"
+    opcode: ClassVar[Opcode] = Opcode.GET_AND_TOUCH
+
+    expiry: int
+    transcoder: Transcoder = JSON_TRANSCODER
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+
+
+class GetAndLock(DocumentOperation, frozen=True, gc=False):
+    """Read a document and lock it for ``lock_time`` seconds."""
+
+    name: ClassVar[str] = "get_and_lock"
+    opcode: ClassVar[Opcode] = Opcode.GET_AND_LOCK
+
+    lock_time: int = 15
+    transcoder: Transcoder = JSON_TRANSCODER
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.lock_time, "lock_time", 1, check.LOCK_TIME_MAX)
+
+
+class Unlock(DocumentOperation, frozen=True, gc=False):
+    """Release a lock; ``cas`` is the one that locking returned."""
+
+    name: ClassVar[str] = "unlock"
+    opcode: ClassVar[Opcode] = Opcode.UNLOCK
+
+    cas: Cas
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.cas, "cas", 1, check.UINT64_MAX)
+
+
+class Touch(DocumentOperation, frozen=True, gc=False):
+    """Give a document a new expiry, encoded by ``encode_expiry``."""
+
+    name: ClassVar[str] = "touch"
+    opcode: ClassVar[Opcode] = Opcode.TOUCH
+
+    expiry: int
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+
+
+class Remove(DocumentOperation, frozen=True, gc=False):
+    """Delete a document; a ``cas`` of 0 means whatever its version."""
+
+    name: ClassVar[str] = "remove"
+    opcode: ClassVar[Opcode] = Opcode.DELETE
+
+    cas: Cas = Cas(0)
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+
+
+class Store(DocumentOperation, frozen=True, gc=False):
+    """Base of the operations that write a whole document."""
+
+    value: bytes
+    flags: int
+    expiry: int = 0
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_value(self.value)
+        check.check_integer(self.flags, "flags", 0, check.UINT32_MAX)
+        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+
+
+class Insert(Store, frozen=True, gc=False):
+    """Create a document that must not exist."""
+
+    name: ClassVar[str] = "insert"
+    opcode: ClassVar[Opcode] = Opcode.ADD
+
+
+class Upsert(Store, frozen=True, gc=False):
+    """Create a document, or replace the one there is."""
+
+    name: ClassVar[str] = "upsert"
+    opcode: ClassVar[Opcode] = Opcode.SET
+
+    preserve_expiry: bool = False
+
+
+class Replace(Store, frozen=True, gc=False):
+    """Replace a document that must exist; a ``cas`` of 0 means whatever its version."""
+
+    name: ClassVar[str] = "replace"
+    opcode: ClassVar[Opcode] = Opcode.REPLACE
+
+    preserve_expiry: bool = False
+    cas: Cas = Cas(0)
+
+    def __post_init__(self) -> None:
+        Store.__post_init__(self)
+        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+
+
+class Concatenate(DocumentOperation, frozen=True, gc=False):
+    """Base of the operations that add bytes to a document that must exist."""
+
+    value: bytes
+    cas: Cas = Cas(0)
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_value(self.value)
+        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+
+
+class Append(Concatenate, frozen=True, gc=False):
+    """Add bytes at the end."""
+
+    name: ClassVar[str] = "append"
+    opcode: ClassVar[Opcode] = Opcode.APPEND
+
+
+class Prepend(Concatenate, frozen=True, gc=False):
+    """Add bytes at the beginning."""
+
+    name: ClassVar[str] = "prepend"
+    opcode: ClassVar[Opcode] = Opcode.PREPEND
+
+
+class Count(DocumentOperation, frozen=True, gc=False):
+    """Base of the counter operations. ``initial`` None means that the document must exist."""
+
+    delta: int = 1
+    initial: int | None = None
+    expiry: int = 0
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.delta, "delta", 0, check.UINT64_MAX)
+        if self.initial is not None:
+            check.check_integer(self.initial, "initial", 0, check.UINT64_MAX)
+        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX - 1)
+
+
+class Increment(Count, frozen=True, gc=False):
+    """Add to a counter; it wraps around at 2**64."""
+
+    name: ClassVar[str] = "increment"
+    opcode: ClassVar[Opcode] = Opcode.INCREMENT
+
+
+class Decrement(Count, frozen=True, gc=False):
+    """Subtract from a counter; it stops at 0."""
+
+    name: ClassVar[str] = "decrement"
+    opcode: ClassVar[Opcode] = Opcode.DECREMENT
+
+
+OPERATIONS: tuple[type[Operation], ...] = (
+    Noop,
+    Get,
+    Exists,
+    GetAndTouch,
+    GetAndLock,
+    Unlock,
+    Touch,
+    Remove,
+    Insert,
+    Upsert,
+    Replace,
+    Append,
+    Prepend,
+    Increment,
+    Decrement,
+)
+"""Every operation that can be submitted."""

@@ -1,0 +1,139 @@
+"""Checks of what a user passes in: whatever is wrong raises here, before a byte is sent."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime, timedelta
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
+
+DEFAULT_NAME = "_default"
+"""Name of the scope and of the collection that every bucket has."""
+
+UINT32_MAX = 0xFFFF_FFFF
+UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
+RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
+"""Seconds up to which the server takes an expiry as relative; above, as an absolute Unix time."""
+LOCK_TIME_MAX = 30
+"""Seconds; the server silently takes its default for more, so we refuse more."""
+
+_NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
+
+
+def check_name(value: object, parameter: str) -> str:
+    """Return a bucket's, scope's or collection's name.
+
+    Raises:
+        InvalidArgumentException: not a string, empty, or with characters that names cannot have.
+    """
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
+    if parameter != "bucket" and not _NAME.fullmatch(value):
+        raise InvalidArgumentException(
+            f"{parameter}={value[:60]!r} must be 1 to 251 characters out of A-Z a-z 0-9 _ - %", parameter=parameter
+        )
+    return value
+
+
+def check_key(value: object, *, in_default_collection: bool) -> bytes:
+    """Return a document id as the bytes that travel.
+
+    Raises:
+        InvalidArgumentException: not a string, empty, not UTF-8, or too long.
+    """
+    if not isinstance(value, str):
+        raise InvalidArgumentException(f"key={value!r} must be a string, not {type(value).__name__}", parameter="key")
+    try:
+        key = value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentException(f"key={value!r} is not Unicode that UTF-8 can store", parameter="key") from error
+    size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
+    if not 1 <= len(key) <= size_max:
+        raise InvalidArgumentException(
+            f"key={value[:40]!r} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
+        )
+    return key
+
+
+def check_value(data: object) -> bytes:
+    """Return an encoded document.
+
+    Raises:
+        InvalidArgumentException: not bytes, or larger than the server stores.
+    """
+    if not isinstance(data, bytes):
+        raise InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
+    if len(data) > VALUE_SIZE_MAX:
+        raise InvalidArgumentException(
+            f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}", parameter="value"
+        )
+    return data
+
+
+def check_integer(value: object, parameter: str, least: int, most: int) -> int:
+    """Return an integer in range.
+
+    Raises:
+        InvalidArgumentException: not an integer, or out of range.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidArgumentException(
+            f"{parameter}={value!r} must be an integer from {least} to {most}", parameter=parameter
+        )
+    return value
+
+
+def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -> int:
+    """Return an expiry as it travels: 0 for none, seconds up to 30 days, else a Unix time.
+
+    A fraction of a second counts as a whole one, for 0 would mean "never".
+
+    Args:
+        expiry: how long the document lives, or the moment at which it ends (aware, with a time zone).
+        wall_seconds: Unix time now.
+
+    Raises:
+        InvalidArgumentException: wrong type, a moment without a time zone, or one that has passed.
+
+    Source: SDK-RFC 0053 "Expiry"; kv_engine ``docs/BinaryProtocol.md`` "Expiration".
+    """
+    if expiry is None:
+        return 0
+    if isinstance(expiry, timedelta):
+        seconds = math.ceil(expiry.total_seconds())
+        if seconds < 0 or expiry < timedelta(0):
+            raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+        if seconds <= RELATIVE_EXPIRY_MAX:
+            return seconds
+        moment = math.ceil(wall_seconds) + seconds
+    elif isinstance(expiry, datetime):
+        if expiry.tzinfo is None:
+            raise InvalidArgumentException(
+                f"expiry={expiry!r} has no time zone; give it one, such as datetime.timezone.utc", parameter="expiry"
+            )
+        moment = math.ceil(expiry.timestamp())
+        if moment <= wall_seconds:
+            raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+    else:
+        raise InvalidArgumentException(
+            f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry"
+        )
+    return check_integer(moment, "expiry", RELATIVE_EXPIRY_MAX + 1, UINT32_MAX)
+
+
+def encode_lock_time(lock_time: timedelta) -> int:
+    """Return a lock time in seconds, rounded up.
+
+    Raises:
+        InvalidArgumentException: wrong type, nothing, or more than 30 seconds.
+    """
+    if not isinstance(lock_time, timedelta):
+        raise InvalidArgumentException(f"lock_time={lock_time!r} must be a timedelta", parameter="lock_time")
+    seconds = math.ceil(lock_time.total_seconds())
+    if not 1 <= seconds <= LOCK_TIME_MAX:
+        raise InvalidArgumentException(
+            f"lock_time={lock_time!r} must be more than 0 and at most {LOCK_TIME_MAX} seconds", parameter="lock_time"
+        )
+    return seconds

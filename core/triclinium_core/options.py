@@ -1,0 +1,83 @@
+"""What a client is told when it is opened. Durations are seconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordAuthenticator:
+    """User name and password.
+
+    Args:
+        allowed_sasl_mechanisms: None for the safe choice: PLAIN over TLS, SCRAM otherwise. Naming PLAIN here permits
+            it without TLS too, where anyone on the way can read the password.
+
+    Raises:
+        InvalidArgumentException: an empty user name, or a mechanism that is not implemented.
+    """
+
+    username: str
+    password: str = field(repr=False)
+    allowed_sasl_mechanisms: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.username, str) or not self.username:
+            raise InvalidArgumentException(
+                f"username={self.username!r} must be a string that is not empty", parameter="username"
+            )
+        if not isinstance(self.password, str):
+            raise InvalidArgumentException("password must be a string", parameter="password")
+        for mechanism in self.allowed_sasl_mechanisms or ():
+            if mechanism not in SASL_MECHANISMS:
+                raise InvalidArgumentException(
+                    f"allowed_sasl_mechanisms has {mechanism!r}; implemented are {', '.join(SASL_MECHANISMS)}",
+                    parameter="allowed_sasl_mechanisms",
+                )
+
+
+SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeoutOptions:
+    """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts")."""
+
+    kv: float = 2.5
+    kv_durable: float = 10.0
+    connect: float = 10.0
+    """From opening a stream to the end of its bootstrap."""
+    keep_alive_interval: float = 20.0
+    """A connection that was silent for so long is sent a NOOP."""
+    keep_alive: float = 2.5
+    """A connection that does not answer that NOOP within so long is given up."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value <= 0:
+                raise InvalidArgumentException(f"{name}={value!r} must be a number of seconds > 0", parameter=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """Everything that ``ClientMachine`` needs to know besides events."""
+
+    connection_string: str
+    authenticator: PasswordAuthenticator | None = None
+    """None only where the connection string is ``memcached://``."""
+    timeouts: TimeoutOptions = field(default_factory=TimeoutOptions)
+    retry_strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
+    circuit_breaker: CircuitBreakerOptions = field(default_factory=CircuitBreakerOptions)
+    compression: bool = True
+    """Whether values may travel compressed with snappy, where the server agrees."""
+    hello_after_auth: bool = False
+    """For servers that refuse HELLO before authentication (SDK-RFC 0013 "Negotiation")."""
+    renegotiate_on_corrupt_error_map: bool = False
+    """Reconnect without XERROR when the error map is corrupt, as RFC 0013 says, at the price of decision C18."""
+    user_agent: str = "triclinium/0.1"

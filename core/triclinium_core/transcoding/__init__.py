@@ -1,0 +1,1 @@
+"""Python values to document bytes with flags, and back."""

@@ -1,0 +1,143 @@
+"""The transcoders of SDK-RFC 0055, and the protocol for one's own.
+
+JSON is msgspec's. As the RFC asks, decoding goes by the transcoder alone and never by the flags.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedValue:
+    """A document as it is stored."""
+
+    data: bytes
+    flags: int
+
+
+class Transcoder(Protocol):
+    """How values become documents. Implement it for formats of your own."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return the document for ``value``.
+
+        Raises:
+            EncodingFailureException: the transcoder cannot store such a value.
+        """
+        ...
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return the value of a document; ``object`` as type means whatever is natural.
+
+        Raises:
+            DecodingFailureException: the document is not what the transcoder, or ``as_type``, expects.
+        """
+        ...
+
+
+class JsonTranscoder:
+    """JSON documents; the default. Refuses ``bytes``, which are not JSON: use RawJson or RawBinary for them."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""
+        if isinstance(value, bytes | bytearray | memoryview):
+            raise EncodingFailureException(
+                f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
+                "or RawJsonTranscoder() for JSON that is encoded already"
+            )
+        try:
+            return EncodedValue(msgspec.json.encode(value), JSON_FLAGS)
+        except (TypeError, ValueError, RecursionError, OverflowError) as error:
+            raise EncodingFailureException(f"JsonTranscoder cannot store {type(value).__name__}: {error}") from error
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return the JSON value, converted to ``as_type`` in one pass; ``bytes`` gives the JSON text itself."""
+        if as_type is bytes:
+            return data  # type: ignore[return-value]  # T is bytes here
+        try:
+            if as_type is object:
+                value: T = msgspec.json.decode(data)
+                return value
+            return msgspec.json.decode(data, type=as_type)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise DecodingFailureException(f"the document is not {_name(as_type)} in JSON: {error}") from error
+
+
+class RawJsonTranscoder:
+    """JSON that is encoded already: ``bytes`` or ``str`` in, ``bytes`` out, no parsing."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return ``value`` untouched, flagged as JSON."""
+        if isinstance(value, str):
+            return EncodedValue(_utf8(value), JSON_FLAGS)
+        return EncodedValue(_bytes(value, "RawJsonTranscoder", "bytes or str"), JSON_FLAGS)
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return the bytes, or the text for ``str``."""
+        return _raw(data, as_type, bytes, str)
+
+
+class RawStringTranscoder:
+    """Plain text as UTF-8."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return ``value`` as UTF-8."""
+        if not isinstance(value, str):
+            raise EncodingFailureException(f"RawStringTranscoder stores str, not {type(value).__name__}")
+        return EncodedValue(_utf8(value), STRING_FLAGS)
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return the text."""
+        return _raw(data, as_type, str)
+
+
+class RawBinaryTranscoder:
+    """Bytes, untouched."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return ``value`` untouched."""
+        return EncodedValue(_bytes(value, "RawBinaryTranscoder", "bytes"), BINARY_FLAGS)
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return the bytes."""
+        return _raw(data, as_type, bytes)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise EncodingFailureException(f"the text is not Unicode that UTF-8 can store: {error}") from error
+
+
+def _bytes(value: object, transcoder: str, stored: str) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise EncodingFailureException(f"{transcoder} stores {stored}, not {type(value).__name__}")
+    return bytes(value)
+
+
+def _raw(data: bytes, as_type: type[T], *offered: type) -> T:
+    wanted = offered[0] if as_type is object else as_type
+    if wanted not in offered:
+        raise DecodingFailureException(
+            f"a raw document can be read as {' or '.join(kind.__name__ for kind in offered)}, not {_name(as_type)}"
+        )
+    if wanted is bytes:
+        return data  # type: ignore[return-value]  # T is bytes here
+    try:
+        return data.decode()  # type: ignore[return-value]  # T is str here
+    except UnicodeDecodeError as error:
+        raise DecodingFailureException(f"the document is not UTF-8: {error}") from error
+
+
+def _name(kind: object) -> str:
+    return getattr(kind, "__name__", repr(kind))
