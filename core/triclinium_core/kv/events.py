@@ -88,11 +88,5 @@ class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
 
 
 Event = (
-    OperationSubmitted
-    | OperationAbandoned
-    | StreamOpened
-    | BytesReceived
-    | StreamLost
-    | TimePassed
-    | StrategyDecided
+    OperationSubmitted | OperationAbandoned | StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided
 )

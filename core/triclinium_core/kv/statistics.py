@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.circuit_breaker import BreakerStatistics
 from triclinium_core.retry.reasons import RetryReason
 
@@ -18,7 +20,6 @@ class ConnectionStatistics:
     bucket: str | None
     state: str
     """Name of the connection's ``NodeState``."""
-    tls: bool = False
     features: tuple[str, ...] = ()
     """Names of the HELLO features that were granted, sorted."""
     sasl_mechanisms: tuple[str, ...] = ()
@@ -45,3 +46,29 @@ class ClientStatistics:
     orphans: int = 0
     """Replies that came when nobody waited for them any more."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
+
+
+def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
+    """Return the snapshot of one connection."""
+    error_map = node.negotiated.error_map
+    return ConnectionStatistics(
+        node=node.node,
+        bucket=node.bucket,
+        state=node.state.name,
+        features=tuple(sorted(_feature_name(code) for code in node.negotiated.features)),
+        sasl_mechanisms=node.negotiated.offered_mechanisms,
+        sasl_mechanism=node.negotiated.mechanism,
+        error_map_version=error_map.version if error_map is not None else None,
+        error_map_revision=error_map.revision if error_map is not None else None,
+        config_revision=config_revision,
+        in_flight=len(node.in_flight),
+        last_error=node.last_error,
+        circuit_breaker=node.breaker.statistics(),
+    )
+
+
+def _feature_name(code: int) -> str:
+    return HelloFeature(code).name if code in _FEATURE_CODES else f"0x{code:02x}"
+
+
+_FEATURE_CODES = frozenset(int(feature) for feature in HelloFeature)

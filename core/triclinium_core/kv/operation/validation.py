@@ -117,9 +117,7 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
         if moment <= wall_seconds:
             raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
     else:
-        raise InvalidArgumentException(
-            f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry"
-        )
+        raise InvalidArgumentException(f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry")
     return check_integer(moment, "expiry", RELATIVE_EXPIRY_MAX + 1, UINT32_MAX)
 
 

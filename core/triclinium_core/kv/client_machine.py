@@ -1,0 +1,222 @@
+"""The whole client as one pure machine: events in, ordered actions out.
+
+The contract, in full:
+
+1. ``now``, in monotonic seconds, never goes back.
+2. Carry out the actions in the order given before the next ``handle``, or queue them in that order.
+3. When ``wakeup`` has come, feed ``TimePassed``; the first one starts the client. Spurious ones are harmless.
+4. The machine is not re-entrant and not thread-safe: one call at a time.
+
+Nothing else has to be polled. A caller's mistake raises at once and changes nothing; whatever a server sends becomes
+actions, never an exception.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
+from triclinium_core.kv.actions import Action
+from triclinium_core.kv.connections import Connections, Loss
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+    StrategyDecided,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.node.bootstrap import FailureKind
+from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Purpose
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operations import Operations
+from triclinium_core.kv.statistics import ClientStatistics, describe_connection
+from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.machine import InvalidEvent
+from triclinium_core.retry.terminal_states import TerminalStates
+
+
+class ClientMachine:
+    """One client of one cluster.
+
+    Args:
+        options: what the user wants.
+        rng: randomness for jitter; ``random.Random`` fits.
+
+    Raises:
+        InvalidArgumentException: the connection string or another option is wrong.
+    """
+
+    def __init__(self, options: ClientOptions, *, rng: Random) -> None:
+        connection_string = parse_connection_string(options.connection_string)
+        self._bare = connection_string.scheme is Scheme.MEMCACHED
+        self._actions: list[Action] = []
+        self._timers = Timers()
+        self._started = False
+        self._orphans = 0
+        error_maps = ErrorMapStore()
+        terminal_states = TerminalStates()
+        self._connections = Connections(
+            options,
+            connection_string,
+            timers=self._timers,
+            rng=rng,
+            terminal_states=terminal_states,
+            error_maps=error_maps,
+            emit=self._emit,
+            listener=self,
+        )
+        self._keyspaces = Keyspaces(self._connections, terminal_states, self._emit)
+        self._operations = Operations(
+            timeout=connection_string.timeouts(options.timeouts).kv,
+            strategy=options.retry_strategy,
+            connections=self._connections,
+            keyspaces=self._keyspaces,
+            terminal_states=terminal_states,
+            error_maps=error_maps,
+            timers=self._timers,
+            rng=rng,
+            emit=self._emit,
+        )
+        self._handlers: dict[type, Callable[..., None]] = {
+            OperationSubmitted: self._on_operation_submitted,
+            OperationAbandoned: self._on_operation_abandoned,
+            StreamOpened: self._connections.stream_opened,
+            BytesReceived: self._connections.bytes_received,
+            StreamLost: self._connections.stream_lost,
+            TimePassed: self._on_time_passed,
+            StrategyDecided: self._operations.strategy_decided,
+        }
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never."""
+        return self._timers.wakeup if self._started else -math.inf
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Take note of ``event`` and return what to do, in order.
+
+        Raises:
+            InvalidEvent: a token was submitted that names an open operation.
+            InvalidArgumentException: an operation on a document names no bucket.
+        """
+        self._handlers[type(event)](event, now)
+        actions, self._actions = self._actions, []
+        return actions
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
+        return self._operations.is_ambiguous(token)
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot."""
+        nodes = tuple(self._connections.nodes)
+        return ClientStatistics(
+            connections=tuple(
+                describe_connection(node, self._keyspaces.config_revision(node.bucket)) for node in nodes
+            ),
+            open_operations=len(self._operations),
+            in_flight=sum(len(node.in_flight) for node in nodes),
+            orphans=self._orphans,
+            retries_by_reason=self._operations.retries_by_reason,
+        )
+
+    def on_ready(self, node: NodeMachine, now: float) -> None:
+        """Dispatch what waited for the connection; ``Connections`` calls this."""
+        problem = self._take_config(node, node.negotiated.config)
+        if problem is None and node.bucket is not None and not self._keyspaces.knows_bucket(node.bucket):
+            problem = "gave no cluster config"
+        if problem is not None:
+            self._connections.close(node, problem, now)
+            return
+        parked, node.parked = node.parked, {}
+        self._operations.resume(parked, now)
+
+    def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
+        """Take an answer to where it belongs; ``Connections`` calls this."""
+        owner = request.owner
+        if isinstance(owner, int):
+            if frame.status == Status.NOT_MY_VBUCKET:
+                # Decision C10: an embedded config is applied before the retry.
+                self._take_config(node, frame.value)
+            self._operations.answered(owner, node, request, frame, now)
+        elif isinstance(owner, CollectionQuestion):
+            self._on_collection_id(node, owner, frame, now)
+        elif owner is Purpose.CONFIG:
+            node.config_is_asked = False
+            self._take_config(node, frame.value if frame.status == Status.SUCCESS else None)
+        else:
+            self._orphans += 1
+
+    def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
+        """Retry or fail what travelled on the connection, or waited for it; ``Connections`` calls this."""
+        waiting = [*lost.parked, *self._keyspaces.connection_lost(node.bucket)]
+        for request in lost.requests:
+            if isinstance(request.owner, int):
+                handed_over = request.handed_over(lost.handed_over)
+                self._operations.socket_closed(request.owner, handed_over, lost.detail, now)
+        hopeless = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
+        for token in waiting:
+            if hopeless:
+                self._operations.fail(token, UnsupportedOperationException, lost.detail, now)
+            else:
+                self._operations.dispatch_failed(token, node, lost.detail, now)
+
+    def _emit(self, action: Action) -> None:
+        self._actions.append(action)
+
+    def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
+        if event.token in self._operations:
+            raise InvalidEvent(f"token {event.token} names an open operation; every operation needs a token of its own")
+        if (
+            event.operation.keyspace.bucket is None
+            and isinstance(event.operation, DocumentOperation)
+            and not self._bare
+        ):
+            raise InvalidArgumentException(f"bucket=None: {event.operation.name} needs a bucket", parameter="bucket")
+        self._operations.submit(event, now)
+
+    def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
+        self._operations.abandon(event.token, now)
+
+    def _on_time_passed(self, event: TimePassed, now: float) -> None:
+        if not self._started:
+            self._started = True
+            self._connections.of_bucket(None, now)
+        while (due := self._timers.pop_due(now)) is not None:
+            kind, subject = due
+            if kind is TimerKind.OPERATION_DEADLINE:
+                self._operations.deadline_passed(cast(LiveOperation, subject), now)
+            elif kind is TimerKind.RETRY:
+                self._operations.backoff_over(cast(LiveOperation, subject), now)
+            else:
+                self._connections.on_timer(kind, cast(NodeMachine, subject), now)
+
+    def _on_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame, now: float) -> None:
+        answer = self._keyspaces.take_collection_id(node, question, frame)
+        if answer.reason is None and answer.error is None:
+            self._operations.resume(answer.waiters, now)
+            return
+        for token in answer.waiters:
+            if answer.reason is not None:
+                self._operations.collection_not_found(token, answer.reason, answer.detail, now)
+            elif answer.error is not None:
+                self._operations.fail(token, answer.error, answer.detail, now)
+
+    def _take_config(self, node: NodeMachine, document: bytes | None) -> str | None:
+        stream = self._connections.stream_of(node)
+        return self._keyspaces.take_config(node, stream, document) if stream is not None else None

@@ -1,0 +1,162 @@
+"""What the client knows of each bucket: its newest cluster config, and the ids of its collections.
+
+Source: decisions C8 to C10; kv_engine ``docs/Collections.md``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
+from triclinium_core.kv.actions import Action, ReportConnection
+from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.node.in_flight import CollectionQuestion
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
+from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, CollectionIds
+from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.retry import kv_responses
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.terminal_states import TerminalStates
+
+_MANIFEST_AND_COLLECTION = struct.Struct(">QI")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionAnswer:
+    """What a GET_COLLECTION_ID answer means for those who waited for it.
+
+    Neither reason nor error: the id is known, dispatch. A reason: the dispatch failed. An error: it cannot succeed.
+    """
+
+    waiters: Sequence[int]
+    reason: RetryReason | None = None
+    error: type[CouchbaseException] | None = None
+    detail: str = ""
+
+
+class Keyspaces:
+    """Configs and collection ids, by bucket."""
+
+    def __init__(
+        self, connections: Connections, terminal_states: TerminalStates, emit: Callable[[Action], None]
+    ) -> None:
+        self._connections = connections
+        self._terminal_states = terminal_states
+        self._emit = emit
+        self._configs: dict[str | None, ClusterConfig] = {}
+        self._collections: dict[str | None, CollectionIds] = {}
+
+    def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
+        """Return epoch and revision of a bucket's newest config."""
+        config = self._configs.get(bucket)
+        return config.revision if config is not None else None
+
+    def vbucket(self, operation: Operation) -> int:
+        """Return the vbucket of an operation's document; 0 where there is none."""
+        config = self._configs.get(operation.keyspace.bucket)
+        if config is None or not config.vbucket_count or not isinstance(operation, DocumentOperation):
+            return 0
+        return vbucket_of(operation.key.encode(), config.vbucket_count)
+
+    def prefix(self, node: NodeMachine, operation: Operation, token: int) -> bytes | None:
+        """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
+
+        Raises:
+            FeatureNotAvailableException: the connection knows no collections, and this is not the default one.
+        """
+        keyspace = operation.keyspace
+        if HelloFeature.COLLECTIONS not in node.dialect.features:
+            if not keyspace.is_default_collection:
+                raise FeatureNotAvailableException(
+                    f"{keyspace.scope}.{keyspace.collection} is a collection, which this server does "
+                    "not offer; use the default collection"
+                )
+            return b""
+        if not isinstance(operation, DocumentOperation):
+            return b""
+        if keyspace.is_default_collection:
+            return DEFAULT_COLLECTION_PREFIX
+        ids = self._collections.setdefault(keyspace.bucket, CollectionIds())
+        path = _path(keyspace.scope, keyspace.collection)
+        prefix = ids.prefix(path)
+        if prefix is None and ids.wait(path, token):
+            self._connections.send(
+                node,
+                CollectionQuestion(keyspace.scope, keyspace.collection),
+                Opcode.GET_COLLECTION_ID,
+                lambda opaque: encode_request(Opcode.GET_COLLECTION_ID, opaque=opaque, value=path.encode()),
+            )
+        return prefix
+
+    def take_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
+        """Take the answer to a question of ours, and return what it means for those who waited."""
+        bucket, scope, collection = node.bucket, question.scope, question.collection
+        ids = self._collections.setdefault(bucket, CollectionIds())
+        path = _path(scope, collection)
+        if frame.status == Status.SUCCESS and len(frame.extras) == _MANIFEST_AND_COLLECTION.size:
+            _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
+            self._terminal_states.collection_found(bucket, scope, collection)
+            return CollectionAnswer(ids.found(path, collection_id))
+        waiters = ids.missing(path)
+        detail = f"{node.node}: bucket {bucket!r} has no collection {path}"
+        if frame.status == Status.UNKNOWN_COLLECTION:
+            self._terminal_states.collection_missing(bucket, scope, collection)
+            return CollectionAnswer(waiters, RetryReason.COLLECTION_NOT_FOUND, detail=detail)
+        if frame.status == Status.UNKNOWN_SCOPE:
+            self._terminal_states.scope_missing(bucket, scope)
+            return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
+        verdict = kv_responses.classify("get_collection_id", frame.status, None)
+        detail = f"{node.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
+        return CollectionAnswer(waiters, verdict.reason, verdict.error or CouchbaseException, detail)
+
+    def outdated(self, keyspace: Keyspace) -> None:
+        """Forget a collection id that a node did not know (decision C9)."""
+        ids = self._collections.get(keyspace.bucket)
+        if ids is not None:
+            ids.outdated(_path(keyspace.scope, keyspace.collection))
+
+    def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
+        """Let an operation wait no longer for a collection id."""
+        ids = self._collections.get(keyspace.bucket)
+        if ids is not None:
+            ids.stop_waiting(_path(keyspace.scope, keyspace.collection), token)
+
+    def connection_lost(self, bucket: str | None) -> Sequence[int]:
+        """Give up the questions asked on a bucket's connection, and return who waited for their answers."""
+        ids = self._collections.get(bucket)
+        return ids.connection_lost() if ids is not None else ()
+
+    def take_config(self, node: NodeMachine, stream: StreamId, document: bytes | None) -> str | None:
+        """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
+
+        Args:
+            document: the value of the response; None, and an empty one, mean that there is nothing new.
+        """
+        if not document:
+            return None
+        try:
+            config = parse_cluster_config(document, host=node.address.host)
+        except MalformedClusterConfig as error:
+            problem = f"sent a cluster config that cannot be: {error}"
+            self._emit(ReportConnection(stream, node.node, problem))
+            return problem
+        known = self._configs.get(node.bucket)
+        if known is None or config.revision > known.revision:
+            self._configs[node.bucket] = config
+        return None
+
+    def knows_bucket(self, bucket: str | None) -> bool:
+        """Whether documents of the bucket can be found."""
+        return bucket in self._configs
+
+
+def _path(scope: str, collection: str) -> str:
+    return f"{scope}.{collection}"

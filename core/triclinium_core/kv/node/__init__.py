@@ -1,0 +1,1 @@
+"""One connection to one node: bootstrap, authentication, requests in flight."""

@@ -1,0 +1,273 @@
+"""From an open stream to a usable connection: HELLO, error map, SASL, bucket, cluster config.
+
+The first four go out in one write, so do the last two; the answers come in the order of the questions, but are matched
+by opaque all the same.
+
+Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, MalformedErrorMap, parse_error_map
+from triclinium_core.retry.kv_status import Status, status_name
+
+WANTED_FEATURES = (
+    HelloFeature.TCP_NODELAY,
+    HelloFeature.MUTATION_SEQNO,
+    HelloFeature.SELECT_BUCKET,
+    HelloFeature.JSON,
+    HelloFeature.UNORDERED_EXECUTION,
+    HelloFeature.ALT_REQUEST,
+    HelloFeature.COLLECTIONS,
+    HelloFeature.PRESERVE_TTL,
+)
+COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
+USER_AGENT_SIZE_MAX = 200
+
+
+@unique
+class FailureKind(Enum):
+    """What a failed bootstrap means for the client."""
+
+    CREDENTIALS = "the credentials were refused"
+    BUCKET = "the bucket could not be selected"
+    NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
+    CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
+    PROTOCOL = "the peer answered something else"
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapFailure:
+    """Why a connection cannot be used; ``status`` is the one that decided, where one did."""
+
+    kind: FailureKind
+    text: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapPlan:
+    """What is to be negotiated on one connection."""
+
+    authenticator: PasswordAuthenticator
+    bucket: str | None
+    tls: bool
+    nonce: str
+    user_agent: str
+    connection_id: str
+    compression: bool = True
+    xerror: bool = True
+    hello_after_auth: bool = False
+    renegotiate_on_corrupt_error_map: bool = False
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """SASL mechanisms in order of preference."""
+        if self.authenticator.allowed_sasl_mechanisms is not None:
+            return self.authenticator.allowed_sasl_mechanisms
+        return ("PLAIN", *SCRAM_MECHANISMS) if self.tls else SCRAM_MECHANISMS
+
+
+@dataclass(slots=True)
+class Negotiated:
+    """What came out of it."""
+
+    features: frozenset[int] = frozenset()
+    offered_mechanisms: tuple[str, ...] = ()
+    mechanism: str | None = None
+    error_map: ErrorMap | None = None
+    error_map_problem: str | None = None
+    """Why there is no map although there should be one; for the log."""
+    config: bytes | None = None
+
+
+class Bootstrap:
+    """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``."""
+
+    def __init__(self, plan: BootstrapPlan) -> None:
+        self._plan = plan
+        self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
+        self._opaque = 0
+        self._scram: ScramClient | None = None
+        self._tried: set[str] = set()
+        self._hello_answered = False
+        self.negotiated = Negotiated()
+        self.failure: BootstrapFailure | None = None
+        self.sasl_status: int | None = None
+        """Outcome of SASL, once there is one."""
+        self.bucket_status: int | None = None
+        """Outcome of SELECT_BUCKET, once there is one."""
+        self.state = NodeState.AUTHENTICATING if plan.hello_after_auth else NodeState.NEGOTIATING
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the connection is ready."""
+        return self.state is NodeState.READY
+
+    @property
+    def awaits_hello(self) -> bool:
+        """Whether nothing has been heard of the peer's protocol yet."""
+        return not self._hello_answered
+
+    def start(self) -> bytes:
+        """Return the first burst."""
+        burst = b"" if self._plan.hello_after_auth else self._hello()
+        burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
+        return burst + self._authenticate(self._plan.mechanisms[0])
+
+    def receive(self, frame: Frame) -> bytes:
+        """Take one answer and return what to send next; empty for nothing. Sets ``failure`` where the peer errs."""
+        opcode, step = self._steps.pop(frame.opaque, (None, None))
+        if step is None or opcode != frame.opcode:
+            return self._fail(f"answered a request that was not made: opcode 0x{frame.opcode:02x}")
+        return step(frame)
+
+    def _request(
+        self, opcode: Opcode, step: Callable[[Frame], bytes], *, key: bytes = b"", value: bytes = b""
+    ) -> bytes:
+        self._opaque += 1
+        self._steps[self._opaque] = opcode, step
+        return encode_request(opcode, opaque=self._opaque, key=key, value=value)
+
+    def _fail(self, text: str, kind: FailureKind = FailureKind.PROTOCOL, status: int | None = None) -> bytes:
+        self.failure = BootstrapFailure(kind, text, status)
+        self.state = NodeState.LOST
+        self._steps.clear()
+        return b""
+
+    def _hello(self) -> bytes:
+        features = [*WANTED_FEATURES]
+        if self._plan.compression:
+            features += COMPRESSION_FEATURES
+        if self._plan.xerror:
+            features.append(HelloFeature.XERROR)
+        agent = json.dumps({"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id})
+        value = struct.pack(f">{len(features)}H", *features)
+        burst = self._request(Opcode.HELLO, self._on_hello, key=agent.encode(), value=value)
+        if self._plan.xerror:
+            version = struct.pack(">H", ERROR_MAP_VERSION_MAX)
+            burst += self._request(Opcode.GET_ERROR_MAP, self._on_error_map, value=version)
+        return burst
+
+    def _on_hello(self, frame: Frame) -> bytes:
+        self._hello_answered = True
+        if frame.status == Status.UNKNOWN_COMMAND:
+            # Decision C27: a plain memcached answers so, and has lost the stream by now.
+            text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
+            return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
+        if frame.status != Status.SUCCESS or len(frame.value) % 2:
+            return self._fail(f"refused HELLO: {_named(frame.status)}", status=frame.status)
+        self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
+        if self.state is NodeState.NEGOTIATING:
+            self.state = NodeState.AUTHENTICATING
+        return b""
+
+    def _on_error_map(self, frame: Frame) -> bytes:
+        if frame.status != Status.SUCCESS:
+            self.negotiated.error_map_problem = f"the node has no error map: {_named(frame.status)}"
+            return b""
+        try:
+            self.negotiated.error_map = parse_error_map(frame.value)
+        except MalformedErrorMap as error:
+            self.negotiated.error_map_problem = f"the node's error map is corrupt: {error}"
+            if self._plan.renegotiate_on_corrupt_error_map:
+                return self._fail(self.negotiated.error_map_problem, FailureKind.CORRUPT_ERROR_MAP)
+        return b""
+
+    def _on_mechanisms(self, frame: Frame) -> bytes:
+        self._hello_answered = True
+        if frame.status == Status.SUCCESS:
+            names = frame.value.decode("ascii", "replace").split()
+            self.negotiated.offered_mechanisms = tuple(names[:100])
+        return b""
+
+    def _authenticate(self, mechanism: str) -> bytes:
+        self._tried.add(mechanism)
+        self.negotiated.mechanism = mechanism
+        authenticator = self._plan.authenticator
+        if mechanism == "PLAIN":
+            payload = b"\0" + authenticator.username.encode() + b"\0" + authenticator.password.encode()
+        else:
+            try:
+                self._scram = ScramClient(
+                    mechanism, authenticator.username, authenticator.password, nonce=self._plan.nonce
+                )
+                payload = self._scram.first()
+            except ScramError as error:
+                return self._fail(f"{mechanism}: {error}")
+        return self._request(Opcode.SASL_AUTH, self._on_sasl, key=mechanism.encode(), value=payload)
+
+    def _on_sasl(self, frame: Frame) -> bytes:
+        mechanism = self.negotiated.mechanism or ""
+        if frame.status == Status.AUTH_CONTINUE and self._scram is not None and frame.opcode == Opcode.SASL_AUTH:
+            try:
+                payload = self._scram.final(frame.value)
+            except ScramError as error:
+                return self._fail(f"{mechanism}: {error}")
+            return self._request(Opcode.SASL_STEP, self._on_sasl, key=mechanism.encode(), value=payload)
+        if frame.status == Status.SUCCESS:
+            if self._scram is not None:
+                try:
+                    self._scram.verify(frame.value)
+                except ScramError as error:
+                    return self._fail(f"{mechanism}: {error}")
+            return self._join()
+        return self._on_sasl_refused(frame, mechanism)
+
+    def _on_sasl_refused(self, frame: Frame, mechanism: str) -> bytes:
+        offered = self.negotiated.offered_mechanisms
+        if offered and mechanism not in offered:
+            others = [name for name in self._plan.mechanisms if name in offered and name not in self._tried]
+            if others:
+                self._scram = None
+                return self._authenticate(others[0])
+            hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in offered else ""
+            return self._fail(f"offers {', '.join(offered)}, but allowed is {', '.join(self._plan.mechanisms)}{hint}")
+        self.sasl_status = frame.status
+        if frame.status == Status.AUTH_ERROR:
+            text = f"refused the credentials of {self._plan.authenticator.username!r}"
+            return self._fail(text, FailureKind.CREDENTIALS, frame.status)
+        return self._fail(f"{mechanism} failed: {_named(frame.status)}", status=frame.status)
+
+    def _join(self) -> bytes:
+        self.sasl_status = int(Status.SUCCESS)
+        self.state = NodeState.JOINING
+        burst = self._hello() if self._plan.hello_after_auth else b""
+        if self._plan.bucket is not None:
+            burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())
+        return burst + self._request(Opcode.GET_CLUSTER_CONFIG, self._on_config)
+
+    def _on_bucket(self, frame: Frame) -> bytes:
+        self.bucket_status = frame.status
+        if frame.status == Status.SUCCESS:
+            return b""
+        text = f"bucket {self._plan.bucket!r}: {_named(frame.status)}"
+        if frame.status == Status.NO_ACCESS:
+            text = f"bucket {self._plan.bucket!r} does not exist, or user {self._plan.authenticator.username!r} may not open it"
+        elif frame.status == Status.KEY_NOT_FOUND:
+            text = f"bucket {self._plan.bucket!r} is not on this node yet"
+        return self._fail(text, FailureKind.BUCKET, frame.status)
+
+    def _on_config(self, frame: Frame) -> bytes:
+        if frame.status == Status.SUCCESS:
+            self.negotiated.config = frame.value
+        elif self._plan.bucket is not None:
+            # Without a bucket's config no document can be found; without a global one everything can.
+            return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)
+        self.state = NodeState.READY
+        return b""
+
+
+def _named(status: int) -> str:
+    return f"{status_name(status) or 'unknown status'} [0x{status:02x}]"

@@ -1,0 +1,15 @@
+"""What a peer that speaks another protocol probably is, told from the first bytes it sent."""
+
+from __future__ import annotations
+
+SIGNS: tuple[tuple[bytes, str], ...] = (
+    (b"HTTP/", "this is an HTTP port; the KV service listens on 11210, or 11207 with TLS"),
+    (b"\x15\x03", "this port speaks TLS; connect with couchbases://"),
+    (b"ERROR", "this is a memcached that speaks text only"),
+    (b"SSH-", "this is an SSH server"),
+)
+
+
+def recognise(data: bytes) -> str | None:
+    """Return a hint on what the peer is, or None."""
+    return next((hint for sign, hint in SIGNS if data.startswith(sign)), None)

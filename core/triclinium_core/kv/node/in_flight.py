@@ -1,0 +1,112 @@
+"""The requests of one stream that have no answer yet, by opaque.
+
+Source: decisions C24 (what a closed socket means for each) and C37 (the bounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, unique
+
+import msgspec
+
+from triclinium_core.retry.events import HandedOver
+
+REQUESTS_MAX = 16_384
+"""Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""
+BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of unanswered requests of one stream: three documents of the largest size."""
+OPAQUE_MAX = 0xFFFF_FFFF
+
+
+@unique
+class Purpose(Enum):
+    """Requests of our own."""
+
+    KEEP_ALIVE = "keep_alive"
+    CANARY = "canary"
+    CONFIG = "config"
+
+
+class CollectionQuestion(msgspec.Struct, frozen=True):
+    """A GET_COLLECTION_ID of ours."""
+
+    scope: str
+    collection: str
+
+
+Owner = int | Purpose | CollectionQuestion | None
+"""Whose request it is: an operation's token, one of our own, or None for an operation that was abandoned."""
+
+
+class InFlightRequest(msgspec.Struct, gc=False):
+    """One request. ``offset`` is where its frame begins in the bytes ordered for this stream."""
+
+    opaque: int
+    opcode: int
+    owner: Owner
+    offset: int
+    size: int
+
+    def handed_over(self, byte_count: int | None) -> HandedOver:
+        """Tell how much of the frame left the client, given how many bytes of the stream the driver began to send.
+
+        None means that the driver was not asked, so everything may have left.
+        """
+        if byte_count is None or self.offset + self.size <= byte_count:
+            return HandedOver.ALL
+        return HandedOver.NOTHING if self.offset >= byte_count else HandedOver.PART
+
+
+class InFlightTable:
+    """The unanswered requests of one stream."""
+
+    def __init__(self) -> None:
+        self._requests: dict[int, InFlightRequest] = {}
+        self._next_opaque = 0
+        self._stream_size = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._requests)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a further request has to wait until others were answered."""
+        return len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
+
+    def next_opaque(self) -> int:
+        """Return an opaque that no unanswered request has."""
+        self._next_opaque = self._next_opaque + 1 if self._next_opaque < OPAQUE_MAX else 1
+        while self._next_opaque in self._requests:
+            self._next_opaque += 1
+        return self._next_opaque
+
+    def add(self, opaque: int, opcode: int, owner: Owner, size: int) -> None:
+        """Take note of a frame of ``size`` bytes that was ordered to be sent."""
+        self._requests[opaque] = InFlightRequest(opaque, opcode, owner, self._stream_size, size)
+        self._stream_size += size
+        self._bytes += size
+
+    def skip(self, size: int) -> None:
+        """Take note of bytes in the stream that are no request of this table, such as the bootstrap's."""
+        self._stream_size += size
+
+    def pop(self, opaque: int) -> InFlightRequest | None:
+        """Remove and return the request that an answer belongs to, or None where there is none."""
+        request = self._requests.pop(opaque, None)
+        if request is not None:
+            self._bytes -= request.size
+        return request
+
+    def abandon(self, opaque: int) -> None:
+        """Nobody waits for this answer any more; it still counts against the bounds until it comes."""
+        request = self._requests.get(opaque)
+        if request is not None:
+            request.owner = None
+
+    def clear(self) -> Iterator[InFlightRequest]:
+        """Remove and return all requests, oldest first, because their stream is gone."""
+        requests, self._requests = self._requests, {}
+        self._stream_size = self._bytes = 0
+        return iter(requests.values())

@@ -1,0 +1,55 @@
+"""What a connection tells the client machine, in the order in which it happened."""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, Negotiated
+from triclinium_core.kv.node.in_flight import InFlightRequest
+from triclinium_core.kv.wire.frame import Frame
+
+
+class BytesOrdered(msgspec.Struct, frozen=True, gc=False):
+    """These bytes have to be sent on the connection's stream."""
+
+    data: bytes
+
+
+class SaslAnswered(msgspec.Struct, frozen=True, gc=False):
+    """SASL came to an end with this status."""
+
+    status: int
+
+
+class BucketSelected(msgspec.Struct, frozen=True, gc=False):
+    """SELECT_BUCKET was answered with this status."""
+
+    bucket: str
+    status: int
+
+
+class BecameReady(msgspec.Struct, frozen=True):
+    """The connection is usable."""
+
+    negotiated: Negotiated
+
+
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """A request was answered; the frame's value is inflated."""
+
+    request: InFlightRequest
+    frame: Frame
+
+
+class BecameUnusable(msgspec.Struct, frozen=True):
+    """The peer made a mistake, or refused the bootstrap: the stream has to be closed.
+
+    ``unsettled`` is a request whose answer was the mistake: it was taken from the table, and is as lost as the others.
+    """
+
+    text: str
+    failure: BootstrapFailure | None = None
+    unsettled: InFlightRequest | None = None
+
+
+News = BytesOrdered | SaslAnswered | BucketSelected | BecameReady | Answered | BecameUnusable

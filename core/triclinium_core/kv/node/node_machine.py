@@ -1,0 +1,209 @@
+"""One connection to one node, through all its streams: bootstrap, requests in flight, keep-alive, circuit breaker.
+
+It decides nothing about operations: it tells what happened as news, and the client machine draws the conclusions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapPlan, FailureKind, Negotiated
+from triclinium_core.kv.node.first_bytes import recognise
+from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner
+from triclinium_core.kv.node.news import (
+    Answered,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    News,
+    SaslAnswered,
+)
+from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
+from triclinium_core.kv.operation.codec import Dialect
+from triclinium_core.kv.topology.connection_string import Address
+from triclinium_core.kv.wire.compression import MalformedCompression, inflate
+from triclinium_core.kv.wire.constants import Datatype, Magic
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
+from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
+
+
+class NodeMachine:
+    """One connection.
+
+    Args:
+        bucket: what to select on it; None for the connection that belongs to no bucket.
+        addresses: where the node may be; tried in turn, one for each stream.
+        bare: whether the peer is a plain memcached.
+    """
+
+    def __init__(
+        self,
+        bucket: str | None,
+        addresses: Sequence[Address],
+        *,
+        bare: bool,
+        compression: bool,
+        circuit_breaker: CircuitBreakerOptions,
+    ) -> None:
+        self.bucket = bucket
+        self.address = addresses[0]
+        self.state = NodeState.LOST
+        self.dialect = Dialect(bare=bare)
+        self.negotiated = Negotiated()
+        self.breaker = CircuitBreaker(circuit_breaker)
+        self.in_flight = InFlightTable()
+        self.parked: dict[int, None] = {}
+        """Tokens of the operations that wait until the connection is ready, oldest first."""
+        self.last_heard = -math.inf
+        self.last_error: str | None = None
+        self.config_is_asked = False
+        """Whether a cluster config was asked for and has not come yet."""
+        self.xerror = True
+        """False after a corrupt error map, where renegotiation was asked for."""
+        self.was_reached = False
+        """Whether any stream to the node was ever opened."""
+        self.was_ready = False
+        """Whether the connection was ever ready."""
+        self.failed_attempts = 0
+        """Streams that were lost one after the other before they became ready."""
+        self._addresses = addresses
+        self._attempts = 0
+        self._bare = bare
+        self._compression = compression
+        self._bootstrap: Bootstrap | None = None
+        self._buffer = FrameBuffer(CLIENT_ACCEPTS)
+
+    @property
+    def node(self) -> str:
+        """The node's name in logs and errors: ``host:port``."""
+        return str(self.address)
+
+    @property
+    def has_spoken(self) -> bool:
+        """Whether the peer of the present stream has answered anything."""
+        return self._bare or self._bootstrap is None or not self._bootstrap.awaits_hello
+
+    def connect(self) -> Address:
+        """Begin a new stream, and return where to."""
+        self._move(NodeEvent.BACKOFF_OVER, NodeState.CONNECTING)
+        self.address = self._addresses[self._attempts % len(self._addresses)]
+        self._attempts += 1
+        self.negotiated = Negotiated()
+        self.dialect = Dialect(bare=self._bare, compression=self._compression)
+        return self.address
+
+    def stream_opened(self, plan: BootstrapPlan | None, now: float) -> Sequence[News]:
+        """Begin the bootstrap; without a ``plan`` there is none, and the connection is ready."""
+        self.last_heard = now
+        self.was_reached = True
+        self._buffer = FrameBuffer(CLIENT_ACCEPTS)
+        if plan is None:
+            return [self._become_ready(NodeEvent.STREAM_OPENED, now)]
+        self._bootstrap = Bootstrap(plan)
+        self._move(NodeEvent.STREAM_OPENED, self._bootstrap.state)
+        burst = self._bootstrap.start()
+        if self._bootstrap.failure is not None:
+            return [BecameUnusable(self._bootstrap.failure.text, self._bootstrap.failure)]
+        self.in_flight.skip(len(burst))
+        return [BytesOrdered(burst)]
+
+    def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
+        """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
+        self.last_heard = now
+        news: list[News] = []
+        heard_before = self.has_spoken
+        for frame in self._buffer.receive(data):
+            if frame.magic == Magic.SERVER_REQUEST:
+                # No feature that makes a server ask was negotiated.
+                continue
+            try:
+                whole = _inflated(frame)
+            except MalformedCompression as error:
+                news.append(BecameUnusable(f"sent a value that cannot be inflated: {error}"))
+                return news
+            unusable = self._on_response(whole, now, news)
+            if unusable is not None:
+                news.append(unusable)
+                return news
+        if self._buffer.malformed is not None:
+            hint = None if heard_before else recognise(data)
+            text = f"sent bytes that are no frame: {self._buffer.malformed}"
+            news.append(BecameUnusable(f"{text}; {hint}" if hint else text))
+        return news
+
+    def lost(self, detail: str) -> Iterator[InFlightRequest]:
+        """Take note that the stream is gone, and return the requests that had no answer, oldest first."""
+        if self.state is not NodeState.LOST:
+            if self.state is not NodeState.READY:
+                self.failed_attempts += 1
+            self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
+        self.last_error = detail
+        self.config_is_asked = False
+        self._bootstrap = None
+        return self.in_flight.clear()
+
+    def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:
+        """Return opaque and frame of a request, and take note of it. ``encode`` gets the opaque; it may raise."""
+        opaque = self.in_flight.next_opaque()
+        frame = encode(opaque)
+        self.in_flight.add(opaque, opcode, owner, len(frame))
+        return opaque, frame
+
+    def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
+        if self.state is not NodeState.READY:
+            return self._on_response_to_bootstrap(frame, now, news)
+        request = self.in_flight.pop(frame.opaque)
+        if request is None or request.opcode != frame.opcode:
+            text = f"answered a request that was not made: opcode 0x{frame.opcode:02x}, opaque {frame.opaque}"
+            return BecameUnusable(text, unsettled=request)
+        news.append(Answered(request, frame))
+        return None
+
+    def _on_response_to_bootstrap(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
+        bootstrap = self._bootstrap
+        assert bootstrap is not None
+        had_sasl, had_bucket = bootstrap.sasl_status, bootstrap.bucket_status
+        data = bootstrap.receive(frame)
+        if bootstrap.sasl_status != had_sasl and bootstrap.sasl_status is not None:
+            news.append(SaslAnswered(bootstrap.sasl_status))
+        if bootstrap.bucket_status != had_bucket and bootstrap.bucket_status is not None and self.bucket is not None:
+            news.append(BucketSelected(self.bucket, bootstrap.bucket_status))
+        if bootstrap.failure is not None:
+            if bootstrap.failure.kind is FailureKind.CORRUPT_ERROR_MAP:
+                self.xerror = False
+            return BecameUnusable(bootstrap.failure.text, bootstrap.failure)
+        if data:
+            self.in_flight.skip(len(data))
+            news.append(BytesOrdered(data))
+        if bootstrap.is_done:
+            self.negotiated = bootstrap.negotiated
+            self.dialect = replace(self.dialect, features=self.negotiated.features)
+            news.append(self._become_ready(NodeEvent.BYTES_RECEIVED, now))
+        else:
+            self._move(NodeEvent.BYTES_RECEIVED, bootstrap.state)
+        return None
+
+    def _become_ready(self, event: NodeEvent, now: float) -> BecameReady:
+        self._move(event, NodeState.READY)
+        self._bootstrap = None
+        self.was_ready = True
+        self.failed_attempts = 0
+        self.last_error = None
+        self.breaker.handle(BreakerEvent.RECONNECTED, now)
+        return BecameReady(self.negotiated)
+
+    def _move(self, event: NodeEvent, state: NodeState) -> None:
+        assert state in NODE_TRANSITIONS[self.state].get(event, ()), f"{self.state} {event} {state}"
+        self.state = state
+
+
+def _inflated(frame: Frame) -> Frame:
+    if not frame.datatype & Datatype.SNAPPY:
+        return frame
+    return msgspec.structs.replace(frame, value=inflate(frame.value))

@@ -1,0 +1,287 @@
+"""Operations to frames, and responses to results: one row for each operation.
+
+Source: kv_engine ``docs/BinaryProtocol.md``; memcached's ``doc/protocol-binary.txt`` for the bare mode.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Concatenate,
+    Count,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Store,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    Done,
+    ExistsResult,
+    GetResult,
+    MutationResult,
+    MutationToken,
+    Result,
+)
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.transcoding.flags import CommonFormat, common_format
+
+_UINT32 = struct.Struct(">I")
+_UINT32_PAIR = struct.Struct(">II")
+_COUNTER = struct.Struct(">QQI")
+_UINT64 = struct.Struct(">Q")
+_TOKEN = struct.Struct(">QQ")
+_META = struct.Struct(">IIIQ")
+
+_META_VERSION = b"\x02"
+_DO_NOT_CREATE = UINT32_MAX
+
+
+class MalformedResponse(ValueError):
+    """A response that says success, with a body that cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What may be said on one connection."""
+
+    features: frozenset[int] = frozenset()
+    """HELLO features that the server granted."""
+    bare: bool = False
+    """A plain memcached: only opcodes and the header that it knows (decision C27)."""
+    compression: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What of a request depends on its operation."""
+
+    extras: bytes = b""
+    value: bytes = b""
+    cas: int = 0
+    flags: int | None = None
+    """Common flags of a whole document; None where the value is none."""
+    preserve_expiry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one operation travels."""
+
+    encode: Callable[[Operation], Body]
+    decode: Callable[[Operation, Frame, int], Result]
+    bare_opcode: Opcode | None
+    """Opcode for a plain memcached; None where it has nothing like it."""
+
+
+def encode_operation(operation: Operation, dialect: Dialect, *, opaque: int, vbucket: int, prefix: bytes) -> bytes:
+    """Return the frame of one attempt.
+
+    Args:
+        vbucket: of the document; 0 for an operation without one.
+        prefix: the collection's id as it stands before the key; empty where collections were not granted.
+
+    Raises:
+        FeatureNotAvailableException: this connection cannot carry what the operation asks for.
+    """
+    codec = CODECS[type(operation)]
+    opcode = opcode_of(operation, dialect)
+    # Another opcode than the operation's own is a plain GET in place of GET_META.
+    body = codec.encode(operation) if opcode is operation.opcode else Body()
+    if dialect.bare and codec.bare_opcode is None:
+        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+    framing_extras = b""
+    if body.preserve_expiry:
+        _require(operation, dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
+        _require(operation, dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
+        framing_extras = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
+    datatype, value = _datatype(body, dialect)
+    key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
+    return encode_request(
+        opcode,
+        opaque=opaque,
+        vbucket=vbucket,
+        cas=body.cas,
+        datatype=datatype,
+        framing_extras=framing_extras,
+        extras=body.extras,
+        key=key,
+        value=value,
+    )
+
+
+def opcode_of(operation: Operation, dialect: Dialect) -> Opcode:
+    """Return the opcode with which the operation travels, and which its answer must have."""
+    bare_opcode = CODECS[type(operation)].bare_opcode
+    return bare_opcode if dialect.bare and bare_opcode is not None else operation.opcode
+
+
+def is_answer(operation: Operation, status: int) -> bool:
+    """Tell whether ``status`` answers the operation, rather than failing it."""
+    return status == Status.SUCCESS or (status == Status.KEY_NOT_FOUND and type(operation) is Exists)
+
+
+def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
+    """Return the result in a response for which ``is_answer`` holds; its value is inflated already.
+
+    Args:
+        vbucket: where the request was sent to, for the mutation token.
+
+    Raises:
+        MalformedResponse: extras or value have an impossible length.
+    """
+    try:
+        return CODECS[type(operation)].decode(operation, frame, vbucket)
+    except struct.error as error:
+        raise MalformedResponse(
+            f"{operation.name}: {len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
+        ) from error
+
+
+def _require(operation: Operation, dialect: Dialect, feature: HelloFeature, asked: str) -> None:
+    if feature not in dialect.features:
+        where = "a plain memcached" if dialect.bare else "this server"
+        raise FeatureNotAvailableException(f"{asked} needs the feature {feature.name}, which {where} does not offer")
+
+
+def _datatype(body: Body, dialect: Dialect) -> tuple[int, bytes]:
+    datatype = Datatype.RAW
+    if body.flags is None:
+        return datatype, body.value
+    if HelloFeature.JSON in dialect.features and common_format(body.flags) == CommonFormat.JSON:
+        datatype |= Datatype.JSON
+    if dialect.compression and HelloFeature.SNAPPY in dialect.features:
+        deflated = deflate(body.value)
+        if deflated is not None:
+            return datatype | Datatype.SNAPPY, deflated
+    return datatype, body.value
+
+
+def _encode_nothing(operation: Operation) -> Body:
+    return Body()
+
+
+def _encode_exists(operation: Operation) -> Body:
+    return Body(extras=_META_VERSION)
+
+
+def _encode_expiry(operation: Operation) -> Body:
+    assert isinstance(operation, Touch | GetAndTouch)
+    return Body(extras=_UINT32.pack(operation.expiry))
+
+
+def _encode_get_and_lock(operation: Operation) -> Body:
+    assert isinstance(operation, GetAndLock)
+    return Body(extras=_UINT32.pack(operation.lock_time))
+
+
+def _encode_cas(operation: Operation) -> Body:
+    assert isinstance(operation, Unlock | Remove)
+    return Body(cas=operation.cas)
+
+
+def _encode_store(operation: Operation) -> Body:
+    assert isinstance(operation, Store)
+    return Body(
+        extras=_UINT32_PAIR.pack(operation.flags, operation.expiry),
+        value=operation.value,
+        cas=operation.cas if isinstance(operation, Replace) else 0,
+        flags=operation.flags,
+        preserve_expiry=operation.preserve_expiry if isinstance(operation, Upsert | Replace) else False,
+    )
+
+
+def _encode_concatenate(operation: Operation) -> Body:
+    assert isinstance(operation, Concatenate)
+    return Body(value=operation.value, cas=operation.cas)
+
+
+def _encode_count(operation: Operation) -> Body:
+    assert isinstance(operation, Count)
+    initial, expiry = operation.initial, operation.expiry
+    if initial is None:
+        initial, expiry = 0, _DO_NOT_CREATE
+    return Body(extras=_COUNTER.pack(operation.delta, initial, expiry))
+
+
+def _decode_document(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    assert isinstance(operation, Get | GetAndTouch | GetAndLock)
+    (flags,) = _UINT32.unpack(frame.extras)
+    return GetResult(Cas(frame.cas), flags, frame.value, operation.transcoder)
+
+
+def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    if frame.status == Status.KEY_NOT_FOUND:
+        return ExistsResult(exists=False, cas=Cas(0))
+    if frame.opcode == Opcode.GET:
+        return ExistsResult(exists=True, cas=Cas(frame.cas))
+    # Newer servers append the datatype to the four numbers.
+    deleted, _, _, _ = _META.unpack_from(frame.extras)
+    return ExistsResult(exists=not deleted, cas=Cas(0 if deleted else frame.cas))
+
+
+def _decode_mutation(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    return MutationResult(Cas(frame.cas), _mutation_token(operation, frame, vbucket))
+
+
+def _decode_counter(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    (content,) = _UINT64.unpack(frame.value)
+    return CounterResult(content, Cas(frame.cas), _mutation_token(operation, frame, vbucket))
+
+
+def _decode_touch(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    return MutationResult(Cas(frame.cas))
+
+
+def _decode_done(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    return Done()
+
+
+def _mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
+    if not frame.extras:
+        return None
+    vbucket_uuid, sequence_number = _TOKEN.unpack(frame.extras)
+    return MutationToken(operation.keyspace.bucket or "", vbucket, vbucket_uuid, sequence_number)
+
+
+CODECS: dict[type[Operation], Codec] = {
+    Noop: Codec(_encode_nothing, _decode_done, Opcode.NOOP),
+    Get: Codec(_encode_nothing, _decode_document, Opcode.GET),
+    Exists: Codec(_encode_exists, _decode_exists, Opcode.GET),
+    GetAndTouch: Codec(_encode_expiry, _decode_document, Opcode.GET_AND_TOUCH),
+    GetAndLock: Codec(_encode_get_and_lock, _decode_document, None),
+    Unlock: Codec(_encode_cas, _decode_done, None),
+    Touch: Codec(_encode_expiry, _decode_touch, Opcode.TOUCH),
+    Remove: Codec(_encode_cas, _decode_mutation, Opcode.DELETE),
+    Insert: Codec(_encode_store, _decode_mutation, Opcode.ADD),
+    Upsert: Codec(_encode_store, _decode_mutation, Opcode.SET),
+    Replace: Codec(_encode_store, _decode_mutation, Opcode.REPLACE),
+    Append: Codec(_encode_concatenate, _decode_mutation, Opcode.APPEND),
+    Prepend: Codec(_encode_concatenate, _decode_mutation, Opcode.PREPEND),
+    Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),
+    Decrement: Codec(_encode_count, _decode_counter, Opcode.DECREMENT),
+}

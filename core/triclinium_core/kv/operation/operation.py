@@ -1,0 +1,113 @@
+"""One operation on its way: what the client keeps of it between submission and settlement.
+
+The retry machine is made at the first failure, so that an operation that succeeds allocates nothing for retrying
+(decision C38).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.requests import DocumentOperation, Operation
+from triclinium_core.kv.timers import TimerId
+from triclinium_core.retry.annotation import RequestAnnotation
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.idempotency import is_idempotent
+from triclinium_core.retry.machine import RetryMachine
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.states import RequestState
+from triclinium_core.retry.strategy import AnyRetryStrategy
+
+
+class LiveOperation:
+    """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
+
+    __slots__ = (
+        "client_context",
+        "deadline",
+        "deadline_timer",
+        "is_parked",
+        "node",
+        "opaque",
+        "request",
+        "retry",
+        "retry_timer",
+        "strategy",
+        "stream",
+        "submitted_at",
+        "token",
+        "vbucket",
+    )
+
+    def __init__(
+        self,
+        token: int,
+        request: Operation,
+        *,
+        strategy: AnyRetryStrategy,
+        client_context: Mapping[str, object] | None,
+        submitted_at: float,
+        deadline: float,
+    ) -> None:
+        self.token = token
+        self.request = request
+        self.strategy = strategy
+        self.client_context = client_context
+        self.submitted_at = submitted_at
+        self.deadline = deadline
+        self.deadline_timer: TimerId | None = None
+        self.retry_timer: TimerId | None = None
+        self.is_parked = False
+        """Whether the operation waits for a connection to become ready, or for a collection id."""
+        self.retry: RetryMachine | None = None
+        self.node: str | None = None
+        self.opaque: int | None = None
+        """Of the attempt that is in flight; None while there is none."""
+        self.stream: int | None = None
+        """The stream on which that attempt travels."""
+        self.vbucket = 0
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the operation may be sent again at any stage."""
+        return is_idempotent(Service.KV, self.request.name)
+
+    @property
+    def is_ambiguous(self) -> bool:
+        """Whether the operation, given up now, may still be applied or have been (decision C25)."""
+        if self.retry is not None:
+            return self.retry.is_ambiguous
+        return self.opaque is not None and not self.idempotent
+
+    def retry_machine(self, *, rng: Random, error_maps: ErrorMapStore) -> RetryMachine:
+        """Return the operation's retry machine, made now if this is its first failure."""
+        if self.retry is None:
+            annotation = RequestAnnotation(
+                operation=self.request.name,
+                idempotent=self.idempotent,
+                strategy=self.strategy,
+                submitted_at=self.submitted_at,
+                deadline=self.deadline,
+                client_context=self.client_context or {},
+                error_context=self.error_context(),
+            )
+            state = RequestState.PENDING if self.opaque is None else RequestState.IN_FLIGHT
+            self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+        return self.retry
+
+    def error_context(self) -> ErrorContext:
+        """Return what is known of the operation without a retry machine."""
+        keyspace = self.request.keyspace
+        return ErrorContext(
+            service=str(Service.KV),
+            operation=self.request.name,
+            idempotent=self.idempotent,
+            bucket=keyspace.bucket,
+            scope=keyspace.scope,
+            collection=keyspace.collection,
+            key=self.request.key if isinstance(self.request, DocumentOperation) else None,
+            opaque=self.opaque,
+            last_dispatched_to=self.node,
+        )

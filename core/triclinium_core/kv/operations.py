@@ -1,0 +1,305 @@
+"""The life of operations: from submission through attempts and retries to settlement, each exactly once.
+
+Every failure goes to the operation's retry machine; this module carries out what that one orders.
+
+Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C38.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
+from triclinium_core.kv.actions import (
+    Action,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    ReportRefusal,
+    ReportRetry,
+)
+from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
+from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.node.in_flight import REQUESTS_MAX, InFlightRequest
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.operation.codec import (
+    MalformedResponse,
+    decode_response,
+    encode_operation,
+    is_answer,
+    opcode_of,
+)
+from triclinium_core.kv.operation.error_body import parse_error_body
+from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry import actions as orders, events as facts
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.circuit_breaker import BreakerEvent
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.failures import subject
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.terminal_states import TerminalStates
+
+_SUCCESS = facts.ResponseReceived(facts.KvResponse(Status.SUCCESS))
+
+
+class Operations:
+    """All open operations of a client, by token."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        strategy: AnyRetryStrategy,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        terminal_states: TerminalStates,
+        error_maps: ErrorMapStore,
+        timers: Timers,
+        rng: Random,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._timeout = timeout
+        self._strategy = strategy
+        self._connections = connections
+        self._keyspaces = keyspaces
+        self._terminal_states = terminal_states
+        self._error_maps = error_maps
+        self._timers = timers
+        self._rng = rng
+        self._emit = emit
+        self._open: dict[int, LiveOperation] = {}
+        self._retries_by_reason: Counter[RetryReason] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, token: int) -> bool:
+        return token in self._open
+
+    @property
+    def retries_by_reason(self) -> Mapping[RetryReason, int]:
+        """Retries ordered so far, of operations that are settled too."""
+        return dict(self._retries_by_reason)
+
+    def is_ambiguous(self, token: int) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
+        operation = self._open.get(token)
+        return operation is not None and operation.is_ambiguous
+
+    def submit(self, event: OperationSubmitted, now: float) -> None:
+        """Begin an operation: its first dispatch, and its deadline."""
+        operation = LiveOperation(
+            event.token,
+            event.operation,
+            strategy=event.retry_strategy if event.retry_strategy is not None else self._strategy,
+            client_context=event.client_context,
+            submitted_at=now,
+            deadline=now + self._timeout,
+        )
+        self._open[event.token] = operation
+        operation.deadline_timer = self._timers.schedule(operation.deadline, TimerKind.OPERATION_DEADLINE, operation)
+        self._dispatch(operation, now)
+
+    def abandon(self, token: int, now: float) -> None:
+        """Forget an operation whose caller has left. Unknown tokens are ignored."""
+        operation = self._open.get(token)
+        if operation is not None:
+            if operation.retry is not None:
+                operation.retry.handle(facts.Abandoned(), now)
+            self._settle(operation)
+
+    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
+        """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
+        operation = self._open.get(event.token)
+        if operation is not None:
+            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+
+    def deadline_passed(self, operation: LiveOperation, now: float) -> None:
+        """Fail an operation with a timeout; one in flight is a failure to its connection's circuit breaker."""
+        if operation.is_parked:
+            # It never left the client: the error tells what it was waiting for.
+            node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
+            self._fail_dispatch(operation, node, self._connections.status_text(node), now)
+            return
+        node_of_attempt = self._connections.of_stream(operation.stream)
+        self._feed(operation, facts.TimePassed(), now)
+        if node_of_attempt is not None:
+            self._connections.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def backoff_over(self, operation: LiveOperation, now: float) -> None:
+        """Send an operation again, or fail it where its delay was cut."""
+        self._feed(operation, facts.TimePassed(), now)
+
+    def resume(self, tokens: Iterable[int], now: float) -> None:
+        """Dispatch operations that waited for a connection or a collection id."""
+        for token in tokens:
+            operation = self._open[token]
+            operation.is_parked = False
+            self._dispatch(operation, now)
+
+    def answered(self, token: int, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
+        """Complete, fail or retry the operation that ``frame`` answers."""
+        operation = self._open[token]
+        node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
+        if not is_answer(operation.request, frame.status):
+            details = parse_error_body(frame.value)
+            response = facts.KvResponse(frame.status, node.node, details.context, details.ref)
+            self._feed(operation, facts.ResponseReceived(response), now, node=node, carried=bool(frame.value))
+            return
+        try:
+            result = decode_response(operation.request, frame, vbucket=operation.vbucket)
+        except MalformedResponse as error:
+            self._connections.close(node, str(error), now, unsettled=request)
+            return
+        if operation.retry is not None:
+            operation.retry.handle(_SUCCESS, now)
+        self._settle(operation)
+        self._emit(CompleteOperation(Token(token), result))
+
+    def socket_closed(self, token: int, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+        """Retry or fail an operation that was in flight on a stream that is gone."""
+        operation = self._open[token]
+        reason = self._terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
+        self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
+
+    def dispatch_failed(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
+        """Retry or fail an operation that waited for a connection that was lost."""
+        self._fail_dispatch(self._open[token], node, detail, now)
+
+    def collection_not_found(self, token: int, reason: RetryReason, detail: str, now: float) -> None:
+        """Retry or fail an operation whose collection id could not be had."""
+        operation = self._open[token]
+        operation.is_parked = False
+        self._feed(operation, facts.DispatchFailed(reason, detail), now)
+
+    def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation that cannot succeed, without asking its strategy."""
+        operation = self._open[token]
+        known = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
+        context = replace(known, last_connection_error=text)
+        self._settle(operation)
+        self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
+
+    def _dispatch(self, operation: LiveOperation, now: float) -> None:
+        node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
+        if node.state.is_underway and len(node.parked) < REQUESTS_MAX:
+            operation.is_parked = True
+            node.parked[operation.token] = None
+        elif node.state is not NodeState.READY or node.in_flight.is_full:
+            self._fail_dispatch(operation, node, self._connections.status_text(node), now)
+        elif not node.breaker.allows_operations:
+            detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
+            self._feed(operation, facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail), now)
+        else:
+            self._send(operation, node, now)
+
+    def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
+        request = operation.request
+        try:
+            prefix = self._keyspaces.prefix(node, request, operation.token)
+            if prefix is None:
+                operation.is_parked = True
+                return
+            # Decision C29: every attempt is a new frame, with everything in it resolved again.
+            vbucket = self._keyspaces.vbucket(request)
+            opaque, stream = self._connections.send(
+                node,
+                operation.token,
+                opcode_of(request, node.dialect),
+                lambda opaque: encode_operation(request, node.dialect, opaque=opaque, vbucket=vbucket, prefix=prefix),
+            )
+        except FeatureNotAvailableException as error:
+            self.fail(operation.token, FeatureNotAvailableException, error.message, now)
+            return
+        operation.node, operation.opaque, operation.stream, operation.vbucket = node.node, opaque, stream, vbucket
+        if operation.retry is not None:
+            operation.retry.handle(facts.Dispatched(node.node, opaque), now)
+
+    def _fail_dispatch(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
+        # Decision C6: a terminal state says better than the socket what is wrong.
+        reason = self._terminal_reason(operation) or self._connections.unavailable_reason(node)
+        operation.is_parked = False
+        self._feed(operation, facts.DispatchFailed(reason, detail), now)
+
+    def _terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
+        keyspace = operation.request.keyspace
+        return self._terminal_states.reason_for(
+            Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
+        )
+
+    def _feed(
+        self,
+        operation: LiveOperation,
+        event: facts.RequestEvent,
+        now: float,
+        *,
+        node: NodeMachine | None = None,
+        carried: bool = False,
+    ) -> None:
+        """Feed the operation's retry machine and carry out what it orders.
+
+        Args:
+            node: where the response came from.
+            carried: whether the response carried a body, which was taken already.
+        """
+        ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
+        if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
+            operation.opaque = operation.stream = None
+        for action in ordered:
+            match action:
+                case orders.RetryAfter(delay):
+                    operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
+                case orders.Dispatch():
+                    self._dispatch(operation, now)
+                case orders.Fail(error):
+                    self._settle(operation)
+                    self._emit(FailOperation(Token(operation.token), error))
+                case orders.RefreshTopology():
+                    if node is not None and not carried:
+                        self._connections.refresh_config(node)
+                case orders.RefreshCollection():
+                    self._keyspaces.outdated(operation.request.keyspace)
+                case orders.CloseConnection(why):
+                    if node is not None:
+                        self._connections.close(node, why, now)
+                case orders.Complete() | orders.Ignore():
+                    pass
+                case orders.ConsultStrategy() | orders.ReportRetry() | orders.ReportRefusal():
+                    self._pass_on(Token(operation.token), action)
+                case _:
+                    assert_never(action)
+
+    def _pass_on(
+        self, token: Token, action: orders.ConsultStrategy | orders.ReportRetry | orders.ReportRefusal
+    ) -> None:
+        match action:
+            case orders.ConsultStrategy(strategy, request, reason):
+                self._emit(ConsultStrategy(token, strategy, request, reason))
+            case orders.ReportRetry(request, reason, delay, dispatches, node):
+                self._retries_by_reason[reason] += 1
+                self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
+            case orders.ReportRefusal(request, reason, error, node):
+                self._emit(ReportRefusal(token, request, reason, error, node))
+
+    def _settle(self, operation: LiveOperation) -> None:
+        """Forget an operation; a reply that still comes is an orphan."""
+        del self._open[operation.token]
+        self._timers.cancel(operation.deadline_timer)
+        self._timers.cancel(operation.retry_timer)
+        node = self._connections.of_stream(operation.stream)
+        if node is not None and operation.opaque is not None:
+            node.in_flight.abandon(operation.opaque)
+        if operation.is_parked:
+            self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
+            for waited_for in self._connections.nodes:
+                waited_for.parked.pop(operation.token, None)

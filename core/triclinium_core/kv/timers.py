@@ -1,0 +1,76 @@
+"""One heap of named timers, and the next wakeup.
+
+Cancelling leaves the entry in the heap; entries that nobody waits for are skipped, and swept out once they outnumber
+the live ones, so that a busy client's heap stays in proportion to its open operations.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from enum import Enum, unique
+from typing import NewType
+
+TimerId = NewType("TimerId", int)
+
+SWEEP_SIZE_MIN = 64
+"""Below this many entries a sweep would cost more than it frees."""
+
+
+@unique
+class TimerKind(Enum):
+    """What is due."""
+
+    OPERATION_DEADLINE = "the safety net of one operation: it fails with a timeout"
+    RETRY = "the backoff of one operation is over: it is dispatched again"
+    CONNECT = "a stream was not opened and bootstrapped in time: it is given up"
+    RECONNECT = "the backoff of one connection is over: it is opened again"
+    KEEP_ALIVE = "a connection may have been silent for too long: it is sent a NOOP"
+    KEEP_ALIVE_ANSWER = "a NOOP was not answered in time: the connection is given up"
+    CIRCUIT_BREAKER = "an open breaker has slept long enough: it sends its canary"
+    CANARY = "the canary was not answered in time: the breaker opens again"
+
+
+class Timers:
+    """A heap of ``(when, kind, subject)``; ``subject`` is whatever the kind is about."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, TimerId, TimerKind, object]] = []
+        self._live: set[TimerId] = set()
+        self._next_id = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def schedule(self, when: float, kind: TimerKind, subject: object) -> TimerId:
+        """Add a timer and return its id. One that is due at ``inf`` never fires."""
+        self._next_id += 1
+        timer = TimerId(self._next_id)
+        if when < math.inf:
+            self._live.add(timer)
+            heapq.heappush(self._heap, (when, timer, kind, subject))
+        return timer
+
+    def cancel(self, timer: TimerId | None) -> None:
+        """Forget a timer; None, and one that has fired, are ignored."""
+        if timer is None:
+            return
+        self._live.discard(timer)
+        if len(self._heap) > SWEEP_SIZE_MIN and len(self._heap) > 2 * len(self._live):
+            self._heap = [entry for entry in self._heap if entry[1] in self._live]
+            heapq.heapify(self._heap)
+
+    @property
+    def wakeup(self) -> float:
+        """When the next timer is due; ``inf`` for never."""
+        while self._heap and self._heap[0][1] not in self._live:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else math.inf
+
+    def pop_due(self, now: float) -> tuple[TimerKind, object] | None:
+        """Remove and return the oldest timer that is due, or None."""
+        if self.wakeup > now:
+            return None
+        _, timer, kind, subject = heapq.heappop(self._heap)
+        self._live.discard(timer)
+        return kind, subject

@@ -1,0 +1,1 @@
+"""Where documents live: connection strings, cluster configs, vbuckets, collections."""

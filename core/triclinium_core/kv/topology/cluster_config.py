@@ -1,0 +1,98 @@
+"""Cluster configs: what a node says of the cluster, as typed values.
+
+Unknown fields are ignored; a config that does not fit is refused with a reason, so that the old one can be kept.
+
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+CONFIG_SIZE_BYTES_MAX = 16 * 1024 * 1024
+"""A config of a thousand nodes with 1024 vbuckets has well under a megabyte."""
+
+
+class MalformedClusterConfig(ValueError):
+    """The config is none; the text says where."""
+
+
+class NodeEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """One element of ``nodesExt``."""
+
+    services: dict[str, int] = {}
+    hostname: str | None = None
+    this_node: bool = False
+
+
+class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
+    """Which server holds which vbucket: ``v_bucket_map[vbucket][0]`` is an index of ``server_list``, -1 for none."""
+
+    server_list: list[str]
+    v_bucket_map: list[list[int]]
+    num_replicas: int = 0
+    hash_algorithm: str = "CRC"
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
+    """A global config, or a bucket's when it has a ``name``."""
+
+    rev: int
+    rev_epoch: int = 0
+    name: str | None = None
+    nodes_ext: list[NodeEntry] = []
+    node_locator: str | None = None
+    v_bucket_server_map: VBucketServerMap | None = None
+    bucket_capabilities: list[str] = []
+
+    @property
+    def revision(self) -> tuple[int, int]:
+        """Epoch and revision; the greater is the newer."""
+        return self.rev_epoch, self.rev
+
+    @property
+    def vbucket_count(self) -> int:
+        """Number of vbuckets; 0 for a global config."""
+        return len(self.v_bucket_server_map.v_bucket_map) if self.v_bucket_server_map is not None else 0
+
+
+_DECODER = msgspec.json.Decoder(ClusterConfig)
+
+
+def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
+    """Return the config in ``document``.
+
+    Args:
+        host: stands in for ``$HOST``: the name by which the node was reached.
+
+    Raises:
+        MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or a size
+            beyond all sense.
+    """
+    if len(document) > CONFIG_SIZE_BYTES_MAX:
+        raise MalformedClusterConfig(f"{len(document)} bytes; at most {CONFIG_SIZE_BYTES_MAX} make sense")
+    # An IPv6 address stands in brackets where a port follows it.
+    shown = f"[{host}]" if ":" in host else host
+    try:
+        config = _DECODER.decode(document.replace(b"$HOST", shown.encode()))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise MalformedClusterConfig(str(error)) from error
+    if config.name is not None:
+        _check_bucket_config(config)
+    return config
+
+
+def _check_bucket_config(config: ClusterConfig) -> None:
+    if config.node_locator is not None and config.node_locator != "vbucket":
+        raise MalformedClusterConfig(
+            f"bucket {config.name!r} is a memcached bucket (locator {config.node_locator!r}), which this client does "
+            "not speak to; use a couchbase or ephemeral bucket"
+        )
+    count = config.vbucket_count
+    if not 1 <= count <= 0x10000:
+        raise MalformedClusterConfig(f"bucket {config.name!r} has {count} vbuckets; 1 to 65536 are possible")
+    assert config.v_bucket_server_map is not None
+    servers = len(config.v_bucket_server_map.server_list)
+    for vbucket, holders in enumerate(config.v_bucket_server_map.v_bucket_map):
+        if not holders or not all(-1 <= holder < servers for holder in holders):
+            raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders[:4]!r}, but there are {servers} servers")

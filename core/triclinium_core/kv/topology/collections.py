@@ -1,0 +1,91 @@
+"""Collection ids, as far as they are known.
+
+An id is asked for once, however many operations wait for it; an answer that the collection does not exist is kept until
+the next one, for the terminal reasons (decision C8).
+
+Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, unique
+
+from triclinium_core.kv.wire.leb128 import encode_unsigned
+
+DEFAULT_COLLECTION_PREFIX = b"\x00"
+"""The default collection has the id 0, always."""
+
+
+@unique
+class CollectionState(Enum):
+    """What is known of an id."""
+
+    UNKNOWN = "unknown"
+    ASKED = "asked"
+    KNOWN = "known"
+
+
+@dataclass(slots=True)
+class _Collection:
+    state: CollectionState = CollectionState.UNKNOWN
+    prefix: bytes = b""
+    waiting: list[int] = field(default_factory=list)
+
+
+class CollectionIds:
+    """The ids of one bucket's collections, by ``scope.collection``."""
+
+    def __init__(self) -> None:
+        self._collections: dict[str, _Collection] = {}
+
+    def prefix(self, path: str) -> bytes | None:
+        """Return the key prefix of a collection, or None where its id is not known."""
+        collection = self._collections.get(path)
+        return collection.prefix if collection is not None and collection.state is CollectionState.KNOWN else None
+
+    def wait(self, path: str, waiter: int) -> bool:
+        """Let ``waiter`` wait for an id, and return whether it has to be asked for now."""
+        collection = self._collections.setdefault(path, _Collection())
+        collection.waiting.append(waiter)
+        ask = collection.state is not CollectionState.ASKED
+        collection.state = CollectionState.ASKED
+        return ask
+
+    def found(self, path: str, collection_id: int) -> list[int]:
+        """Keep an id, and return who waited for it."""
+        collection = self._collections.setdefault(path, _Collection())
+        collection.state, collection.prefix = CollectionState.KNOWN, encode_unsigned(collection_id)
+        return _release(collection)
+
+    def missing(self, path: str) -> list[int]:
+        """Take note that the bucket has no such collection, and return who waited for its id."""
+        collection = self._collections.setdefault(path, _Collection())
+        collection.state = CollectionState.UNKNOWN
+        return _release(collection)
+
+    def outdated(self, path: str) -> None:
+        """Drop an id that a node did not know, so that the next operation asks for it again."""
+        collection = self._collections.get(path)
+        if collection is not None and collection.state is CollectionState.KNOWN:
+            collection.state = CollectionState.UNKNOWN
+
+    def stop_waiting(self, path: str, waiter: int) -> None:
+        """Let ``waiter`` wait no longer."""
+        collection = self._collections.get(path)
+        if collection is not None and waiter in collection.waiting:
+            collection.waiting.remove(waiter)
+
+    def connection_lost(self) -> list[int]:
+        """Give up all questions that were asked and not answered, and return who waited for them."""
+        waiting: list[int] = []
+        for collection in self._collections.values():
+            if collection.state is CollectionState.ASKED:
+                collection.state = CollectionState.UNKNOWN
+                waiting += _release(collection)
+        return waiting
+
+
+def _release(collection: _Collection) -> list[int]:
+    waiting, collection.waiting = collection.waiting, []
+    return waiting

@@ -1,0 +1,134 @@
+"""Connection strings: which cluster, how, and with which options.
+
+``scheme://host[:port][,host[:port]…][/][?option=value&…]``; hosts may be separated by ``;`` too, an IPv6 address stands in
+brackets. ``memcached://`` names a plain memcached and takes one host (decision C27).
+
+Source: SDK-RFC 0011.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum, unique
+from urllib.parse import parse_qsl
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import TimeoutOptions
+
+CONNECTION_STRING_SIZE_MAX = 8192
+"""Characters; hundreds of hosts fit."""
+
+
+@unique
+class Scheme(StrEnum):
+    """How to speak to the hosts."""
+
+    COUCHBASE = "couchbase"
+    COUCHBASES = "couchbases"
+    MEMCACHED = "memcached"
+
+
+DEFAULT_PORTS: Mapping[Scheme, int] = {Scheme.COUCHBASE: 11210, Scheme.COUCHBASES: 11207, Scheme.MEMCACHED: 11211}
+
+HTTP_PORTS: Mapping[int, int] = {8091: 11210, 18091: 11207}
+"""Ports of the web console, which people often write instead of those of the KV service."""
+
+TIMEOUT_OPTIONS: Mapping[str, str] = {
+    "kv_timeout": "kv",
+    "kv_durable_timeout": "kv_durable",
+    "connect_timeout": "connect",
+}
+"""Options of the query part, in seconds, and the field of ``TimeoutOptions`` that each sets."""
+
+_BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
+_NAMED = re.compile(r"(?P<host>[^\s:\[\]/?@#]+)(?::(?P<port>[0-9]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a node listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionString:
+    """A connection string, taken apart."""
+
+    scheme: Scheme
+    addresses: tuple[Address, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tls(self) -> bool:
+        """Whether the scheme asks for TLS."""
+        return self.scheme is Scheme.COUCHBASES
+
+    def timeouts(self, given: TimeoutOptions) -> TimeoutOptions:
+        """Return ``given`` with the options of the string laid over it."""
+        named = {TIMEOUT_OPTIONS[name]: float(value) for name, value in self.options.items()}
+        return replace(given, **named)
+
+
+def parse_connection_string(text: object) -> ConnectionString:
+    """Return the parts of a connection string.
+
+    Raises:
+        InvalidArgumentException: the text is none; it says what is wrong and what to write instead.
+    """
+    if not isinstance(text, str) or len(text) > CONNECTION_STRING_SIZE_MAX:
+        kind = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
+        raise _wrong(f"expected a string of at most {CONNECTION_STRING_SIZE_MAX} characters, got {kind}")
+    name, separator, rest = text.strip().partition("://")
+    if not separator:
+        raise _wrong(f"{text[:80]!r} has no scheme; write couchbase://{text[:80].strip()}")
+    if name.lower() not in tuple(Scheme):
+        raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
+    scheme = Scheme(name.lower())
+    hosts, _, query = rest.partition("?")
+    addresses = tuple(_parse_address(host.strip(), scheme) for host in re.split("[,;]", hosts.removesuffix("/")))
+    if scheme is Scheme.MEMCACHED and len(addresses) > 1:
+        raise _wrong("memcached:// takes one host; there is no cluster to find the others in")
+    return ConnectionString(scheme, addresses, _parse_options(query))
+
+
+def _parse_address(text: str, scheme: Scheme) -> Address:
+    match = _BRACKETED.fullmatch(text) or _NAMED.fullmatch(text)
+    if match is None:
+        hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
+        if "@" in text:
+            hint = "; user name and password are passed beside the connection string"
+        raise _wrong(f"{text[:80]!r} is not host or host:port{hint}")
+    port = int(match["port"]) if match["port"] and len(match["port"]) <= 5 else DEFAULT_PORTS[scheme]
+    if (match["port"] and len(match["port"]) > 5) or not 1 <= port <= 65535:
+        raise _wrong(f"port {match['port'][:20]} of {match['host'][:80]!r} is not from 1 to 65535")
+    return Address(match["host"], port)
+
+
+def _parse_options(query: str) -> Mapping[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=100)
+    except ValueError as error:
+        raise _wrong(f"the options {query[:80]!r} are not name=value pairs joined by &") from error
+    options: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in TIMEOUT_OPTIONS:
+            raise _wrong(f"option {name[:40]!r} is not known; known are {', '.join(TIMEOUT_OPTIONS)}")
+        if name in options:
+            raise _wrong(f"option {name} stands twice")
+        try:
+            TimeoutOptions(**{TIMEOUT_OPTIONS[name]: float(value)})
+        except (ValueError, InvalidArgumentException) as error:
+            raise _wrong(f"option {name}={value[:40]} is not a number of seconds > 0") from error
+        options[name] = value
+    return options
+
+
+def _wrong(text: str) -> InvalidArgumentException:
+    return InvalidArgumentException(f"connection string: {text}", parameter="connection_string")

@@ -1,0 +1,56 @@
+"""Values in snappy's raw block format.
+
+Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_description.txt.
+"""
+
+from __future__ import annotations
+
+from cramjam import DecompressionError, snappy
+
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
+
+XATTR_SIZE_MAX = 1024 * 1024
+"""Extended attributes share the value's field and are not part of the document's own limit."""
+
+INFLATED_SIZE_MAX = VALUE_SIZE_MAX + XATTR_SIZE_MAX
+
+DEFLATE_SIZE_MIN = 32
+"""Shorter values never get short enough to be worth it; every client uses this bound."""
+
+DEFLATE_RATIO_MAX = 0.83
+"""A value that does not shrink below this share of its size is sent as it is; every client uses this bound."""
+
+_COPY_OUTPUT_MAX, _COPY_INPUT_MIN = 64, 3
+"""The densest element of the format: three bytes that repeat 64 earlier ones."""
+
+
+class MalformedCompression(ValueError):
+    """The bytes are no snappy block, or one that would inflate to more than any value can be."""
+
+
+def inflate(data: bytes) -> bytes:
+    """Return the value that ``data`` was made from.
+
+    Nothing is allocated on the word of the peer: the size that the block announces is held against the largest value,
+    and against the most that a block of this length can express.
+
+    Raises:
+        MalformedCompression: ``data`` is no snappy block, or announces an impossible size.
+    """
+    try:
+        size = snappy.decompress_raw_len(data)
+        if size > INFLATED_SIZE_MAX:
+            raise MalformedCompression(f"a value of {size} bytes is announced, the largest has {INFLATED_SIZE_MAX}")
+        if size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
+            raise MalformedCompression(f"a value of {size} bytes is announced, {len(data)} bytes cannot make so many")
+        return bytes(snappy.decompress_raw(data))
+    except DecompressionError as error:
+        raise MalformedCompression(f"not a snappy block: {error}") from error
+
+
+def deflate(value: bytes) -> bytes | None:
+    """Return ``value`` as a snappy block, or None where that does not pay: short values and those that hardly shrink."""
+    if len(value) < DEFLATE_SIZE_MIN:
+        return None
+    deflated = bytes(snappy.compress_raw(value))
+    return deflated if len(deflated) <= len(value) * DEFLATE_RATIO_MAX else None

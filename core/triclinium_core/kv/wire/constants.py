@@ -1,0 +1,108 @@
+"""Numbers of the memcached binary protocol.
+
+Source: kv_engine ``include/mcbp/protocol/{magic,opcode,datatype,feature}.h``, ``docs/BinaryProtocol.md``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag, unique
+
+HEADER_SIZE = 24
+FRAME_SIZE_MAX = 30 * 1024 * 1024
+"""The server refuses larger packets, so a larger one can only be nonsense."""
+VALUE_SIZE_MAX = 20 * 1024 * 1024
+"""Largest document that a server stores."""
+KEY_SIZE_MAX = 250
+"""Largest document id in the default collection, in bytes of UTF-8."""
+KEY_SIZE_MAX_IN_COLLECTION = 246
+"""Largest document id outside the default collection, in bytes of UTF-8."""
+
+
+@unique
+class Magic(IntEnum):
+    """First byte of a frame: who speaks, and which header layout follows."""
+
+    CLIENT_REQUEST = 0x80
+    CLIENT_RESPONSE = 0x81
+    FLEXIBLE_CLIENT_REQUEST = 0x08
+    FLEXIBLE_CLIENT_RESPONSE = 0x18
+    SERVER_REQUEST = 0x82
+    SERVER_RESPONSE = 0x83
+
+
+@unique
+class Opcode(IntEnum):
+    """Commands from client to server."""
+
+    GET = 0x00
+    SET = 0x01
+    ADD = 0x02
+    REPLACE = 0x03
+    DELETE = 0x04
+    INCREMENT = 0x05
+    DECREMENT = 0x06
+    NOOP = 0x0A
+    APPEND = 0x0E
+    PREPEND = 0x0F
+    TOUCH = 0x1C
+    GET_AND_TOUCH = 0x1D
+    HELLO = 0x1F
+    SASL_LIST_MECHS = 0x20
+    SASL_AUTH = 0x21
+    SASL_STEP = 0x22
+    SELECT_BUCKET = 0x89
+    GET_AND_LOCK = 0x94
+    UNLOCK = 0x95
+    GET_META = 0xA0
+    GET_CLUSTER_CONFIG = 0xB5
+    GET_COLLECTIONS_MANIFEST = 0xBA
+    GET_COLLECTION_ID = 0xBB
+    GET_ERROR_MAP = 0xFE
+
+
+@unique
+class ServerOpcode(IntEnum):
+    """Commands from server to client (magic 0x82)."""
+
+    CLUSTERMAP_CHANGE_NOTIFICATION = 0x01
+
+
+class Datatype(IntFlag):
+    """What a value is: bits of the datatype byte."""
+
+    RAW = 0x00
+    JSON = 0x01
+    SNAPPY = 0x02
+    XATTR = 0x04
+
+
+@unique
+class HelloFeature(IntEnum):
+    """Features that HELLO negotiates."""
+
+    TCP_NODELAY = 0x03
+    MUTATION_SEQNO = 0x04
+    XATTR = 0x06
+    XERROR = 0x07
+    SELECT_BUCKET = 0x08
+    SNAPPY = 0x0A
+    JSON = 0x0B
+    DUPLEX = 0x0C
+    CLUSTERMAP_NOTIFICATION = 0x0D
+    UNORDERED_EXECUTION = 0x0E
+    TRACING = 0x0F
+    ALT_REQUEST = 0x10
+    SYNC_REPLICATION = 0x11
+    COLLECTIONS = 0x12
+    SNAPPY_EVERYWHERE = 0x13
+    PRESERVE_TTL = 0x14
+    VATTR = 0x15
+    SUBDOC_CREATE_AS_DELETED = 0x17
+    SUBDOC_DOCUMENT_MACRO = 0x18
+    REPLACE_BODY_WITH_XATTR = 0x19
+    REPORT_UNIT_USAGE = 0x1A
+    NON_BLOCKING_THROTTLING = 0x1B
+    SUBDOC_REPLICA_READ = 0x1C
+    GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION = 0x1D
+    DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP = 0x1E
+    CLUSTERMAP_NOTIFICATION_BRIEF = 0x1F

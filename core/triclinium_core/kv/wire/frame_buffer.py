@@ -1,0 +1,176 @@
+"""Bytes in any cut, whole frames out.
+
+Theory of operation: what was received and not yet returned, at most one partial frame, lies at the start of one
+buffer, to which the header decoder is bound. New bytes go behind it, all headers are decoded in one call, and what
+remains is moved to the front once: from then on it is the first frame and stays where it is. So each byte is copied a
+bounded number of times, however small the pieces of a large value are. The buffer grows by doubling, and only for
+bytes that really came: an announced length allocates nothing.
+"""
+
+from __future__ import annotations
+
+from triclinium_core._speedups import bind_scanner
+from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX, HEADER_SIZE, Magic
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.header import FIELDS_PER_FRAME, MalformedFrame
+
+CLIENT_ACCEPTS = frozenset((Magic.CLIENT_RESPONSE, Magic.FLEXIBLE_CLIENT_RESPONSE, Magic.SERVER_REQUEST))
+"""What a server sends."""
+
+SERVER_ACCEPTS = frozenset((Magic.CLIENT_REQUEST, Magic.FLEXIBLE_CLIENT_REQUEST, Magic.SERVER_RESPONSE))
+"""What a client sends."""
+
+CAPACITY_MIN = 64 * 1024
+"""One usual read from a socket."""
+
+CAPACITY_KEPT = 1024 * 1024
+"""A buffer that a larger frame has made larger than this is given back when the frame has been returned."""
+
+PIECE_SIZE = 256 * 1024
+"""More than this at once is taken piece by piece, so that many small frames need no large buffer."""
+
+CAPACITY_MAX = FRAME_SIZE_MAX + PIECE_SIZE
+"""The largest partial frame and one piece."""
+
+
+class FrameBuffer:
+    """One direction of one connection.
+
+    ``malformed`` tells, once it is not None, that the peer sent something that is no frame, and where in the stream:
+    close the connection. From then on ``receive`` ignores its data, since nothing can say where a frame would begin.
+    ``capacity`` is the size of the buffer in bytes.
+
+    Args:
+        accepts: the magics that this side may receive; any other is malformed.
+    """
+
+    __slots__ = (
+        "_buffer",
+        "_pending_size",
+        "_scanner",
+        "_stream_offset",
+        "_view",
+        "_wrong_magics",
+        "capacity",
+        "malformed",
+    )
+
+    def __init__(self, accepts: frozenset[Magic]) -> None:
+        self.malformed: MalformedFrame | None = None
+        self._wrong_magics = frozenset(map(int, Magic)) - accepts
+        self._pending_size = 0
+        self._stream_offset = 0
+        self._bind(bytearray(CAPACITY_MIN))
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[Frame]:
+        """Return the frames that ``data`` completes, oldest first.
+
+        Frames in front of a malformed one are returned as well, so look at ``malformed`` after each call.
+        """
+        if self.malformed is not None:
+            return []
+        if type(data) is not bytes:
+            data = bytes(data)
+        pending_size = self._pending_size
+        end = pending_size + len(data)
+        if end > self.capacity:
+            if len(data) > PIECE_SIZE:
+                return self._receive_in_pieces(data)
+            self._resize(min(max(2 * self.capacity, end), CAPACITY_MAX))
+        self._view[pending_size:end] = data
+        fields = self._scan_pending(end)
+        if not fields:
+            return []
+        # Slices of bytes are the cheapest there are: with nothing pending, offsets are the same in data and buffer.
+        frames = self._build_frames(fields, self._view[: fields[-1]].tobytes() if pending_size else data)
+        if self.malformed is None:
+            self._keep_tail(fields[-1], end)
+        return frames
+
+    def _receive_in_pieces(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        for start in range(0, len(data), PIECE_SIZE):
+            frames += self.receive(data[start : start + PIECE_SIZE])
+        return frames
+
+    def _scan_pending(self, size: int) -> list[int]:
+        """Return the headers of the whole frames in the first ``size`` bytes; without any, these bytes are pending."""
+        try:
+            fields = self._scanner.scan(0, size)
+        except MalformedFrame as error:
+            # The wrong direction shows in the first byte, so it is the verdict even where the lengths are wrong too.
+            if not self._refuses(self._buffer[0], 0):
+                self._fail(error.reason, error.offset)
+            return []
+        if not fields:
+            self._pending_size = size
+            if size:
+                self._refuses(self._buffer[0], 0)
+        return fields
+
+    def _build_frames(self, fields: list[int], source: bytes) -> list[Frame]:
+        """Return the frames that ``fields`` describe, up to the first that this side does not accept."""
+        wrong_magics = self._wrong_magics
+        frames: list[Frame] = []
+        frame_start = 0
+        for first in range(0, len(fields), FIELDS_PER_FRAME):
+            magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end = fields[
+                first : first + FIELDS_PER_FRAME
+            ]
+            if magic in wrong_magics:
+                self._refuses(magic, frame_start)
+                break
+            frames.append(
+                Frame(
+                    magic,
+                    opcode,
+                    status,
+                    datatype,
+                    opaque,
+                    cas,
+                    source[frame_start + HEADER_SIZE : extras_start],
+                    source[extras_start:key_start],
+                    source[key_start:value_start],
+                    source[value_start:frame_end],
+                )
+            )
+            frame_start = frame_end
+        return frames
+
+    def _keep_tail(self, frames_end: int, end: int) -> None:
+        """Move what follows the frames to the front; it is the next frame, or the beginning of it."""
+        tail_size = end - frames_end
+        self._stream_offset += frames_end
+        self._pending_size = tail_size
+        if tail_size:
+            self._view[:tail_size] = self._view[frames_end:end]
+        if self.capacity > CAPACITY_KEPT and tail_size <= CAPACITY_MIN:
+            self._resize(CAPACITY_MIN)
+        if tail_size:
+            self._scan_pending(tail_size)
+
+    def _resize(self, capacity: int) -> None:
+        """Go on in a new buffer; a buffer that scanner and view look into cannot change its size."""
+        buffer = bytearray(capacity)
+        buffer[: self._pending_size] = self._view[: self._pending_size]
+        self._scanner.release()
+        self._bind(buffer)
+
+    def _bind(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+        self._scanner = bind_scanner(buffer)
+        self.capacity = len(buffer)
+
+    def _refuses(self, magic: int, offset: int) -> bool:
+        """Return whether a frame with this magic belongs to the other direction, and give up if so."""
+        if magic not in self._wrong_magics:
+            return False
+        accepted = ", ".join(f"{right:#04x}" for right in sorted(set(Magic) - self._wrong_magics))
+        self._fail(f"magic {magic:#04x} is none of those that this side receives ({accepted})", offset)
+        return True
+
+    def _fail(self, reason: str, offset: int) -> None:
+        self.malformed = MalformedFrame(reason, self._stream_offset + offset)
+        self._pending_size = 0
+        self._resize(0)

@@ -1,0 +1,138 @@
+"""Framing extras: small numbered pieces of information between the header and the extras of a flexible frame.
+
+Layout: each piece begins with one byte, identifier in the high and size in the low nibble. A nibble of 15 is an
+escape: 15 plus the value of one more byte, that of the identifier first. The content follows.
+
+Source: kv_engine docs/BinaryProtocol.md, "Request header with flexible framing extras"; include/mcbp/protocol/framebuilder.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, unique
+
+_ESCAPE = 15
+_NUMBER_MAX = _ESCAPE + 0xFF
+"""Largest identifier, and largest size, that an escape can express."""
+
+_DURATION_EXPONENT = 1.74
+_DURATION_CODE_MAX = 0xFFFF
+
+
+@unique
+class RequestFrameInfo(IntEnum):
+    """What a client may attach to a request."""
+
+    BARRIER = 0
+    DURABILITY = 1
+    DCP_STREAM_ID = 2
+    IMPERSONATE_USER = 4
+    PRESERVE_TTL = 5
+    IMPERSONATE_EXTRA_PRIVILEGE = 6
+    TOKEN_AUTH_DATA_ID = 7
+
+
+@unique
+class ResponseFrameInfo(IntEnum):
+    """What a server may attach to a response."""
+
+    SERVER_DURATION = 0
+    READ_UNITS = 1
+    WRITE_UNITS = 2
+    THROTTLE_DURATION = 3
+
+
+class MalformedFramingExtras(ValueError):
+    """The last piece reaches beyond the framing extras.
+
+    Args:
+        reason: one line that says what is missing.
+        offset: where the piece begins, in bytes from the start of the framing extras.
+    """
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.reason} (framing extras at byte {self.offset})"
+
+
+def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
+    """Return the content of every piece by its identifier, unknown ones too; of equal identifiers the last holds.
+
+    Raises:
+        MalformedFramingExtras: a piece is cut short.
+    """
+    pieces: dict[int, bytes] = {}
+    end = len(data)
+    position = 0
+    while position < end:
+        start = position
+        identifier, size = divmod(data[position], 16)
+        position += 1
+        if position + (identifier == _ESCAPE) + (size == _ESCAPE) > end:
+            raise MalformedFramingExtras("an escape byte is missing", start)
+        if identifier == _ESCAPE:
+            identifier += data[position]
+            position += 1
+        if size == _ESCAPE:
+            size += data[position]
+            position += 1
+        if position + size > end:
+            raise MalformedFramingExtras(f"piece {identifier} announces {size} bytes, {end - position} are left", start)
+        pieces[identifier] = data[position : position + size]
+        position += size
+    return pieces
+
+
+def encode_framing_extras(pieces: Mapping[int, bytes]) -> bytes:
+    """Return the pieces in their order, as ``encode_request`` and ``encode_response`` take them.
+
+    Raises:
+        ValueError: an identifier or a size does not fit into nibble and escape byte.
+    """
+    encoded = bytearray()
+    for identifier, content in pieces.items():
+        id_nibble, id_escape = _split("identifier", identifier)
+        size_nibble, size_escape = _split(f"len(pieces[{identifier}])", len(content))
+        encoded.append(id_nibble << 4 | size_nibble)
+        encoded += id_escape + size_escape + content
+    return bytes(encoded)
+
+
+def decode_server_duration_us(encoded: int) -> float:
+    """Return microseconds from the 16-bit code that servers use for durations.
+
+    Raises:
+        ValueError: ``encoded`` has more than 16 bits.
+
+    Source: kv_engine docs/BinaryProtocol.md, "Server Recv->Send duration".
+    """
+    if not 0 <= encoded <= _DURATION_CODE_MAX:
+        raise ValueError(f"encoded={encoded!r} must be an integer from 0 to {_DURATION_CODE_MAX}")
+    return float(encoded**_DURATION_EXPONENT / 2)
+
+
+def encode_server_duration_us(duration_us: float) -> int:
+    """Return the 16-bit code for a duration in microseconds; longer ones than it can express (two minutes) are cut.
+
+    Raises:
+        ValueError: ``duration_us`` is negative or not a number.
+
+    Source: kv_engine docs/BinaryProtocol.md, "Server Recv->Send duration".
+    """
+    if not duration_us >= 0:
+        raise ValueError(f"duration_us={duration_us!r} must not be negative")
+    code: float = (duration_us * 2) ** (1 / _DURATION_EXPONENT)
+    return round(min(code, _DURATION_CODE_MAX))
+
+
+def _split(name: str, number: int) -> tuple[int, bytes]:
+    """Return the nibble for ``number`` and its escape byte, if it needs one."""
+    if not 0 <= number <= _NUMBER_MAX:
+        raise ValueError(f"{name}={number!r} must be an integer from 0 to {_NUMBER_MAX}")
+    if number < _ESCAPE:
+        return number, b""
+    return _ESCAPE, bytes((number - _ESCAPE,))

@@ -1,0 +1,157 @@
+"""The 24-byte header in readable Python: which frames lie in a buffer, and what is wrong with one that cannot be.
+
+``triclinium_c`` does the same for many frames in one call; ``triclinium_core._speedups`` chooses between the two.
+
+Source: kv_engine docs/BinaryProtocol.md, "Packet Structure"; include/mcbp/protocol/magic.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum, unique
+from struct import Struct
+from types import MappingProxyType
+
+from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX, HEADER_SIZE, Magic
+
+FIELDS_PER_FRAME = 10
+"""How many integers ``scan_headers`` returns for each frame."""
+
+BODY_SIZE_MAX = FRAME_SIZE_MAX - HEADER_SIZE
+
+FLEXIBLE_MAGICS = frozenset((int(Magic.FLEXIBLE_CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_RESPONSE)))
+"""Their headers split the key length: one byte for the framing extras, one for the key."""
+
+PLAIN_MAGICS = frozenset(map(int, Magic)) - FLEXIBLE_MAGICS
+
+PLAIN_HEADER = Struct(">BBHBBHIIQ")
+"""Magic, opcode, key length, extras length, datatype, vbucket or status, body length, opaque, CAS."""
+
+FLEXIBLE_HEADER = Struct(">BBBBBBHIIQ")
+"""The same with the key length split: framing extras length, key length."""
+
+
+@unique
+class Malformation(IntEnum):
+    """Why a header cannot be one; the numbers are those that ``triclinium_c`` returns."""
+
+    MAGIC = -1
+    SIZE = -2
+    LENGTHS = -3
+
+
+_REASONS: Mapping[Malformation, str] = MappingProxyType(
+    {
+        Malformation.MAGIC: "byte {magic:#04x} begins no frame: the peer does not speak the memcached binary protocol",
+        Malformation.SIZE: "a frame of {frame_size} bytes is announced, the largest possible has {frame_size_max}",
+        Malformation.LENGTHS: (
+            "framing extras of {framing_size}, extras of {extras_size} and a key of {key_size} bytes "
+            "do not fit into a body of {body_size}"
+        ),
+    }
+)
+
+
+class MalformedFrame(ValueError):
+    """What the peer sent is no frame, so whatever follows cannot be understood either: close the connection.
+
+    Args:
+        reason: one line that says what is wrong.
+        offset: where the frame begins, in bytes.
+    """
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason, offset)
+        self.reason = reason
+        self.offset = offset
+
+    def __str__(self) -> str:
+        return f"{self.reason} (frame at byte {self.offset})"
+
+
+def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -> list[int]:
+    """Return ten unsigned ints for every whole frame in ``buffer[start:end]``, oldest first.
+
+    Layout: flat ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``,
+    big-endian on the wire. The status of a request is its vbucket. Offsets count from the start of the buffer; the
+    framing extras are ``[frame_start + 24, extras_start)``, where a frame starts at the end of the one before.
+    A trailing partial frame is left alone, but its header is checked as far as it is there.
+
+    Args:
+        buffer: what was received.
+        start: offset of the first frame in bytes.
+        end: offset in bytes behind the last byte received, ``0 <= start <= end <= len(buffer)``.
+
+    Raises:
+        MalformedFrame: the first frame is impossible; an impossible frame further on ends the list before it.
+        ValueError: ``start`` or ``end`` lies outside the buffer.
+
+    Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
+    """
+    if not 0 <= start <= end <= len(buffer):
+        raise ValueError(f"start={start!r}, end={end!r} must satisfy 0 <= start <= end <= {len(buffer)}")
+    fields: list[int] = []
+    malformation: Malformation | None = None
+    unpack_header = PLAIN_HEADER.unpack_from
+    frame_start = start
+    while True:
+        if end - frame_start < HEADER_SIZE:
+            if frame_start < end and not _is_magic(buffer[frame_start]):
+                malformation = Malformation.MAGIC
+            break
+        magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas = unpack_header(
+            buffer, frame_start
+        )
+        extras_start = frame_start + HEADER_SIZE
+        frame_end = extras_start + body_size
+        if magic in FLEXIBLE_MAGICS:
+            extras_start += key_size >> 8
+            key_size &= 0xFF
+        elif magic not in PLAIN_MAGICS:
+            malformation = Malformation.MAGIC
+            break
+        key_start = extras_start + extras_size
+        value_start = key_start + key_size
+        if body_size > BODY_SIZE_MAX:
+            malformation = Malformation.SIZE
+            break
+        if value_start > frame_end:
+            malformation = Malformation.LENGTHS
+            break
+        if frame_end > end:
+            break
+        fields += (magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end)
+        frame_start = frame_end
+    if malformation is not None and not fields:
+        raise malformed_frame(malformation, buffer, frame_start)
+    return fields
+
+
+def malformed_frame(code: int, buffer: bytes | bytearray | memoryview, offset: int) -> MalformedFrame:
+    """Return the error for the impossible frame at ``offset``, with the values that make it so.
+
+    Args:
+        code: a ``Malformation``; for all but ``MAGIC`` the whole header must lie in the buffer.
+        buffer: what was received.
+        offset: where the frame begins, in bytes.
+
+    Raises:
+        ValueError: ``code`` is no ``Malformation``.
+    """
+    malformation = Malformation(code)
+    values = {"magic": buffer[offset], "frame_size_max": FRAME_SIZE_MAX}
+    if malformation is not Malformation.MAGIC:
+        magic, _, key_size, extras_size, _, _, body_size, _, _ = PLAIN_HEADER.unpack_from(buffer, offset)
+        framing_size, key_size = divmod(key_size, 256) if magic in FLEXIBLE_MAGICS else (0, key_size)
+        values |= {
+            "framing_size": framing_size,
+            "extras_size": extras_size,
+            "key_size": key_size,
+            "body_size": body_size,
+            "frame_size": HEADER_SIZE + body_size,
+        }
+    return MalformedFrame(_REASONS[malformation].format_map(values), offset)
+
+
+def _is_magic(byte: int) -> bool:
+    return byte in PLAIN_MAGICS or byte in FLEXIBLE_MAGICS

@@ -1,0 +1,53 @@
+"""Unsigned LEB128: how a collection id stands in front of a key.
+
+Source: kv_engine docs/Collections.md, docs/LEB128.md.
+"""
+
+from __future__ import annotations
+
+VALUE_MAX = 0xFFFF_FFFF
+"""Collection ids have 32 bits."""
+
+SIZE_MAX = 5
+"""Seven bits a byte: 32 bits need at most five."""
+
+
+class MalformedLeb128(ValueError):
+    """The bytes do not begin with the shortest form of a 32-bit number."""
+
+
+def encode_unsigned(value: int) -> bytes:
+    """Return the shortest form of ``value``: seven bits a byte, lowest first, the top bit set on all but the last.
+
+    Raises:
+        ValueError: ``value`` is not a number of 32 bits.
+    """
+    if not 0 <= value <= VALUE_MAX:
+        raise ValueError(f"value={value!r} must be an integer from 0 to {VALUE_MAX}")
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def decode_unsigned(data: bytes) -> tuple[int, int]:
+    """Return the number at the start of ``data`` and how many bytes it takes; what follows is not looked at.
+
+    Raises:
+        MalformedLeb128: the number is cut short, is not in its shortest form or has more than 32 bits.
+    """
+    value = 0
+    for position, byte in enumerate(data[:SIZE_MAX]):
+        value |= (byte & 0x7F) << 7 * position
+        if byte > 0x7F:
+            continue
+        if byte == 0 and position > 0:
+            raise MalformedLeb128(f"{data[: position + 1].hex()} is not the shortest form of {value}")
+        if value > VALUE_MAX:
+            raise MalformedLeb128(f"{value} has more than 32 bits")
+        return value, position + 1
+    if len(data) < SIZE_MAX:
+        raise MalformedLeb128(f"the number is cut short after {len(data)} bytes")
+    raise MalformedLeb128(f"the number goes on after {SIZE_MAX} bytes, 32 bits need no more")

@@ -1,0 +1,258 @@
+"""A client machine and a fake node in one process, joined by streams that a test controls byte by byte.
+
+Time is a number that only the simulation moves; nothing sleeps, nothing is random but what the ``rng`` gives. The driver
+rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, a closed stream is never heard of
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    OpenStream,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fake_node import FakeNode
+
+STEPS_MAX = 100_000
+"""More steps than this without an end are a livelock, not a test."""
+
+
+class Midpoint:
+    """A source of randomness that is none: every draw is 0.5."""
+
+    def random(self) -> float:
+        """Return 0.5."""
+        return 0.5
+
+
+@dataclass(slots=True)
+class Link:
+    """One stream between client and node, as its two ends see it."""
+
+    is_open: bool = False
+    outgoing: bytearray = field(default_factory=bytearray)
+    """Ordered by the client, not handed over yet."""
+    incoming: bytearray = field(default_factory=bytearray)
+    """Sent by the node, not delivered yet."""
+    handed_over: int = 0
+    is_hung_up: bool = False
+    """The node has closed; the client hears of it once everything incoming is delivered."""
+
+
+class Simulation:
+    """One client, one node, and the streams between them.
+
+    Args:
+        node: the peer; a new one unless given.
+        options: what the client is told; by default the credentials of the node.
+        rng: randomness of the client.
+    """
+
+    def __init__(
+        self, node: FakeNode | None = None, options: ClientOptions | None = None, *, rng: Random | None = None
+    ) -> None:
+        self.node = node if node is not None else FakeNode()
+        if options is None:
+            authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
+            options = ClientOptions(
+                connection_string=f"couchbase://{self.node.options.host}:{self.node.options.port}",
+                authenticator=authenticator,
+            )
+        self.machine = ClientMachine(options, rng=rng if rng is not None else Midpoint())
+        self.now = 0.0
+        self.links: dict[StreamId, Link] = {}
+        self.results: dict[Token, Result] = {}
+        self.errors: dict[Token, CouchbaseException] = {}
+        self.settled_at: dict[Token, float] = {}
+        self.consulted: list[ConsultStrategy] = []
+        self.retries: list[ReportRetry] = []
+        self.refusals: list[ReportRefusal] = []
+        self.log: list[str] = []
+        """What the client reported of its connections, oldest first."""
+        self._last_token = 0
+
+    def submit(
+        self,
+        operation: Operation,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        client_context: dict[str, object] | None = None,
+    ) -> Token:
+        """Submit an operation now, and return its token."""
+        self._last_token += 1
+        token = Token(self._last_token)
+        self.feed(OperationSubmitted(token, operation, retry_strategy, client_context))
+        return token
+
+    def abandon(self, token: Token) -> None:
+        """Let the caller of an operation leave."""
+        self.feed(OperationAbandoned(token))
+
+    def feed(self, event: Event) -> None:
+        """Feed an event to the client, and carry out what it orders."""
+        for action in self.machine.handle(event, self.now):
+            self._carry_out(action)
+
+    def open(self, stream: StreamId) -> None:
+        """Let a connect succeed, or fail where the node refuses."""
+        link = self.links[stream]
+        if not self.node.accepts(self.now):
+            self.lose(stream, LossCause.REFUSED)
+            return
+        link.is_open = True
+        self._answer(self.node.connection_opened(stream, self.now))
+        self.feed(StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
+
+    def hand_over(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the node have the next ``size`` bytes that the client ordered; all unless given."""
+        link = self.links[stream]
+        data = bytes(link.outgoing[:size])
+        del link.outgoing[: len(data)]
+        link.handed_over += len(data)
+        if data and not link.is_hung_up:
+            self._answer(self.node.bytes_received(stream, data, self.now))
+
+    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the client have the next ``size`` bytes that the node sent; then, where the node hung up, the end."""
+        link = self.links[stream]
+        data = bytes(link.incoming[:size])
+        del link.incoming[: len(data)]
+        if data:
+            self.feed(BytesReceived(stream, data))
+        if link.is_hung_up and not link.incoming and stream in self.links:
+            self.lose(stream, LossCause.END_OF_STREAM)
+
+    def lose(self, stream: StreamId, cause: LossCause = LossCause.RESET) -> None:
+        """Break a stream: bytes under way are gone in both directions."""
+        link = self.links.pop(stream)
+        if link.is_open and not link.is_hung_up:
+            self.node.connection_lost(stream, self.now)
+        self.feed(StreamLost(stream, cause, handed_over=link.handed_over))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, stopping at every instant at which client or node have something to do."""
+        end = self.now + seconds
+        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+            self.now = max(self.now, instant)
+            self.tick()
+        self.now = end
+
+    def tick(self) -> None:
+        """Tell client and node what time it is."""
+        if self.node.wakeup <= self.now:
+            self._answer(self.node.time_passed(self.now))
+        if self.machine.wakeup <= self.now:
+            self.feed(TimePassed())
+
+    def flow(self) -> None:
+        """Let every stream connect and carry everything, both ways, until nothing moves; time stands still."""
+        for _ in range(STEPS_MAX):
+            if self.machine.wakeup <= self.now or self.node.wakeup <= self.now:
+                self.tick()
+            elif (busy := next(self._busy_links(), None)) is not None:
+                stream, link = busy
+                if not link.is_open:
+                    self.open(stream)
+                elif link.outgoing:
+                    self.hand_over(stream)
+                else:
+                    self.deliver(stream)
+            else:
+                return
+        raise AssertionError("client and node keep each other busy without time passing")
+
+    def run(self, seconds: float = 60.0) -> None:
+        """Let everything flow and time pass until every operation is settled, or ``seconds`` are over."""
+        end = self.now + seconds
+        self.flow()
+        while self.open_operations and self.now < end:
+            instant = min(self.machine.wakeup, self.node.wakeup)
+            if instant == math.inf:
+                return
+            self.now = min(max(self.now, instant), end)
+            self.flow()
+
+    @property
+    def open_operations(self) -> int:
+        """How many operations are not settled."""
+        return self.machine.statistics().open_operations
+
+    def _busy_links(self) -> Iterator[tuple[StreamId, Link]]:
+        for stream, link in self.links.items():
+            if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
+                yield stream, link
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case OpenStream(stream):
+                self.links[stream] = Link()
+            case SendBytes(stream, data):
+                self.links[stream].outgoing += data
+            case CloseStream(stream):
+                link = self.links.pop(stream)
+                if link.is_open and not link.is_hung_up:
+                    self.node.connection_lost(stream, self.now)
+            case CompleteOperation(token, result):
+                self._settle(token)
+                self.results[token] = result
+            case FailOperation(token, error):
+                self._settle(token)
+                self.errors[token] = error
+            case ConsultStrategy():
+                self.consulted.append(action)
+            case ReportRetry():
+                self.retries.append(action)
+            case ReportRefusal():
+                self.refusals.append(action)
+            case ReportConnection(_, node, text):
+                self.log.append(f"{self.now:.3f} {node} {text}")
+            case _:
+                assert_never(action)
+
+    def _settle(self, token: Token) -> None:
+        assert token not in self.settled_at, f"operation {token} was settled twice"
+        self.settled_at[token] = self.now
+
+    def _answer(self, actions: Sequence[NodeAction]) -> None:
+        for action in actions:
+            link = self.links.get(StreamId(action.connection))
+            if link is None:
+                continue
+            match action:
+                case SendReply(_, data):
+                    link.incoming += data
+                case HangUp():
+                    link.is_hung_up = True
