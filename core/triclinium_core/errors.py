@@ -60,7 +60,7 @@ class CouchbaseException(Exception):
 
     def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
         super().__init__(message)
-        self.message = message
+        self.message: str = message
         self.context = context if context is not None else ErrorContext()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -95,7 +95,7 @@ class InvalidArgumentException(CouchbaseException):
 
     def __init__(self, message: str = "", context: ErrorContext | None = None, *, parameter: str = "") -> None:
         super().__init__(message, context)
-        self.parameter = parameter
+        self.parameter: str = parameter
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.context), {"parameter": self.parameter}

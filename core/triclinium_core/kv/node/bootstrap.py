@@ -102,13 +102,13 @@ class Bootstrap:
         self._scram: ScramClient | None = None
         self._tried: set[str] = set()
         self._hello_answered = False
-        self.negotiated = Negotiated()
+        self.negotiated: Negotiated = Negotiated()
         self.failure: BootstrapFailure | None = None
         self.sasl_status: int | None = None
         """Outcome of SASL, once there is one."""
         self.bucket_status: int | None = None
         """Outcome of SELECT_BUCKET, once there is one."""
-        self.state = NodeState.AUTHENTICATING if plan.hello_after_auth else NodeState.NEGOTIATING
+        self.state: NodeState = NodeState.AUTHENTICATING if plan.hello_after_auth else NodeState.NEGOTIATING
 
     @property
     def is_done(self) -> bool:

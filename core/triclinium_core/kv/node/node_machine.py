@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapPlan, FailureKind, Negotiated
 from triclinium_core.kv.node.first_bytes import recognise
 from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner
@@ -25,7 +26,6 @@ from triclinium_core.kv.node.news import (
 )
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec import Dialect
-from triclinium_core.kv.topology.connection_string import Address
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.constants import Datatype, Magic
 from triclinium_core.kv.wire.frame import Frame
@@ -51,26 +51,26 @@ class NodeMachine:
         compression: bool,
         circuit_breaker: CircuitBreakerOptions,
     ) -> None:
-        self.bucket = bucket
-        self.address = addresses[0]
-        self.state = NodeState.LOST
-        self.dialect = Dialect(bare=bare)
-        self.negotiated = Negotiated()
-        self.breaker = CircuitBreaker(circuit_breaker)
-        self.in_flight = InFlightTable()
+        self.bucket: str | None = bucket
+        self.address: Address = addresses[0]
+        self.state: NodeState = NodeState.LOST
+        self.dialect: Dialect = Dialect(bare=bare)
+        self.negotiated: Negotiated = Negotiated()
+        self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
+        self.in_flight: InFlightTable = InFlightTable()
         self.parked: dict[int, None] = {}
         """Tokens of the operations that wait until the connection is ready, oldest first."""
-        self.last_heard = -math.inf
+        self.last_heard: float = -math.inf
         self.last_error: str | None = None
-        self.config_is_asked = False
+        self.config_is_asked: bool = False
         """Whether a cluster config was asked for and has not come yet."""
-        self.xerror = True
+        self.xerror: bool = True
         """False after a corrupt error map, where renegotiation was asked for."""
-        self.was_reached = False
+        self.was_reached: bool = False
         """Whether any stream to the node was ever opened."""
-        self.was_ready = False
+        self.was_ready: bool = False
         """Whether the connection was ever ready."""
-        self.failed_attempts = 0
+        self.failed_attempts: int = 0
         """Streams that were lost one after the other before they became ready."""
         self._addresses = addresses
         self._attempts = 0

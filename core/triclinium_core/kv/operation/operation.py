@@ -51,15 +51,15 @@ class LiveOperation:
         submitted_at: float,
         deadline: float,
     ) -> None:
-        self.token = token
-        self.request = request
-        self.strategy = strategy
-        self.client_context = client_context
-        self.submitted_at = submitted_at
-        self.deadline = deadline
+        self.token: int = token
+        self.request: Operation = request
+        self.strategy: AnyRetryStrategy = strategy
+        self.client_context: Mapping[str, object] | None = client_context
+        self.submitted_at: float = submitted_at
+        self.deadline: float = deadline
         self.deadline_timer: TimerId | None = None
         self.retry_timer: TimerId | None = None
-        self.is_parked = False
+        self.is_parked: bool = False
         """Whether the operation waits for a connection to become ready, or for a collection id."""
         self.retry: RetryMachine | None = None
         self.node: str | None = None
@@ -67,7 +67,7 @@ class LiveOperation:
         """Of the attempt that is in flight; None while there is none."""
         self.stream: int | None = None
         """The stream on which that attempt travels."""
-        self.vbucket = 0
+        self.vbucket: int = 0
 
     @property
     def idempotent(self) -> bool:

@@ -15,6 +15,7 @@ from enum import StrEnum, unique
 from urllib.parse import parse_qsl
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
 from triclinium_core.options import TimeoutOptions
 
 CONNECTION_STRING_SIZE_MAX = 8192
@@ -44,17 +45,6 @@ TIMEOUT_OPTIONS: Mapping[str, str] = {
 
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
 _NAMED = re.compile(r"(?P<host>[^\s:\[\]/?@#]+)(?::(?P<port>[0-9]+))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a node listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)

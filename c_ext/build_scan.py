@@ -1,0 +1,27 @@
+"""What cffi has to know to compile ``scan.c`` into ``triclinium_c._scan``; the compiler checks it against ``scan.h``."""
+
+from __future__ import annotations
+
+from cffi import FFI
+
+ffibuilder = FFI()
+
+ffibuilder.cdef(
+    """
+    #define TRICLINIUM_FIELDS_PER_FRAME ...
+
+    int64_t triclinium_scan_headers(
+        const uint8_t *buffer, uint64_t start, uint64_t end, uint64_t *out, uint64_t frames_max);
+    """
+)
+
+ffibuilder.set_source(
+    "triclinium_c._scan",
+    '#include "scan.h"',
+    sources=["scan.c"],
+    include_dirs=["."],
+    depends=["scan.h"],
+)
+
+if __name__ == "__main__":
+    ffibuilder.compile(verbose=True)

@@ -1,0 +1,1 @@
+"""The tests of all three packages; see README.md beside this file."""

@@ -1,0 +1,53 @@
+"""A program that imports modules while it refuses some names to them, whatever the text of the modules says.
+
+Usage: ``python import_guard.py PREFIX REFUSED[,REFUSED...] MODULE [MODULE ...]``
+
+Only statements and calls in modules below PREFIX are refused; what the standard library and other packages import for
+themselves is theirs. Exit status 1, and one line a refusal, when there was one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+
+genuine_import = builtins.__import__
+genuine_import_module = importlib.import_module
+
+
+def main(prefix: str, refused: frozenset[str], modules: Sequence[str]) -> int:
+    """Import the modules under guard and return the exit status."""
+    refusals: list[str] = []
+
+    def check(importer: object, name: str) -> None:
+        if (f"{importer}.").startswith(f"{prefix}.") and name.partition(".")[0] in refused:
+            refusals.append(f"{importer} imported {name}")
+
+    def guarded_import(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> object:
+        # An extension module that imports for itself borrows the globals of whoever called it, and passes a list.
+        if level == 0 and not isinstance(fromlist, list):
+            check((globals or sys._getframe(1).f_globals).get("__name__"), name)
+        return genuine_import(name, globals, locals, fromlist or (), level)
+
+    def guarded_import_module(name: str, package: str | None = None) -> object:
+        check(sys._getframe(1).f_globals.get("__name__"), name)
+        return genuine_import_module(name, package)
+
+    builtins.__import__ = guarded_import  # type: ignore[assignment]
+    importlib.import_module = guarded_import_module  # type: ignore[assignment]
+    for module in modules:
+        genuine_import_module(module)
+    sys.stdout.write("".join(f"{refusal}\n" for refusal in refusals))
+    return bool(refusals)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], frozenset(sys.argv[2].split(",")), sys.argv[3:]))

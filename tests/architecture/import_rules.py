@@ -1,0 +1,203 @@
+"""Who may import and use what: each rule takes sources and data and returns what is wrong, one line a finding.
+
+They see what the text says, under TYPE_CHECKING as well; ``import_guard.py`` sees what really happens.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from tests.architecture.source import (
+    Source,
+    exported,
+    imports,
+    is_standard,
+    is_within,
+    names_of,
+    origin,
+    uses,
+)
+
+
+def refused_imports(sources: Sequence[Source], refused: Mapping[str, str]) -> list[str]:
+    """Find imports of modules that would bring in what the package must not have."""
+    return [
+        f"{found.place}: imports {found.target} ({refused[found.root]})"
+        for found in imports(sources)
+        if found.root in refused
+    ]
+
+
+def refused_uses(sources: Sequence[Source], refused: Mapping[str, str]) -> list[str]:
+    """Find names, under whatever alias, that reach for the clock, the terminal or the disk."""
+    return [
+        f"{source.path}:{line}: uses {name} ({refused[name]})"
+        for source in sources
+        for line, name in uses(source)
+        if name in refused
+    ]
+
+
+def imports_beyond(sources: Sequence[Source], allowed_of: Mapping[str, Sequence[str]]) -> list[str]:
+    """Find imports of anything but the standard library and the modules allowed to the package."""
+    return [
+        f"{found.place}: {package} does not import {found.target}; "
+        f"it may import {' and '.join(['the standard library', *allowed])}"
+        for package, allowed in allowed_of.items()
+        for found in imports(sources, names_of(sources))
+        if is_within(found.importer, package)
+        and not is_standard(found.target)
+        and not any(is_within(found.target, name) for name in allowed)
+    ]
+
+
+def upward_imports(sources: Sequence[Source], layers: Sequence[Sequence[str]]) -> list[str]:
+    """Find imports of a module that stands in a later layer, and modules that stand in none.
+
+    The longest name that contains a module places it; the root package's name places its own ``__init__`` only.
+    """
+    ranks = {name: rank for rank, layer in enumerate(layers) for name in layer}
+    root = sources[0].root
+
+    def rank_of(module: str) -> int | None:
+        places = [name for name in ranks if module == name or (name != root and is_within(module, name))]
+        return ranks[max(places, key=len)] if places else None
+
+    findings = [
+        f"{source.path}: {source.module} has no place in LAYERS; give it one"
+        for source in sources
+        if rank_of(source.module) is None
+    ]
+    for found in imports(sources, names_of(sources)):
+        here, there = rank_of(found.importer), rank_of(found.target)
+        if here is not None and there is not None and here < there:
+            findings.append(f"{found.place}: {found.target} stands after {found.importer}")
+    return findings
+
+
+def strangers_meeting(sources: Sequence[Source], strangers: Sequence[tuple[str, str]]) -> list[str]:
+    """Find imports between two packages that must not know each other."""
+    return [
+        f"{found.place}: {here} does not know {there}"
+        for pair in strangers
+        for here, there in (pair, pair[::-1])
+        for found in imports(sources, names_of(sources))
+        if is_within(found.importer, here) and is_within(found.target, there)
+    ]
+
+
+def imports_past_the_door(sources: Sequence[Source], hidden: str, door: str) -> list[str]:
+    """Find imports of ``hidden`` anywhere but in the module ``door``."""
+    return [
+        f"{found.place}: only {door} imports {hidden}"
+        for found in imports(sources)
+        if found.root == hidden and found.importer != door
+    ]
+
+
+def private_uses(sources: Sequence[Source], provider: Sequence[Source]) -> list[str]:
+    """Find uses of what the provider does not offer.
+
+    Public is a name with no underscore in front of any of its parts and, where its module has an ``__all__``, one that
+    stands there or is itself a module.
+    """
+    root, exports = provider[0].root, {source.module: exported(source) for source in provider}
+    findings = [
+        f"{source.path}:{line}: {name} is private"
+        for source in sources
+        for line, name in uses(source)
+        if is_within(name, root) and _is_private(name)
+    ]
+    for found in imports(sources, names_of(provider)):
+        offered = exports.get(found.target)
+        whole = f"{found.target}.{found.name}" if found.name else found.target
+        if found.root != root:
+            continue
+        if _is_private(whole):
+            findings.append(f"{found.place}: {whole} is private")
+        elif found.name == "*":
+            findings.append(f"{found.place}: nobody can see what * imports from {found.target}")
+        elif found.name and offered is not None and found.name not in offered:
+            findings.append(f"{found.place}: {found.name} is not in __all__ of {found.target}")
+    return sorted(set(findings))
+
+
+def _is_private(dotted: str) -> bool:
+    return any(part.startswith("_") and not part.endswith("__") for part in dotted.split("."))
+
+
+def decisions_taken(
+    sources: Sequence[Source], provider: Sequence[Source], package: str, may_name: frozenset[str], exempt: str
+) -> list[str]:
+    """Find imports of anything in ``package``, directly or through a re-export, that is not a name it may have."""
+    modules, by_name = names_of(provider), {source.module: source for source in provider}
+    findings = []
+    for found in imports(sources, modules):
+        module, name = _defined_in(found.target, found.name, by_name)
+        if not is_within(found.importer, exempt) and is_within(module, package) and name not in may_name:
+            what = f"{module}.{name}" if name else module
+            findings.append(f"{found.place}: the driver decides nothing, so it has no use for {what}")
+    return findings
+
+
+def _defined_in(module: str, name: str | None, by_name: Mapping[str, Source]) -> tuple[str, str | None]:
+    """Follow re-exports to the module that defines the name, or to the module that the name is."""
+    source = by_name.get(module)
+    for node in source.tree.body if source is not None and name is not None else ():
+        if isinstance(node, ast.ImportFrom) and source is not None:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name:
+                    base = origin(source, node)
+                    whole = f"{base}.{alias.name}"
+                    return (whole, None) if whole in by_name else _defined_in(base, alias.name, by_name)
+    return module, name
+
+
+def undeclared_imports(
+    sources: Sequence[Source],
+    declared: frozenset[str],
+    extras: Mapping[str, frozenset[str]],
+    excused: Iterable[tuple[str, str]],
+) -> list[str]:
+    """Find imports of distributions that the pyproject does not declare.
+
+    Args:
+        declared: import names of the dependencies.
+        extras: import names of an extra, by the package that may use it.
+        excused: importing module and import name that are known and meant.
+    """
+    excused = set(excused)
+    own = sources[0].root
+    return [
+        f"{found.place}: {found.root} is no declared dependency of {own}"
+        for found in imports(sources)
+        if not is_standard(found.target)
+        and found.root != own
+        and found.root not in declared
+        and (found.importer, found.root) not in excused
+        and not any(is_within(found.importer, package) and found.root in names for package, names in extras.items())
+    ]
+
+
+def unused_dependencies(sources: Sequence[Source], declared: frozenset[str], excused: Iterable[str]) -> list[str]:
+    """Find dependencies that no source imports."""
+    needless = declared - {found.root for found in imports(sources)} - set(excused)
+    return [f"{sources[0].root}: declares {name} and never imports it" for name in sorted(needless)]
+
+
+def requirement_names(requirements: Iterable[str]) -> frozenset[str]:
+    """Return the import names of requirements; ours differ from the distribution's names by dashes at most."""
+    matches = (re.match(r"[A-Za-z0-9._-]+", requirement) for requirement in requirements)
+    return frozenset(match[0].lower().replace("-", "_") for match in matches if match)
+
+
+def mentions(sources: Sequence[Source], word: str) -> list[str]:
+    """Find the word in string constants."""
+    return [
+        f"{source.path}:{node.lineno}: mentions {word}"
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and word in node.value
+    ]

@@ -1,0 +1,187 @@
+"""What the architecture rules hold the sources to, as data; the rules stand beside this file.
+
+An exception is a row here with its reason. A row that no longer excuses anything fails the test as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Distribution(NamedTuple):
+    """One wheel of the workspace."""
+
+    folder: str
+    package: str
+
+    @property
+    def pyproject(self) -> Path:
+        """The file that declares it."""
+        return ROOT / self.folder / "pyproject.toml"
+
+    @property
+    def sources(self) -> Path:
+        """The folder of its import package."""
+        return ROOT / self.folder / self.package
+
+
+CORE = Distribution("core", "triclinium_core")
+CLIENT = Distribution("trio_client", "triclinium")
+EXTENSION = Distribution("c_ext", "triclinium_c")
+DISTRIBUTIONS = (CORE, CLIENT, EXTENSION)
+
+# -- The core never moves: time, entropy and bytes arrive as data, and what it reports leaves as actions.
+
+REFUSED_IN_CORE: Mapping[str, str] = {
+    "_thread": "threads",
+    "asyncio": "an event loop",
+    "concurrent": "threads and processes",
+    "http": "sockets",
+    "importlib": "imports that no rule sees",
+    "logging": "the driver logs",
+    "multiprocessing": "processes",
+    "os": "the environment",
+    "pathlib": "files",
+    "queue": "threads",
+    "random": "randomness is a parameter, `rng`",
+    "sched": "the clock",
+    "secrets": "randomness; a nonce arrives in an event",
+    "select": "sockets",
+    "selectors": "sockets",
+    "signal": "processes",
+    "socket": "sockets",
+    "socketserver": "sockets",
+    "ssl": "sockets",
+    "subprocess": "processes",
+    "tempfile": "files",
+    "threading": "threads",
+    "time": "the clock; `now` is a parameter",
+    "trio": "an event loop",
+    "uuid": "randomness and the clock",
+}
+"""Modules that nothing of the core imports, with what they would bring in."""
+
+REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
+    "__import__": "imports that no rule sees",
+    "breakpoint": "belongs to an afternoon, not to a commit",
+    "datetime.date.today": "reads the clock",
+    "datetime.datetime.now": "reads the clock",
+    "datetime.datetime.today": "reads the clock",
+    "datetime.datetime.utcnow": "reads the clock",
+    "eval": "runs text",
+    "exec": "runs text",
+    "input": "waits for a person",
+    "io.open": "opens a file",
+    "open": "opens a file",
+    "print": "writes to a terminal",
+    "sys.argv": "reads the command line",
+    "sys.modules": "finds modules that no rule sees",
+    "sys.stderr": "writes to a terminal",
+    "sys.stdin": "reads from a terminal",
+    "sys.stdout": "writes to a terminal",
+}
+"""What the harmless modules and the builtins offer, and the core still does not touch."""
+
+IMPORTS_OF: Mapping[str, Sequence[str]] = {
+    "triclinium_core.error_context": (),
+    "triclinium_core.errors": ("triclinium_core.error_context",),
+    "triclinium_core.retry": ("triclinium_core.errors", "triclinium_core.error_context", "triclinium_core.retry"),
+}
+"""Modules and packages that import the standard library and, of everything else, only this."""
+
+LAYERS: Sequence[Sequence[str]] = (
+    ("triclinium_core.error_context",),
+    ("triclinium_core.errors",),
+    ("triclinium_core.retry",),
+    (
+        "triclinium_core.mutation",
+        "triclinium_core.observing",
+        "triclinium_core.options",
+        "triclinium_core.results",
+        "triclinium_core.transcoding",
+    ),
+    ("triclinium_core._speedups", "triclinium_core.kv.address", "triclinium_core.kv.timers", "triclinium_core.kv.wire"),
+    ("triclinium_core.kv.topology",),
+    ("triclinium_core.kv.operation",),
+    ("triclinium_core.kv.node",),
+    ("triclinium_core.kv",),
+    ("triclinium_core.services",),
+    ("triclinium_core",),
+    ("triclinium_core.testing",),
+)
+"""Who may import whom: a module imports its own row and the rows above it. The longest matching name places a module."""
+
+STRANGERS: Sequence[tuple[str, str]] = (
+    ("triclinium_core.kv.node", "triclinium_core.kv.topology"),
+    ("triclinium_core.retry.cassandra", "triclinium_core.retry.smithy"),
+)
+"""Pairs that do not know each other, in either direction."""
+
+# -- The C module is reached through one door.
+
+C_MODULE = "triclinium_c"
+C_MODULE_DOOR = "triclinium_core._speedups"
+
+IMPLEMENTATION_VARIABLE = "TRICLINIUM_IMPL"
+"""Read in tests/conftest.py only; a library does not change behind its caller's back."""
+
+# -- The driver never decides.
+
+DRIVER_MAY_NAME = frozenset(
+    {
+        "AnyRetryStrategy",
+        "AsyncRetryStrategy",
+        "BestEffortRetryStrategy",
+        "CircuitBreakerOptions",
+        "ErrorMapRetryStrategy",
+        "FastFailOnTerminalErrorRetryStrategy",
+        "RetryAction",
+        "RetryReason",
+        "RetryRequest",
+        "RetryStrategy",
+        "exponential",
+    }
+)
+"""All that the trio client may import of ``triclinium_core.retry``: what stands in signatures and what users choose."""
+
+RETRY = "triclinium_core.retry"
+DECIDES_FOR_PEOPLE = "triclinium._cli"
+"""The commands explain decisions, so they may ask the tables; they run no operation but through the public client."""
+
+# -- What a distribution may need.
+
+EXTRA_OF: Mapping[str, str] = {
+    "triclinium_core.testing": "testing",
+    "triclinium.testing": "testing",
+}
+"""Packages that may use, beyond the dependencies, the named extra of their distribution."""
+
+UNDECLARED: Mapping[tuple[str, str], str] = {
+    (C_MODULE_DOOR, C_MODULE): "looked for when it is asked for; the client's extra `c` installs it",
+}
+"""Imports that no pyproject declares, by importing module and import name, with the reason."""
+
+NOT_IMPORTED: Mapping[tuple[str, str], str] = {
+    ("triclinium_c", "cffi"): "the compiled module loads cffi's backend",
+}
+"""Dependencies that no source imports, by package and import name, with the reason."""
+
+# -- Size.
+
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+TOO_LONG: Mapping[str, str] = {
+    "core/triclinium_core/retry/kv_status.py:_rows": "a table, one status a line",
+}
+"""Files, and functions as ``file:qualified name``, that may exceed the limits, with the reason."""
+
+# -- Shape.
+
+INIT_WITH_CODE: Mapping[str, str] = {
+    "triclinium_c": "wraps the compiled module",
+}
+"""Packages whose ``__init__`` may hold more than a docstring, imports and ``__all__``, with the reason."""

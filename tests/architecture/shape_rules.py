@@ -1,0 +1,142 @@
+"""What a file looks like: each rule takes sources and data and returns what is wrong, one line a finding."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tests.architecture.source import Definition, Source, definitions, exported, is_all, statements
+
+
+def too_long(
+    sources: Sequence[Source], file_lines_max: int, function_lines_max: int, excused: Iterable[str]
+) -> list[str]:
+    """Find files and functions over the limits, and excuses that excuse nothing."""
+    over: dict[str, str] = {}
+    for source in sources:
+        lines = len(source.text.splitlines())
+        if lines > file_lines_max:
+            over[source.path] = f"{lines} lines, more than {file_lines_max}"
+        for name, node in definitions(source.tree):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > function_lines_max and not isinstance(node, ast.ClassDef):
+                over[f"{source.path}:{name}"] = f"{lines} lines, more than {function_lines_max}"
+    excused = set(excused)
+    findings = [f"{place}: {length}" for place, length in over.items() if place not in excused]
+    return findings + [f"{place}: is within the limits and needs no excuse" for place in sorted(excused - set(over))]
+
+
+def missing_docstrings(sources: Sequence[Source]) -> list[str]:
+    """Find modules, and public classes, functions and methods, that do not say what the caller gets.
+
+    A method may stay silent when a Protocol of the package documents its name: there the words stand once for all.
+    """
+    documented = {
+        method
+        for source in sources
+        for _, node in definitions(source.tree)
+        if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
+        for method, words in _public_definitions(node)
+        if ast.get_docstring(words)
+    }
+    findings = []
+    for source in sources:
+        if not ast.get_docstring(source.tree):
+            findings.append(f"{source.path}:1: the module has no docstring")
+        findings += [
+            f"{source.path}:{node.lineno}: {name} has no docstring"
+            for name, node in _public_definitions(source.tree)
+            if not ast.get_docstring(node) and not ("." in name and node.name in documented)
+        ]
+    return findings
+
+
+def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield what a caller can reach: nothing nested in functions, no overloads, no setters."""
+    for node in statements(parent.body):
+        if not isinstance(node, Definition) or node.name.startswith("_"):
+            continue
+        marks = {ast.unparse(mark).rpartition(".")[2] for mark in node.decorator_list}
+        if marks & {"overload", "setter", "deleter"}:
+            continue
+        yield f"{prefix}{node.name}", node
+        if isinstance(node, ast.ClassDef):
+            yield from _public_definitions(node, f"{prefix}{node.name}.")
+
+
+def untrue_exports(sources: Sequence[Source]) -> list[str]:
+    """Find an ``__all__`` that is unsorted, repeats itself, names nothing, or leaves out what is public by its name.
+
+    A package that re-exports has one.
+    """
+    findings = []
+    for source in sources:
+        names = exported(source)
+        defined, own = _bindings(source.tree)
+        if names is None:
+            if source.is_package and defined:
+                findings.append(f"{source.path}: re-exports names and has no __all__")
+            continue
+        findings += [
+            f"{source.path}: __all__ names {name}, which is not there" for name in names if name not in defined
+        ]
+        findings += [f"{source.path}: __all__ leaves out {name}" for name in sorted(own - set(names))]
+        if names != sorted(set(names), key=export_order):
+            findings.append(f"{source.path}: __all__ is not sorted, or repeats a name")
+    return findings
+
+
+def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
+    """Return a sort key, the order of ruff's RUF022: constants, classes, the rest; numbers in them by value."""
+    rank = 0 if name.isupper() and len(name) > 1 else 1 if name[:1].isupper() else 2
+    parts = re.findall(r"\d+|\D+", name)
+    return rank, [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
+
+
+def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """Return all names that the module binds, and the public functions and classes among them that it defines."""
+    defined: set[str] = set()
+    own: set[str] = set()
+    for node in statements(tree.body):
+        if isinstance(node, Definition):
+            defined.add(node.name)
+            own |= set() if node.name.startswith("_") else {node.name}
+        elif isinstance(node, ast.Import):
+            defined |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            defined |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            defined |= {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return defined, own
+
+
+def packages_with_code(sources: Sequence[Source], excused: Iterable[str]) -> list[str]:
+    """Find an ``__init__`` that holds more than a docstring, imports and ``__all__``."""
+    excused = set(excused)
+    return [
+        f"{source.path}:{node.lineno}: a package's own file only re-exports"
+        for source in sources
+        if source.is_package and source.module not in excused
+        for node in source.tree.body
+        if not _is_reexport(node)
+    ]
+
+
+def _is_reexport(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Assign) and is_all(node))
+
+
+def wordless_tests(sources: Sequence[Source]) -> list[str]:
+    """Find tests without the one sentence that says what they prove."""
+    return [
+        f"{source.path}:{node.lineno}: {name} needs a docstring of one sentence"
+        for source in sources
+        for name, node in definitions(source.tree)
+        if node.name.startswith("test_")
+        and not isinstance(node, ast.ClassDef)
+        and (not (words := ast.get_docstring(node) or "").endswith((".", "?", "!")) or "\n\n" in words)
+    ]

@@ -1,0 +1,177 @@
+"""Modules as the architecture rules see them: parsed text, in which every branch and function counts."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One parsed module; ``module`` is its dotted name and ``path`` what findings show."""
+
+    module: str
+    path: str
+    text: str
+    tree: ast.Module
+    is_package: bool
+
+    @property
+    def root(self) -> str:
+        """The import package that the module belongs to."""
+        return self.module.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: of the module ``target``, or of ``name`` from it."""
+
+    path: str
+    line: int
+    importer: str
+    target: str
+    name: str | None
+
+    @property
+    def root(self) -> str:
+        """The import package that is needed."""
+        return self.target.partition(".")[0]
+
+    @property
+    def place(self) -> str:
+        """Where the import stands, as findings show it."""
+        return f"{self.path}:{self.line}"
+
+
+def parse(module: str, text: str, *, path: str | None = None, is_package: bool = False) -> Source:
+    """Return the module as the rules see it."""
+    return Source(module, path or f"{module}.py", text, ast.parse(text), is_package)
+
+
+def read_package(folder: Path, root: Path) -> list[Source]:
+    """Return every module below ``folder``; findings show paths relative to ``root``."""
+    sources = []
+    for file in sorted(folder.rglob("*.py")):
+        parts = file.relative_to(folder.parent).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        module = ".".join(parts[:-1] if is_package else parts)
+        path = file.relative_to(root).as_posix()
+        sources.append(parse(module, file.read_text(encoding="utf-8"), path=path, is_package=is_package))
+    return sources
+
+
+def names_of(sources: Iterable[Source]) -> frozenset[str]:
+    """Return the dotted names of all modules."""
+    return frozenset(source.module for source in sources)
+
+
+def is_within(module: str, package: str) -> bool:
+    """Tell whether ``module`` is ``package`` or stands below it."""
+    return module == package or module.startswith(f"{package}.")
+
+
+def is_standard(module: str) -> bool:
+    """Tell whether the module belongs to the standard library."""
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def imports(sources: Iterable[Source], modules: frozenset[str] = frozenset()) -> Iterator[Import]:
+    """Yield all imports; ``from package import module`` is an import of the module where ``modules`` has its name."""
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield Import(source.path, node.lineno, source.module, alias.name, None)
+            elif isinstance(node, ast.ImportFrom):
+                base = origin(source, node)
+                for alias in node.names:
+                    whole = f"{base}.{alias.name}"
+                    target, name = (whole, None) if whole in modules else (base, alias.name)
+                    yield Import(source.path, node.lineno, source.module, target, name)
+
+
+def origin(source: Source, node: ast.ImportFrom) -> str:
+    """Return the absolute name of the module that the statement imports from."""
+    if not node.level:
+        return node.module or ""
+    package = source.module.split(".")
+    kept = package[: len(package) - node.level + source.is_package]
+    return ".".join([*kept, node.module] if node.module else kept)
+
+
+def local_names(source: Source) -> dict[str, str]:
+    """Return what the names that the module imports stand for, as dotted names."""
+    meanings = {}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                bound = alias.asname or alias.name.partition(".")[0]
+                meanings[bound] = alias.name if alias.asname else bound
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                meanings[alias.asname or alias.name] = f"{origin(source, node)}.{alias.name}"
+    return meanings
+
+
+def uses(source: Source) -> Iterator[tuple[int, str]]:
+    """Yield line and dotted name of everything that is read or imported, whatever it is called locally."""
+    meanings = local_names(source)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
+            name = _dotted(node, meanings)
+            if name is not None:
+                yield node.lineno, name
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.lineno, f"{origin(source, node)}.{alias.name}"
+
+
+def _dotted(node: ast.expr, meanings: Mapping[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return meanings.get(node.id, node.id)
+    if isinstance(node, ast.Attribute):
+        base = _dotted(node.value, meanings)
+        return None if base is None else f"{base}.{node.attr}"
+    return None
+
+
+def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """Yield all functions and classes with their qualified names, nested ones too."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, Definition):
+            yield f"{prefix}{node.name}", node
+            yield from definitions(node, f"{prefix}{node.name}.")
+        else:
+            yield from definitions(node, prefix)
+
+
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of one scope, those inside ``if`` and ``try`` too."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try):
+            yield from statements([*node.body, *node.orelse])
+        if isinstance(node, ast.Try):
+            yield from statements([line for handler in node.handlers for line in handler.body])
+
+
+def exported(source: Source) -> list[str] | None:
+    """Return the module's ``__all__``, or None where it has none.
+
+    Raises:
+        ValueError: it is no literal, so that no tool can read it.
+    """
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign) and is_all(node):
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return None
+
+
+def is_all(node: ast.Assign) -> bool:
+    """Tell whether the statement assigns ``__all__``."""
+    return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)

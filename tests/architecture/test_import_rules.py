@@ -1,0 +1,273 @@
+"""Each rule about imports finds what was planted for it, where it was planted, and nothing in what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.architecture import import_rules
+from tests.architecture.source import Source, parse
+
+CLOCK = {"time": "the clock"}
+LAYERS = (("house.errors",), ("house.wire", "house._fast"), ("house.node",), ("house",))
+
+
+def tree(**texts: str) -> list[Source]:
+    """Return the modules of a package ``house``; ``__init__`` and ``a__b`` stand for ``house`` and ``house.a.b``."""
+    names = {key: "house" if key == "init" else f"house.{key.replace('__', '.')}" for key in texts}
+    return [parse(names[key], text, path=key, is_package=key == "init") for key, text in texts.items()]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (1, "import time"),
+        (1, "import time as harmless"),
+        (1, "import json, time"),
+        (1, "from time import monotonic"),
+        (2, "def late() -> None:\n    import time"),
+        (3, "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from time import struct_time"),
+        (2, "try:\n    import time.part\nexcept ImportError:\n    pass"),
+    ],
+)
+def test_refused_imports(line: int, text: str) -> None:
+    """A refused module is found in every form of import and at every depth."""
+    findings = import_rules.refused_imports(tree(a=text), CLOCK)
+
+    assert 1 == len(findings)
+    assert findings[0].startswith(f"a:{line}: imports time")
+
+
+@pytest.mark.parametrize("text", ["import timeit", "from house.time import x", "from house import time", "time = 3"])
+def test_refused_imports_lets_others_be(text: str) -> None:
+    """Only the standard module of that name is meant."""
+    assert [] == import_rules.refused_imports(tree(a=text), CLOCK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import datetime\nx = datetime.datetime.now()",
+        "import datetime as d\nx = d.datetime.now(d.UTC)",
+        "from datetime import datetime\nclock = datetime.now",
+        "from datetime import datetime as moment\nclock = moment.now",
+    ],
+)
+def test_refused_uses_of_the_clock(text: str) -> None:
+    """Reading the clock is found under every alias, called or not."""
+    refused = {"datetime.datetime.now": "reads the clock"}
+
+    assert ["a:2: uses datetime.datetime.now (reads the clock)"] == import_rules.refused_uses(tree(a=text), refused)
+
+
+def test_refused_uses_of_builtins() -> None:
+    """A builtin is found where it is used, and a method or field of that name is not."""
+    text = "class Door:\n    open: bool\n    def shut(self) -> bool:\n        return not self.open\nopen('/etc/passwd')"
+
+    assert ["a:5: uses open (files)"] == import_rules.refused_uses(tree(a=text), {"open": "files"})
+
+
+def test_refused_uses_of_imported_names() -> None:
+    """The import of a refused name is a use of it."""
+    assert ["a:1: uses sys.modules (hides)"] == import_rules.refused_uses(
+        tree(a="from sys import modules"), {"sys.modules": "hides"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import msgspec", "msgspec"),
+        ("from house.wire import header", "house.wire"),
+        ("from house import wire", "house.wire"),
+        ("from house import __all__", "house"),
+        ("from .wire import header", "house.wire"),
+        ("from . import wire", "house.wire"),
+    ],
+)
+def test_imports_beyond(text: str, found: str) -> None:
+    """Neither other packages nor other parts of this one, absolute or relative, may be imported."""
+    findings = import_rules.imports_beyond(tree(init="", errors=text, wire=""), {"house.errors": ()})
+
+    assert [f"errors:1: house.errors does not import {found}; it may import the standard library"] == findings
+
+
+def test_imports_beyond_lets_through_what_is_allowed() -> None:
+    """The standard library, and the modules that the policy names, are fine for the package and what is below it."""
+    text = "import json\nfrom house.errors import Broken\nfrom house import errors\nfrom house.retry import backoff"
+    sources = tree(errors="import enum", retry__machine=text, wire="import msgspec")
+
+    assert [] == import_rules.imports_beyond(
+        sources, {"house.errors": (), "house.retry": ("house.errors", "house.retry")}
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from house.node import x",
+        "from house import node",
+        "import house.node.deep",
+        "from house.wire import y\nimport house",
+    ],
+)
+def test_upward_imports(text: str) -> None:
+    """A module of a later layer is found, however it is imported; so is the package's own file."""
+    findings = import_rules.upward_imports(tree(init="", errors="", wire__header=text, node="", node__deep=""), LAYERS)
+
+    assert 1 == len(findings)
+    assert "stands after house.wire.header" in findings[0]
+
+
+def test_upward_imports_lets_downward_through() -> None:
+    """The own layer and earlier ones are fine."""
+    sources = tree(
+        init="from house.node import x",
+        errors="",
+        wire__header="from house import errors\nfrom house._fast import scan\nimport house.wire.frame",
+        node="from house.wire.header import x\nimport msgspec",
+        _fast="from house.wire.header import scan",
+    )
+
+    assert [] == import_rules.upward_imports(sources, LAYERS)
+
+
+def test_upward_imports_wants_a_place_for_everything() -> None:
+    """A module that nobody placed is found."""
+    findings = import_rules.upward_imports(tree(init="", attic=""), LAYERS)
+
+    assert ["attic: house.attic has no place in LAYERS; give it one"] == findings
+
+
+@pytest.mark.parametrize(("here", "there"), [("left", "right"), ("right", "left")])
+def test_strangers_meeting(here: str, there: str) -> None:
+    """Neither of the two may import the other."""
+    sources = tree(**{f"{here}__deep": f"from house.{there} import x", there: "", "wire": f"import house.{here}"})
+
+    findings = import_rules.strangers_meeting(sources, [("house.left", "house.right")])
+
+    assert [f"{here}__deep:1: house.{here} does not know house.{there}"] == findings
+
+
+def test_imports_past_the_door() -> None:
+    """The hidden module is imported by the door only, not even by a module beside it."""
+    sources = tree(_fast="import hidden", wire="def late() -> None:\n    from hidden.deep import scan")
+
+    assert ["wire:2: only house._fast imports hidden"] == import_rules.imports_past_the_door(
+        sources, "hidden", "house._fast"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from house._fast import scan",
+        "from house import _fast",
+        "import house._fast",
+        "from house.wire import _secret",
+        "from house.wire import unlisted",
+        "from house.wire import *",
+        "import house.wire\nx = house.wire._secret",
+        "from house import wire\nx = wire.Frame._secret",
+    ],
+)
+def test_private_uses(text: str) -> None:
+    """Underscores, names beside ``__all__`` and stars are found."""
+    provider = tree(init="", _fast="", wire="__all__ = ['Frame']")
+
+    findings = import_rules.private_uses([parse("guest", text)], provider)
+
+    assert 1 == len(findings)
+    assert findings[0].startswith("guest.py:")
+
+
+def test_private_uses_lets_public_names_through() -> None:
+    """Listed names, modules, names of modules without ``__all__`` and dunders are public; own privacy is one's own."""
+    text = (
+        "from house import wire, node\nfrom house.wire import Frame\nfrom house.node import Node\n"
+        "from guest._private import x\nversion = node.__name__\ny = x._z"
+    )
+    provider = tree(init="__all__ = []", wire="__all__ = ['Frame']", node="class Node: ...")
+
+    assert [] == import_rules.private_uses([parse("guest", text)], provider)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from house.retry.machine import Machine", "house.retry.machine.Machine"),
+        ("import house.retry.machine", "house.retry.machine"),
+        ("from house.retry import machine", "house.retry.machine"),
+        ("from house import Machine", "house.retry.machine.Machine"),
+        ("from house import Renamed", "house.retry.machine.Machine"),
+        ("from house import machine", "house.retry.machine"),
+        ("from house.retry.machine import *", "house.retry.machine.*"),
+    ],
+)
+def test_decisions_taken(text: str, found: str) -> None:
+    """What decides is found directly and behind re-exports."""
+    provider = tree(
+        init="from house.retry import machine\nfrom house.retry.machine import Machine, Machine as Renamed, Strategy",
+        retry="",
+        retry__machine="class Machine: ...\nclass Strategy: ...",
+    )
+
+    findings = import_rules.decisions_taken(
+        [parse("guest", text)], provider, "house.retry", frozenset({"Strategy"}), "guest._cli"
+    )
+
+    assert [f"guest.py:1: the driver decides nothing, so it has no use for {found}"] == findings
+
+
+def test_decisions_taken_lets_signatures_and_commands_through() -> None:
+    """Names for signatures are fine everywhere, and the commands may ask the tables."""
+    provider = tree(init="from house.retry import Strategy", retry="class Strategy: ...\nclass Machine: ...")
+    sources = [
+        parse(
+            "guest", "from house import Strategy\nfrom house.retry import Strategy as S\nfrom house.kv import Client"
+        ),
+        parse("guest._cli.explain", "from house.retry import Machine"),
+    ]
+
+    assert [] == import_rules.decisions_taken(sources, provider, "house.retry", frozenset({"Strategy"}), "guest._cli")
+
+
+def test_undeclared_imports() -> None:
+    """A package that nobody declared is found, also where only another module may use it."""
+    sources = tree(
+        wire="import json\nimport declared.part\nimport house.node", node="import extra", testing__a="import extra"
+    )
+
+    findings = import_rules.undeclared_imports(
+        [*sources, *tree(fast="import known\nimport stray")],
+        frozenset({"declared"}),
+        {"house.testing": frozenset({"extra"})},
+        [("house.fast", "known")],
+    )
+
+    assert [
+        "node:1: extra is no declared dependency of house",
+        "fast:2: stray is no declared dependency of house",
+    ] == findings
+
+
+def test_unused_dependencies() -> None:
+    """A dependency that no module imports is found unless it is excused."""
+    findings = import_rules.unused_dependencies(
+        tree(wire="from used.part import x"), frozenset({"used", "forgotten", "linked"}), ["linked"]
+    )
+
+    assert ["house: declares forgotten and never imports it"] == findings
+
+
+def test_requirement_names() -> None:
+    """Versions, extras and markers fall away, and dashes become underscores."""
+    requirements = ["Trio>=0.31", "triclinium-core==0.1", "hypothesis[cli] ; python_version < '4'", "cffi"]
+
+    assert frozenset({"trio", "triclinium_core", "hypothesis", "cffi"}) == import_rules.requirement_names(requirements)
+
+
+def test_mentions() -> None:
+    """The word is found in strings, not in names."""
+    findings = import_rules.mentions(tree(a="WORD = 1\nx = 'say WORD'\ny = f'{x} WORD'"), "WORD")
+
+    assert ["a:2: mentions WORD", "a:3: mentions WORD"] == findings

@@ -1,0 +1,133 @@
+"""Each rule about the shape of files finds what was planted for it, and nothing in what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.architecture import shape_rules
+from tests.architecture.source import parse
+
+
+def test_too_long() -> None:
+    """Files and functions, nested ones too, are measured; a class may be as long as its file."""
+    text = "class A:\n    def f(self):\n        def g():\n            a = 1\n            b = 2\n        return g\n"
+
+    assert [] == shape_rules.too_long([parse("a", text)], 6, 5, [])
+    assert ["a.py: 6 lines, more than 5"] == shape_rules.too_long([parse("a", text)], 5, 5, [])
+    assert ["a.py:A.f: 5 lines, more than 4"] == shape_rules.too_long([parse("a", text)], 6, 4, [])
+    assert ["a.py:A.f.g: 3 lines, more than 2"] == shape_rules.too_long([parse("a", text)], 6, 2, ["a.py:A.f"])
+
+
+def test_too_long_wants_excuses_to_be_needed() -> None:
+    """An excuse for something that is short, or gone, is found."""
+    findings = shape_rules.too_long([parse("a", "x = 1\n")], 5, 5, ["a.py", "b.py:gone"])
+
+    assert [
+        "a.py: is within the limits and needs no excuse",
+        "b.py:gone: is within the limits and needs no excuse",
+    ] == findings
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x = 1", "a.py:1: the module has no docstring"),
+        ("'''Words.'''\ndef f(): ...", "a.py:2: f has no docstring"),
+        ("'''Words.'''\nasync def f(): ...", "a.py:2: f has no docstring"),
+        ("'''Words.'''\nclass A: ...", "a.py:2: A has no docstring"),
+        ("'''Words.'''\nclass A:\n    '''Words.'''\n    def m(self): ...", "a.py:4: A.m has no docstring"),
+        ("'''Words.'''\nif x:\n    def f(): ...", "a.py:3: f has no docstring"),
+        ("'''Words.'''\ntry:\n    x\nexcept E:\n    def f(): ...", "a.py:5: f has no docstring"),
+    ],
+)
+def test_missing_docstrings(text: str, found: str) -> None:
+    """Modules, classes, functions and methods without words are found, also behind conditions."""
+    assert [found] == shape_rules.missing_docstrings([parse("a", text)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def _f(): ...",
+        "class _A:\n    def m(self): ...",
+        "def f():\n    '''Words.'''\n    def g(): ...",
+        "class A:\n    '''Words.'''\n    def __init__(self): ...\n    def _m(self): ...",
+        "from typing import overload\n@overload\ndef f(x: int) -> int: ...\ndef f(x):\n    '''Words.'''",
+        "class A:\n    '''Words.'''\n    @property\n    def p(self):\n        '''Words.'''\n    @p.setter\n    def p(self, x): ...",
+        "class P(Q, Protocol[T]):\n    '''Words.'''\n    def m(self):\n        '''Words.'''\nclass A(P):\n    '''Words.'''\n    def m(self): ...",
+    ],
+)
+def test_missing_docstrings_lets_others_be(text: str) -> None:
+    """Private and nested things, overloads, setters, and methods that a Protocol documents may stay silent."""
+    assert [] == shape_rules.missing_docstrings([parse("a", f"'''Words.'''\n{text}")])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("__all__ = ['f', 'gone']\ndef f(): ...", "a.py: __all__ names gone, which is not there"),
+        ("__all__ = ['f']\ndef f(): ...\ndef g(): ...", "a.py: __all__ leaves out g"),
+        ("__all__ = ['g', 'f']\nfrom x import f, g", "a.py: __all__ is not sorted, or repeats a name"),
+        ("__all__ = ['f', 'f']\nfrom x import f", "a.py: __all__ is not sorted, or repeats a name"),
+    ],
+)
+def test_untrue_exports(text: str, found: str) -> None:
+    """Missing, superfluous, unsorted and repeated names are found."""
+    assert [found] == shape_rules.untrue_exports([parse("a", text)])
+
+
+def test_untrue_exports_wants_a_list_where_names_are_offered() -> None:
+    """A package that re-exports says so in ``__all__``; one that does not, and a plain module, need none."""
+    sources = [
+        parse("a", "from b import c", is_package=True),
+        parse("b", "'''Words.'''\nfrom __future__ import annotations", is_package=True),
+        parse("c", "from b import c"),
+    ]
+
+    assert ["a.py: re-exports names and has no __all__"] == shape_rules.untrue_exports(sources)
+
+
+def test_untrue_exports_lets_truth_through() -> None:
+    """Assigned, imported, defined and conditional names are all there; private ones need no mention."""
+    text = (
+        "__all__ = ['LIMIT', 'SHA1', 'SHA256', 'Frame', 'scan']\nfrom x import Frame, SHA1\nLIMIT: int = 1\n"
+        "try:\n    SHA256 = 2\nexcept E:\n    pass\ndef scan(): ...\ndef _own(): ..."
+    )
+
+    assert [] == shape_rules.untrue_exports([parse("a", text)])
+
+
+def test_export_order() -> None:
+    """Constants come first, then classes, then the rest; numbers count by value."""
+    names = ["LIMIT", "SHA1", "SHA256", "SHA1024", "Frame", "X", "_own", "scan"]
+
+    assert names == sorted(sorted(names), key=shape_rules.export_order)
+
+
+@pytest.mark.parametrize("text", ["x = 1", "def f(): ...", "if x:\n    import y", "print()"])
+def test_packages_with_code(text: str) -> None:
+    """Anything but words, imports and the list of exports is found."""
+    sources = [parse("a", f"'''Words.'''\nfrom b import c\n__all__ = ['c']\n{text}", is_package=True)]
+
+    assert ["a.py:4: a package's own file only re-exports"] == shape_rules.packages_with_code(sources, [])
+    assert [] == shape_rules.packages_with_code(sources, ["a"])
+
+
+def test_packages_with_code_looks_at_packages() -> None:
+    """A plain module is where code belongs."""
+    assert [] == shape_rules.packages_with_code([parse("a", "x = 1")], [])
+
+
+@pytest.mark.parametrize("words", ["", "'''no full stop'''", "'''Two.\n\n    Paragraphs.'''"])
+def test_wordless_tests(words: str) -> None:
+    """A test without a sentence, with half of one, or with an essay is found, in classes too."""
+    text = f"class TestA:\n    def test_b(self):\n        {words}\n        pass"
+
+    assert ["a.py:2: TestA.test_b needs a docstring of one sentence"] == shape_rules.wordless_tests([parse("a", text)])
+
+
+def test_wordless_tests_lets_helpers_be() -> None:
+    """Helpers need no sentence, and one sentence may span lines."""
+    text = "def helper(): ...\ndef test_a():\n    '''One sentence\n    on two lines.'''"
+
+    assert [] == shape_rules.wordless_tests([parse("a", text)])

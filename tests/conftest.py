@@ -1,0 +1,47 @@
+"""Chooses the header decoder and the Hypothesis profile, and shows both at the top of a run.
+
+``TRICLINIUM_IMPL`` (``c`` or ``python``) is read here and nowhere else. The workspace always builds the C module, so a
+plain run tests it, and fails where it cannot be loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.environment import IN_CI
+from triclinium_core._speedups import Implementation, implementation, use_implementation
+
+FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
+
+# No profile looks at the clock: neither `deadline` nor `too_slow` may decide whether a test passes.
+COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", COMMON)
+settings.register_profile("ci", COMMON, derandomize=True, database=None, max_examples=200)
+settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
+settings.register_profile("wasm", COMMON, derandomize=True, database=None, max_examples=20)
+settings.load_profile("ci" if IN_CI else "dev")
+
+
+def pytest_configure() -> None:
+    """Bind the decoder before any test module is imported."""
+    try:
+        use_implementation(cast("Implementation", os.environ.get("TRICLINIUM_IMPL", "c")))
+    except (ImportError, ValueError) as error:
+        raise pytest.UsageError(f"TRICLINIUM_IMPL: {error}") from error
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Show what distinguishes this run from another one, and how to have the same one again."""
+    profile = settings.get_current_profile_name()
+    seed = config.getoption("hypothesis_seed", default=None)
+    if seed is not None:
+        replay = f"--hypothesis-profile={profile} --hypothesis-seed={seed}"
+    elif settings.default is not None and settings.default.derandomize:
+        replay = f"--hypothesis-profile={profile} (the same examples every time)"
+    else:
+        replay = "--hypothesis-seed=N fixes the examples; a failure prints its @reproduce_failure line"
+    return [f"header decoder: {implementation()}, hypothesis profile: {profile}", f"replay: {replay}"]

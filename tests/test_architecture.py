@@ -1,0 +1,155 @@
+"""The architecture holds: who imports whom, what the core never touches, and what every file looks like.
+
+The rules are in ``tests/architecture``, each with a planted violation; what they hold the sources to is ``policy.py``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.architecture import import_guard, import_rules, policy, shape_rules
+from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, EXTENSION, ROOT, Distribution
+from tests.architecture.source import Source, is_within, names_of, read_package
+
+SOURCES: dict[Distribution, list[Source]] = {
+    distribution: read_package(distribution.sources, ROOT) for distribution in DISTRIBUTIONS
+}
+ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]
+
+each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda found: found.package)
+
+
+def project_of(distribution: Distribution) -> dict[str, Any]:
+    """Return the ``[project]`` table."""
+    table: dict[str, Any] = tomllib.loads(distribution.pyproject.read_text(encoding="utf-8"))["project"]
+    return table
+
+
+def test_core_imports_no_environment() -> None:
+    """No event loop, socket, clock, randomness or logging: the core decides and never moves."""
+    assert [] == import_rules.refused_imports(SOURCES[CORE], policy.REFUSED_IN_CORE)
+
+
+def test_core_uses_no_environment() -> None:
+    """Nor does the core reach one of them through a module that is harmless otherwise, or through a builtin."""
+    assert [] == import_rules.refused_uses(SOURCES[CORE], policy.REFUSED_NAMES_IN_CORE)
+
+
+def test_core_runs_without_environment() -> None:
+    """Every module of the core can be imported while those modules are really refused to it."""
+    refused = ",".join(sorted(policy.REFUSED_IN_CORE))
+    run = subprocess.run(
+        [sys.executable, import_guard.__file__, CORE.package, refused, *sorted(names_of(SOURCES[CORE]))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ("", "", 0) == (run.stdout, run.stderr, run.returncode)
+
+
+def test_the_heart_stands_alone() -> None:
+    """The errors need the standard library only, and retry needs the errors and nothing else."""
+    assert [] == import_rules.imports_beyond(SOURCES[CORE], policy.IMPORTS_OF)
+
+
+def test_imports_point_one_way() -> None:
+    """A module imports what stands to its left, never what stands to its right."""
+    assert [] == import_rules.upward_imports(SOURCES[CORE], policy.LAYERS)
+
+
+def test_strangers_stay_strangers() -> None:
+    """The node does not know the topology, and the retry families do not know each other."""
+    assert [] == import_rules.strangers_meeting(SOURCES[CORE], policy.STRANGERS)
+
+
+def test_one_door_to_the_c_module() -> None:
+    """Whoever wants the C module asks the one module that chooses the implementation."""
+    assert [] == import_rules.imports_past_the_door(
+        [*SOURCES[CORE], *SOURCES[CLIENT]], policy.C_MODULE, policy.C_MODULE_DOOR
+    )
+
+
+def test_no_source_reads_the_test_variable() -> None:
+    """The implementation is chosen by a call; only the tests listen to the environment."""
+    assert [] == import_rules.mentions(ALL_SOURCES, policy.IMPLEMENTATION_VARIABLE)
+
+
+def test_client_uses_public_names() -> None:
+    """The client embeds the core as anybody could: through its public names."""
+    assert [] == import_rules.private_uses(SOURCES[CLIENT], SOURCES[CORE])
+
+
+def test_driver_decides_nothing() -> None:
+    """Outside the commands, the client knows of retrying only what stands in signatures."""
+    assert [] == import_rules.decisions_taken(
+        SOURCES[CLIENT], SOURCES[CORE], policy.RETRY, policy.DRIVER_MAY_NAME, policy.DECIDES_FOR_PEOPLE
+    )
+
+
+@each_distribution
+def test_dependencies_are_declared(distribution: Distribution) -> None:
+    """What the sources import from elsewhere stands in the pyproject, or in the extra that their package may use."""
+    project = project_of(distribution)
+    declared = import_rules.requirement_names(project.get("dependencies", ()))
+    extras = {
+        package: import_rules.requirement_names(project.get("optional-dependencies", {}).get(extra, ()))
+        for package, extra in policy.EXTRA_OF.items()
+        if is_within(package, distribution.package)
+    }
+
+    assert [] == import_rules.undeclared_imports(SOURCES[distribution], declared, extras, policy.UNDECLARED)
+
+
+@each_distribution
+def test_dependencies_are_used(distribution: Distribution) -> None:
+    """What the pyproject declares is imported somewhere."""
+    declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()))
+    excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
+
+    assert [] == import_rules.unused_dependencies(SOURCES[distribution], declared, excused)
+
+
+def test_distributions_are_released_together() -> None:
+    """The three share one version, and whoever needs another of the three needs exactly that version."""
+    core, client, extension = (project_of(distribution) for distribution in (CORE, CLIENT, EXTENSION))
+
+    assert core["version"] == client["version"] == extension["version"]
+    assert f"{core['name']}=={core['version']}" in client["dependencies"]
+    assert [f"{extension['name']}=={extension['version']}"] == client["optional-dependencies"]["c"]
+
+
+@each_distribution
+def test_packages_are_typed(distribution: Distribution) -> None:
+    """Type checkers may believe the annotations."""
+    assert (distribution.sources / "py.typed").is_file()
+
+
+def test_files_and_functions_are_short() -> None:
+    """One idea a file and a function that fits a screen; the exceptions have reasons, and need them."""
+    assert [] == shape_rules.too_long(ALL_SOURCES, policy.FILE_LINES_MAX, policy.FUNCTION_LINES_MAX, policy.TOO_LONG)
+
+
+def test_public_things_have_docstrings() -> None:
+    """Whoever can reach a name can read what it is for."""
+    assert [] == shape_rules.missing_docstrings(ALL_SOURCES)
+
+
+def test_exports_are_true() -> None:
+    """Every ``__all__`` is sorted and complete, and names what is there."""
+    assert [] == shape_rules.untrue_exports(ALL_SOURCES)
+
+
+def test_packages_hold_no_code() -> None:
+    """A package's own file says what the package is and what it offers."""
+    assert [] == shape_rules.packages_with_code(ALL_SOURCES, policy.INIT_WITH_CODE)
+
+
+def test_tests_say_what_they_prove() -> None:
+    """Every test has its sentence."""
+    assert [] == shape_rules.wordless_tests(read_package(ROOT / "tests", ROOT))

@@ -1,0 +1,44 @@
+"""Runs pytest inside Pyodide, on behalf of ``host.mjs``."""
+
+from __future__ import annotations
+
+import ast
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+
+class WithoutNative:
+    """Leaves out what WebAssembly cannot import, and stands in for the plugin that is not there."""
+
+    def pytest_addoption(self, parser: pytest.Parser) -> None:
+        """Accept the one setting of pytest-trio; the core has no use for trio."""
+        parser.addini("trio_mode", "unused here", type="bool")
+
+    def pytest_report_header(self) -> str:
+        """Show which interpreter this is."""
+        return f"inside: {sys.implementation.name} {platform.python_version()} on {sys.platform}, {platform.machine()}"
+
+    def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
+        """Leave out, before it is imported, a module whose ``pytestmark`` says that it is native."""
+        if collection_path.suffix == ".py" and is_native(collection_path.read_text(encoding="utf-8")):
+            return True
+        return None
+
+
+def is_native(source: str) -> bool:
+    """Tell whether a module's text assigns ``pytest.mark.native``, alone or in a list, to ``pytestmark``."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in node.targets)
+        and any(isinstance(part, ast.Attribute) and part.attr == "native" for part in ast.walk(node.value))
+        for node in ast.parse(source).body
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Return pytest's exit status."""
+    return int(pytest.main(list(arguments), plugins=[WithoutNative()]))
