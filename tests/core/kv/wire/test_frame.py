@@ -1,0 +1,174 @@
+"""How frames are written, and which arguments are refused."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import pytest
+
+from tests.core.kv.wire.frame_cases import FRAME_CASES
+from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX
+from triclinium_core.kv.wire.frame import (
+    Frame,
+    encode_request,
+    encode_response,
+    encode_server_request,
+    encode_server_response,
+)
+from triclinium_core.kv.wire.header import BODY_SIZE_MAX
+
+WIRE_BY_MAGIC = {case.wire[0]: case.wire for case in reversed(FRAME_CASES)}
+
+
+def test_client_request() -> None:
+    """Without framing extras a request has the plain layout."""
+    encoded = encode_request(
+        0x01,
+        opaque=0xDEADBEEF,
+        vbucket=0x0102,
+        datatype=0x01,
+        extras=bytes.fromhex("0200000000000e10"),
+        key=b"ada",
+        value=b"{}xyz",
+    )
+
+    assert WIRE_BY_MAGIC[0x80] == encoded
+
+
+def test_flexible_client_request() -> None:
+    """Framing extras make a request flexible."""
+    encoded = encode_request(
+        0x01,
+        opaque=2,
+        vbucket=0x03FF,
+        cas=5,
+        framing_extras=b"\x50",
+        extras=bytes.fromhex("0a0b0c0d"),
+        key=b"kk",
+        value=b"vv",
+    )
+
+    assert WIRE_BY_MAGIC[0x08] == encoded
+
+
+def test_client_response() -> None:
+    """Without framing extras a response has the plain layout."""
+    encoded = encode_response(
+        0x00, opaque=7, cas=0xFFFF_FFFF_FFFF_FFFF, datatype=0x01, extras=bytes.fromhex("02000000"), value=b"{}"
+    )
+
+    assert WIRE_BY_MAGIC[0x81] == encoded
+
+
+def test_flexible_client_response() -> None:
+    """Framing extras make a response flexible."""
+    encoded = encode_response(
+        0x00,
+        opaque=3,
+        status=0x86,
+        cas=0x1111_1111_1111_1111,
+        datatype=0x02,
+        framing_extras=bytes.fromhex("020539"),
+        extras=bytes.fromhex("02000000"),
+        value=b"abc",
+    )
+
+    assert WIRE_BY_MAGIC[0x18] == encoded
+
+
+def test_server_request() -> None:
+    """What a server asks of a client has a magic of its own."""
+    encoded = encode_server_request(
+        0x01,
+        opaque=0,
+        datatype=0x01,
+        extras=bytes.fromhex("0000000000000001000000000000002a"),
+        key=b"travel",
+        value=b"{}",
+    )
+
+    assert WIRE_BY_MAGIC[0x82] == encoded
+
+
+def test_server_response() -> None:
+    """What a client answers to a server has a magic of its own."""
+    assert WIRE_BY_MAGIC[0x83] == encode_server_response(0x02, opaque=9, status=0x83)
+
+
+def test_largest_numbers_and_lengths() -> None:
+    """Every field can carry its largest number."""
+    encoded = encode_request(
+        0xFF,
+        opaque=0xFFFF_FFFF,
+        vbucket=0xFFFF,
+        cas=0xFFFF_FFFF_FFFF_FFFF,
+        datatype=0xFF,
+        framing_extras=b"f" * 0xFF,
+        extras=b"e" * 0xFF,
+        key=b"k" * 0xFF,
+    )
+    plain = encode_request(0x00, opaque=0, key=b"k" * 0xFFFF)
+
+    assert bytes.fromhex("08ffffffffffffff000002fdffffffffffffffffffffffff") == encoded[:24]
+    assert b"f" * 0xFF + b"e" * 0xFF + b"k" * 0xFF == encoded[24:]
+    assert bytes.fromhex("8000ffff000000000000ffff") == plain[:12]
+
+
+@pytest.mark.parametrize(
+    ("encode", "message"),
+    [
+        (lambda: encode_request(0x100, opaque=0), r"opcode=256 must be an integer from 0 to 255"),
+        (lambda: encode_request(-1, opaque=0), r"opcode=-1 must be an integer from 0 to 255"),
+        (lambda: encode_request(0, opaque=1 << 32), r"opaque=4294967296 must be an integer from 0 to 4294967295"),
+        (lambda: encode_request(0, opaque=0, vbucket=1 << 16), r"vbucket=65536 must be an integer from 0 to 65535"),
+        (lambda: encode_server_request(0, opaque=0, vbucket=-1), r"vbucket=-1 must be an integer from 0 to 65535"),
+        (lambda: encode_response(0, opaque=0, status=1 << 16), r"status=65536 must be an integer from 0 to 65535"),
+        (lambda: encode_server_response(0, opaque=0, status=-1), r"status=-1 must be an integer from 0 to 65535"),
+        (lambda: encode_request(0, opaque=0, cas=1 << 64), r"cas=18446744073709551616 must be an integer from 0 to"),
+        (lambda: encode_request(0, opaque=0, datatype=256), r"datatype=256 must be an integer from 0 to 255"),
+        (lambda: encode_request(0, opaque=0, extras=bytes(256)), r"len\(extras\)=256 must be .* 0 to 255"),
+        (lambda: encode_request(0, opaque=0, key=bytes(65536)), r"len\(key\)=65536 must be .* 0 to 65535"),
+        (
+            lambda: encode_request(0, opaque=0, key=bytes(256), framing_extras=b"\x50"),
+            r"len\(key\)=256 must be an integer from 0 to 255",
+        ),
+        (lambda: encode_response(0, opaque=0, framing_extras=bytes(256)), r"len\(framing_extras\)=256 must be"),
+    ],
+)
+def test_refuses_what_does_not_fit(encode: Callable[[], bytes], message: str) -> None:
+    """A number or length that its field cannot hold is named, with its value and the limit."""
+    with pytest.raises(ValueError, match=message):
+        encode()
+
+
+def test_refuses_a_frame_larger_than_any_server_takes() -> None:
+    """The largest frame can be written, one byte more cannot."""
+    value = bytes(BODY_SIZE_MAX - 3)
+
+    assert FRAME_SIZE_MAX == len(encode_request(0x01, opaque=0, key=b"ada", value=value))
+    with pytest.raises(ValueError, match=r"\+ len\(value\)=31457257 must be an integer from 0 to 31457256"):
+        encode_request(0x01, opaque=0, key=b"lord", value=value)
+
+
+def test_refuses_a_number_that_is_none() -> None:
+    """A float is no number of the protocol, not even a whole one."""
+    with pytest.raises(ValueError, match=r"opaque=1\.0 must be an integer from 0 to 4294967295"):
+        encode_request(0x00, opaque=1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", ["extras", "key", "value"])
+def test_refuses_text(part: str) -> None:
+    """Text has no encoding here: only bytes are written."""
+    with pytest.raises(TypeError):
+        encode_request(0x00, opaque=1, **{part: "text"})  # type: ignore[arg-type]
+
+
+def test_frames_are_immutable_values() -> None:
+    """Frames compare by value, cannot be changed and cost the garbage collector nothing."""
+    frame = FRAME_CASES[0].frame
+
+    assert Frame(*(getattr(frame, name) for name in Frame.__struct_fields__)) == frame
+    assert not gc.is_tracked(frame)
+    with pytest.raises(AttributeError, match="immutable"):
+        frame.value = b""  # type: ignore[misc]

@@ -1,0 +1,363 @@
+"""Any cut of the stream gives the same frames, and no peer makes the buffer large for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.kv.wire.frame_cases import FRAME_CASES, MALFORMED_CASES, FrameCase, MalformedCase, case_name
+from triclinium_core._speedups import Scanner, bind_scanner
+from triclinium_core.kv.wire import frame_buffer
+from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX, Magic
+from triclinium_core.kv.wire.frame import (
+    Frame,
+    encode_request,
+    encode_response,
+    encode_server_request,
+    encode_server_response,
+)
+from triclinium_core.kv.wire.frame_buffer import (
+    CAPACITY_KEPT,
+    CAPACITY_MAX,
+    CAPACITY_MIN,
+    CLIENT_ACCEPTS,
+    PIECE_SIZE,
+    SERVER_ACCEPTS,
+    FrameBuffer,
+)
+from triclinium_core.kv.wire.header import BODY_SIZE_MAX
+
+pytestmark = pytest.mark.usefixtures("each_implementation")
+
+each_frame = pytest.mark.parametrize("case", FRAME_CASES, ids=case_name)
+each_malformation = pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
+
+ALL_MAGICS = frozenset(Magic)
+NOOP = encode_response(0x0A, opaque=1)
+NOOP_FRAME = Frame(0x81, 0x0A, 0, 0, 1, 0, b"", b"", b"", b"")
+
+
+def receive_all(buffer: FrameBuffer, pieces: Iterable[bytes]) -> list[Frame]:
+    """Return the frames that come out of all the pieces, in order."""
+    return [frame for piece in pieces for frame in buffer.receive(piece)]
+
+
+def cut(data: bytes, size: int) -> list[bytes]:
+    """Return ``data`` in pieces of ``size`` bytes."""
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+def malformed_at(buffer: FrameBuffer) -> tuple[str, int] | None:
+    """Return why and where in the stream the buffer gave up."""
+    return None if buffer.malformed is None else (buffer.malformed.reason, buffer.malformed.offset)
+
+
+@each_frame
+def test_receives_a_frame_whole(case: FrameCase) -> None:
+    """A frame that comes in one piece comes out at once."""
+    buffer = FrameBuffer(ALL_MAGICS)
+
+    assert [case.frame] == buffer.receive(case.wire)
+    assert buffer.malformed is None
+
+
+@each_frame
+def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
+    """A frame that comes in single bytes comes out with the last one, and not before."""
+    buffer = FrameBuffer(ALL_MAGICS)
+    received = [buffer.receive(piece) for piece in cut(case.wire, 1)]
+
+    assert [[]] * (len(case.wire) - 1) + [[case.frame]] == received
+
+
+@each_frame
+def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
+    """Whatever part of the next frame came along is the beginning of that frame."""
+    for trailing in range(len(case.wire) + 1):
+        buffer = FrameBuffer(ALL_MAGICS)
+        first = buffer.receive(case.wire + case.wire[:trailing])
+        second = buffer.receive(case.wire[trailing:])
+
+        assert [case.frame] * 2 == first + second
+        assert (2 if trailing == len(case.wire) else 1) == len(first)
+
+
+@pytest.mark.parametrize("size", [1, 2, 23, 24, 25, 40, 10_000])
+def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
+    """All layouts one behind the other come out oldest first, whatever the size of the pieces."""
+    buffer = FrameBuffer(ALL_MAGICS)
+    wire = b"".join(case.wire for case in FRAME_CASES)
+
+    assert [case.frame for case in FRAME_CASES] == receive_all(buffer, cut(wire, size))
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray | memoryview]) -> None:
+    """Any buffer may be passed in, and overwritten afterwards; the parts of a frame are bytes."""
+    case = FRAME_CASES[0]
+    memory = bytearray(case.wire)
+    (frame,) = FrameBuffer(ALL_MAGICS).receive(kind(memory))
+    memory[:] = bytes(len(memory))
+
+    assert case.frame == frame
+    assert {bytes} == {type(part) for part in (frame.framing_extras, frame.extras, frame.key, frame.value)}
+
+
+def test_nothing_received() -> None:
+    """No bytes are no frames, at the start and in the middle of one."""
+    buffer = FrameBuffer(ALL_MAGICS)
+
+    assert [] == buffer.receive(b"")
+    assert [] == buffer.receive(NOOP[:5])
+    assert [] == buffer.receive(b"")
+    assert [NOOP_FRAME] == buffer.receive(NOOP[5:])
+
+
+@each_malformation
+def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
+    """The reason stands in ``malformed``, the memory is given back, and what follows is ignored."""
+    buffer = FrameBuffer(ALL_MAGICS)
+
+    assert [] == buffer.receive(case.wire + NOOP)
+    assert (case.reason, 0) == malformed_at(buffer)
+    assert 0 == buffer.capacity
+    assert [] == buffer.receive(NOOP)
+    assert (case.reason, 0) == malformed_at(buffer)
+
+
+@each_malformation
+def test_gives_up_with_the_byte_that_gives_it_away(case: MalformedCase) -> None:
+    """Byte by byte, an impossible frame is refused by the byte that makes it impossible, at its place in the stream."""
+    buffer = FrameBuffer(ALL_MAGICS)
+    frames = receive_all(buffer, [NOOP, NOOP, *cut(case.wire[:-1], 1)])
+
+    assert [NOOP_FRAME] * 2 == frames
+    assert buffer.malformed is None
+    assert [] == buffer.receive(case.wire[-1:])
+    assert (case.reason, 2 * len(NOOP)) == malformed_at(buffer)
+
+
+@each_malformation
+def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
+    """Frames that came in one piece with an impossible one are returned, and the call already knows of it."""
+    buffer = FrameBuffer(ALL_MAGICS)
+
+    assert [] == buffer.receive(NOOP[:9])
+    assert [NOOP_FRAME] * 2 == buffer.receive(NOOP[9:] + NOOP + case.wire)
+    assert (case.reason, 2 * len(NOOP)) == malformed_at(buffer)
+
+
+@pytest.mark.parametrize(
+    ("accepts", "refused", "reason"),
+    [
+        (CLIENT_ACCEPTS, encode_request(0, opaque=1), "magic 0x80 is none of those .* (0x18, 0x81, 0x82)"),
+        (CLIENT_ACCEPTS, encode_request(0, opaque=1, framing_extras=b"\x50"), "magic 0x08 is none of those"),
+        (CLIENT_ACCEPTS, encode_server_response(0, opaque=1), "magic 0x83 is none of those"),
+        (SERVER_ACCEPTS, encode_response(0, opaque=1), "magic 0x81 is none of those .* (0x08, 0x80, 0x83)"),
+        (SERVER_ACCEPTS, encode_response(0, opaque=1, framing_extras=b"\x50"), "magic 0x18 is none of those"),
+        (SERVER_ACCEPTS, encode_server_request(0, opaque=1), "magic 0x82 is none of those"),
+    ],
+)
+def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], refused: bytes, reason: str) -> None:
+    """A frame that only this side may send is refused, whole as well as with its first byte, after those before it."""
+    accepted = encode_response(0x0A, opaque=1) if accepts == CLIENT_ACCEPTS else encode_request(0x0A, opaque=1)
+    prefix, _, listed = reason.partition(" .* ")
+    for pieces in ([accepted + refused + accepted], [accepted + refused[:1]], [accepted, refused[:1]]):
+        buffer = FrameBuffer(accepts)
+
+        assert 1 == len(receive_all(buffer, pieces))
+        assert buffer.malformed is not None
+        assert len(accepted) == buffer.malformed.offset
+        assert buffer.malformed.reason.startswith(prefix)
+        assert buffer.malformed.reason.endswith(listed)
+
+
+def test_the_wrong_direction_is_the_verdict_whatever_else_is_wrong() -> None:
+    """A request whose lengths are impossible too is refused for its magic, in one piece and byte by byte."""
+    wire = bytes.fromhex("80 00 0000 01 00 0000 00000000 00000000 0000000000000000")
+    at_once, by_bytes = FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS)
+
+    assert [] == at_once.receive(wire) == receive_all(by_bytes, cut(wire, 1))
+    assert ("magic 0x80 is none of those that this side receives (0x18, 0x81, 0x82)", 0) == malformed_at(at_once)
+    assert malformed_at(at_once) == malformed_at(by_bytes)
+
+
+def test_the_two_directions_share_no_magic() -> None:
+    """Every magic belongs to one direction."""
+    assert ALL_MAGICS == CLIENT_ACCEPTS | SERVER_ACCEPTS
+    assert frozenset() == CLIENT_ACCEPTS & SERVER_ACCEPTS
+
+
+def test_an_announced_length_allocates_nothing() -> None:
+    """A header that announces the largest frame leaves the buffer as it is."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    header = encode_response(0x00, opaque=1)[:8] + BODY_SIZE_MAX.to_bytes(4, "big") + bytes(12)
+
+    assert [] == buffer.receive(header + bytes(1000))
+    assert CAPACITY_MIN == buffer.capacity
+    assert buffer.malformed is None
+
+
+def test_a_frame_larger_than_possible_allocates_nothing() -> None:
+    """A header that announces more than the largest frame is refused without a larger buffer, its data unread."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    header = encode_response(0x00, opaque=1)[:8] + (BODY_SIZE_MAX + 1).to_bytes(4, "big") + bytes(12)
+    for piece in cut(header + bytes(999), 8):
+        assert [] == buffer.receive(piece)
+        assert buffer.capacity <= CAPACITY_MIN
+
+    assert ("a frame of 31457281 bytes is announced, the largest possible has 31457280", 0) == malformed_at(buffer)
+
+
+def test_a_large_value_in_many_pieces_is_copied_a_bounded_number_of_times() -> None:
+    """The buffer doubles: it changes as often as the size has binary digits, and never holds twice what has come."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    value = bytes(range(256)) * 15 * 1024
+    capacities = [CAPACITY_MIN]
+    frames: list[Frame] = []
+    for count, piece in enumerate(cut(encode_response(0x00, opaque=1, value=value), 1000), start=1):
+        frames += buffer.receive(piece)
+        if buffer.capacity != capacities[-1]:
+            capacities.append(buffer.capacity)
+        assert buffer.capacity <= max(CAPACITY_MIN, 2 * 1000 * count)
+
+    assert [value] == [frame.value for frame in frames]
+    assert [*(CAPACITY_MIN << doublings for doublings in range(7)), CAPACITY_MIN] == capacities
+
+
+def test_the_largest_frame() -> None:
+    """A frame of exactly the largest size comes through, with the next ones around it, and its memory is given back."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    largest = encode_response(0x00, opaque=1, value=b"v" * BODY_SIZE_MAX)
+    capacities = []
+    frames: list[Frame] = []
+    for piece in [*cut(largest[:-1], 1 << 22), largest[-1:] + NOOP + NOOP[:3]]:
+        frames += buffer.receive(piece)
+        capacities.append(buffer.capacity)
+
+    assert FRAME_SIZE_MAX == len(largest)
+    assert [BODY_SIZE_MAX, 0] == [len(frame.value) for frame in frames]
+    assert CAPACITY_MAX >= max(capacities) >= FRAME_SIZE_MAX
+    assert CAPACITY_MIN == buffer.capacity
+    assert [NOOP_FRAME] == buffer.receive(NOOP[3:])
+
+
+def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes of small frames in one piece are taken piece by piece, and no buffer is large even for a moment."""
+    capacities: list[int] = []
+
+    def recording_bind_scanner(buffer: bytearray) -> Scanner:
+        capacities.append(len(buffer))
+        return bind_scanner(buffer)
+
+    monkeypatch.setattr(frame_buffer, "bind_scanner", recording_bind_scanner)
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    response = encode_response(0x00, opaque=1, value=b"v" * 999)
+    frames = buffer.receive(response * 3000 + NOOP[:9])
+
+    assert [b"v" * 999] * 3000 == [frame.value for frame in frames]
+    assert max(capacities) <= 2 * PIECE_SIZE < CAPACITY_KEPT
+    assert [NOOP_FRAME] == buffer.receive(NOOP[9:])
+
+
+def test_a_scanner_is_released_when_its_buffer_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Growing, giving back and giving up each let go of the old buffer at once."""
+    held: list[Scanner] = []
+
+    class HeldScanner:
+        def __init__(self, buffer: bytearray) -> None:
+            self.inner = bind_scanner(buffer)
+            held.append(self)
+
+        def scan(self, start: int, end: int, /) -> list[int]:
+            return self.inner.scan(start, end)
+
+        def release(self) -> None:
+            held.remove(self)
+            self.inner.release()
+
+    monkeypatch.setattr(frame_buffer, "bind_scanner", HeldScanner)
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    response = encode_response(0x00, opaque=1, value=bytes(2 * CAPACITY_KEPT))
+
+    for piece in (response[:-1], response[-1:] + NOOP, b"HTTP"):
+        buffer.receive(piece)
+        assert 1 == len(held)
+
+
+def test_an_impossible_frame_in_a_large_piece() -> None:
+    """The place of an impossible frame is counted over all the pieces that a large one was cut into."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    response = encode_response(0x00, opaque=1, value=b"v" * 999)
+    frames = buffer.receive(response * 1000 + b"HTTP" + response * 1000)
+
+    assert 1000 == len(frames)
+    assert buffer.malformed is not None
+    assert 1000 * len(response) == buffer.malformed.offset
+
+
+def test_a_buffer_of_ordinary_size_is_kept() -> None:
+    """A buffer that grew a little stays, so that the next value of that size finds room."""
+    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    frames = buffer.receive(encode_response(0x00, opaque=1, value=bytes(CAPACITY_MIN)))
+
+    assert 1 == len(frames)
+    assert 2 * CAPACITY_MIN == buffer.capacity
+
+
+ENCODERS: list[tuple[Callable[..., bytes], str, int, int | None]] = [
+    (encode_request, "vbucket", 0x80, 0x08),
+    (encode_response, "status", 0x81, 0x18),
+    (encode_server_request, "vbucket", 0x82, None),
+    (encode_server_response, "status", 0x83, None),
+]
+
+
+@st.composite
+def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
+    """Draw a frame of any layout, as bytes and as value."""
+    encode, status_name, plain, flexible = draw(st.sampled_from(ENCODERS))
+    opcode, datatype = draw(st.integers(0, 0xFF)), draw(st.integers(0, 0xFF))
+    status, opaque = draw(st.integers(0, 0xFFFF)), draw(st.integers(0, 0xFFFF_FFFF))
+    cas = draw(st.integers(0, 0xFFFF_FFFF_FFFF_FFFF))
+    extras, key, value = (draw(st.binary(max_size=30)) for _ in range(3))
+    magic, framing_extras, framing = plain, b"", {}
+    if flexible is not None and (framing_extras := draw(st.binary(max_size=20))):
+        magic, framing = flexible, {"framing_extras": framing_extras}
+    wire = encode(
+        opcode,
+        opaque=opaque,
+        cas=cas,
+        datatype=datatype,
+        extras=extras,
+        key=key,
+        value=value,
+        **{status_name: status},
+        **framing,
+    )
+    return wire, Frame(magic, opcode, status, datatype, opaque, cas, framing_extras, extras, key, value)
+
+
+@given(data=st.data(), drawn=st.lists(encoded_frames(), max_size=8))
+def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> None:
+    """Frames that are written, cut anywhere and received are the same frames."""
+    wire = b"".join(encoded for encoded, _ in drawn)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=12), label="cuts"))
+    buffer = FrameBuffer(ALL_MAGICS)
+    received = receive_all(buffer, (wire[start:end] for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True)))
+
+    assert [frame for _, frame in drawn] == received
+    assert buffer.malformed is None
+
+
+@given(pieces=st.lists(st.binary(max_size=40) | encoded_frames().map(lambda drawn: drawn[0]), max_size=8))
+def test_arbitrary_bytes_in_any_cut(pieces: list[bytes]) -> None:
+    """Whatever comes, byte by byte or at once, the frames and the verdict are the same, and nothing raises."""
+    wire = b"".join(pieces)
+    at_once, in_pieces, by_bytes = FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS)
+    frames = at_once.receive(wire)
+
+    assert frames == receive_all(in_pieces, pieces) == receive_all(by_bytes, cut(wire, 1))
+    assert malformed_at(at_once) == malformed_at(in_pieces) == malformed_at(by_bytes)

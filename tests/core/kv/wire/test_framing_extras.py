@@ -1,0 +1,151 @@
+"""Framing extras: pieces, escapes, and the coding of durations."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.kv.wire.framing_extras import (
+    MalformedFramingExtras,
+    RequestFrameInfo,
+    ResponseFrameInfo,
+    decode_server_duration_us,
+    encode_framing_extras,
+    encode_server_duration_us,
+    parse_framing_extras,
+)
+
+VECTORS = [
+    ("nothing", "", {}),
+    ("preserve TTL", "50", {RequestFrameInfo.PRESERVE_TTL: b""}),
+    ("server duration", "02 0539", {ResponseFrameInfo.SERVER_DURATION: bytes.fromhex("0539")}),
+    ("durability with a timeout", "13 01 03e8", {RequestFrameInfo.DURABILITY: bytes.fromhex("0103e8")}),
+    ("three pieces in their order", "31 aa 00 e2 bbcc", {3: b"\xaa", 0: b"", 14: b"\xbb\xcc"}),
+    ("largest numbers without escape", "ee" + "61" * 14, {14: b"a" * 14}),
+    ("first escaped identifier", "f1 00 aa", {15: b"\xaa"}),
+    ("last escaped identifier", "f1 ff aa", {270: b"\xaa"}),
+    ("first escaped size", "4f 00" + "61" * 15, {4: b"a" * 15}),
+    ("last escaped size", "4f ff" + "61" * 270, {4: b"a" * 270}),
+    ("both escaped, the identifier's byte first", "ff 01 02" + "61" * 17, {16: b"a" * 17}),
+]
+each_vector = pytest.mark.parametrize(
+    ("encoded", "pieces"), [vector[1:] for vector in VECTORS], ids=[vector[0] for vector in VECTORS]
+)
+
+
+@each_vector
+def test_encodes(encoded: str, pieces: dict[int, bytes]) -> None:
+    """Pieces are written in the order in which they are given."""
+    assert bytes.fromhex(encoded) == encode_framing_extras(pieces)
+
+
+@each_vector
+def test_parses_whole_and_with_more_behind(encoded: str, pieces: dict[int, bytes]) -> None:
+    """Every piece comes back under its identifier, known or not."""
+    wire = bytes.fromhex(encoded)
+
+    assert pieces == parse_framing_extras(wire)
+    assert {**pieces, 9: b"\x01"} == parse_framing_extras(wire + b"\x91\x01")
+
+
+@pytest.mark.parametrize(
+    ("encoded", "reason"),
+    [
+        ("02", "piece 0 announces 2 bytes, 0 are left"),
+        ("02 05", "piece 0 announces 2 bytes, 1 are left"),
+        ("f0", "an escape byte is missing"),
+        ("0f", "an escape byte is missing"),
+        ("ff 01", "an escape byte is missing"),
+        ("ff 01 02", "piece 16 announces 17 bytes, 0 are left"),
+        ("4f ff 61", "piece 4 announces 270 bytes, 1 are left"),
+    ],
+)
+def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
+    """A piece that reaches beyond the end is refused, with its place behind whatever came before."""
+    for before in ("", "50", "91 aa"):
+        wire = bytes.fromhex(before + encoded)
+        with pytest.raises(MalformedFramingExtras) as caught:
+            parse_framing_extras(wire)
+
+        assert (reason, len(bytes.fromhex(before))) == (caught.value.reason, caught.value.offset)
+
+
+def test_the_last_of_equal_identifiers_holds() -> None:
+    """A repeated piece replaces the one before."""
+    assert {0: b"\x02"} == parse_framing_extras(bytes.fromhex("01 01 01 02"))
+
+
+def test_error_says_where_it_lies() -> None:
+    """The error is one line with the place, and survives pickling."""
+    error = pickle.loads(pickle.dumps(MalformedFramingExtras("an escape byte is missing", 3)))  # noqa: S301
+
+    assert "an escape byte is missing (framing extras at byte 3)" == str(error)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        ({-1: b""}, "identifier=-1 must be an integer from 0 to 270"),
+        ({271: b""}, "identifier=271 must be an integer from 0 to 270"),
+        ({4: bytes(271)}, r"len\(pieces\[4\]\)=271 must be an integer from 0 to 270"),
+    ],
+)
+def test_refuses_to_encode_what_does_not_fit(pieces: dict[int, bytes], message: str) -> None:
+    """Identifiers and sizes beyond nibble and escape byte are refused."""
+    with pytest.raises(ValueError, match=message):
+        encode_framing_extras(pieces)
+
+
+@given(pieces=st.dictionaries(st.integers(0, 270), st.binary(max_size=40)))
+def test_round_trip(pieces: dict[int, bytes]) -> None:
+    """What was written is read back."""
+    assert pieces == parse_framing_extras(encode_framing_extras(pieces))
+
+
+@given(data=st.binary(max_size=60))
+def test_arbitrary_bytes(data: bytes) -> None:
+    """Arbitrary bytes are pieces that can be written again, or are refused at a place inside them."""
+    try:
+        pieces = parse_framing_extras(data)
+    except MalformedFramingExtras as error:
+        assert 0 <= error.offset < len(data)
+    else:
+        assert pieces == parse_framing_extras(encode_framing_extras(pieces))
+
+
+@pytest.mark.parametrize(
+    ("encoded", "duration_us"),
+    [(0, 0.0), (1, 0.5), (2, 1.67), (100, 1509.98), (1337, 137543.05), (0xFFFF, 120125042.10)],
+)
+def test_decodes_server_durations(encoded: int, duration_us: float) -> None:
+    """The code is a power: fine for short durations, two minutes at most."""
+    assert math.isclose(duration_us, decode_server_duration_us(encoded), abs_tol=0.005)
+
+
+@pytest.mark.parametrize("encoded", [-1, 0x1_0000])
+def test_refuses_a_code_that_is_none(encoded: int) -> None:
+    """Duration codes have 16 bits."""
+    with pytest.raises(ValueError, match=f"encoded={encoded} must be an integer from 0 to 65535"):
+        decode_server_duration_us(encoded)
+
+
+@given(encoded=st.integers(0, 0xFFFF))
+def test_durations_round_trip(encoded: int) -> None:
+    """Every code stands for a duration that is written as this code."""
+    assert encoded == encode_server_duration_us(decode_server_duration_us(encoded))
+
+
+@pytest.mark.parametrize("duration_us", [121e6, 1e30, math.inf])
+def test_long_durations_are_cut(duration_us: float) -> None:
+    """Durations beyond the largest code are written as the largest code."""
+    assert 0xFFFF == encode_server_duration_us(duration_us)
+
+
+@pytest.mark.parametrize("duration_us", [-0.5, math.nan])
+def test_refuses_a_duration_that_is_none(duration_us: float) -> None:
+    """Time spent is a number and not negative."""
+    with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
+        encode_server_duration_us(duration_us)

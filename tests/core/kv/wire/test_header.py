@@ -1,0 +1,153 @@
+"""Headers in Python; the C module passes the same cases in tests/c_ext."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tests.core.kv.wire.frame_cases import (
+    FITTING_HEADERS,
+    FRAME_CASES,
+    MALFORMED_CASES,
+    FrameCase,
+    MalformedCase,
+    case_name,
+)
+from triclinium_core.kv.wire.constants import Magic
+from triclinium_core.kv.wire.header import (
+    FIELDS_PER_FRAME,
+    MalformedFrame,
+    malformed_frame,
+    scan_headers,
+)
+
+each_frame = pytest.mark.parametrize("case", FRAME_CASES, ids=case_name)
+each_malformation = pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
+
+
+def shifted(fields: list[int], offset: int) -> list[int]:
+    """Return the fields of a frame that lies ``offset`` bytes further on."""
+    return [*fields[:6], *(position + offset for position in fields[6:])]
+
+
+@each_frame
+def test_decodes_a_whole_frame(case: FrameCase) -> None:
+    """A frame in full is found with all its fields."""
+    assert case.fields == scan_headers(case.wire, 0, len(case.wire))
+
+
+@each_frame
+def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
+    """However many bytes have come, nothing is returned before the last one."""
+    found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
+
+    assert [[]] * len(case.wire) == found
+
+
+@each_frame
+def test_leaves_trailing_bytes_alone(case: FrameCase) -> None:
+    """Whatever part of a next frame follows, the first one is found as if it came alone."""
+    wire = case.wire * 2
+    found = [scan_headers(wire, 0, end) for end in range(len(case.wire), len(wire))]
+
+    assert [case.fields] * len(case.wire) == found
+
+
+@each_frame
+def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
+    """A frame in the middle of a buffer has the same fields, further on."""
+    wire = b"before" + case.wire + b"behind"
+
+    assert shifted(case.fields, 6) == scan_headers(wire, 6, 6 + len(case.wire))
+
+
+def test_decodes_all_frames_in_order() -> None:
+    """Frames of all kinds one behind the other come out oldest first."""
+    wire = b"".join(case.wire for case in FRAME_CASES)
+    expected: list[int] = []
+    offset = 0
+    for case in FRAME_CASES:
+        expected += shifted(case.fields, offset)
+        offset += len(case.wire)
+
+    assert expected == scan_headers(wire, 0, len(wire))
+    assert len(FRAME_CASES) * FIELDS_PER_FRAME == len(expected)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_reads_any_buffer(kind: type[bytes | bytearray | memoryview]) -> None:
+    """The bytes may lie in any of the three built-in kinds of buffer."""
+    case = FRAME_CASES[0]
+
+    assert case.fields == scan_headers(kind(case.wire), 0, len(case.wire))
+
+
+@each_malformation
+def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
+    """An impossible header is refused, with its values, whether or not more bytes follow."""
+    for wire in (case.wire, case.wire + bytes(100)):
+        with pytest.raises(MalformedFrame) as caught:
+            scan_headers(wire, 0, len(wire))
+
+        assert (case.reason, 0) == (caught.value.reason, caught.value.offset)
+
+
+@each_malformation
+def test_refuses_no_earlier_than_it_can_know(case: MalformedCase) -> None:
+    """Up to the byte that gives it away, a header is just a partial one."""
+    found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
+
+    assert [[]] * len(case.wire) == found
+
+
+@each_malformation
+def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
+    """Good frames come out first; the call that starts at the impossible one raises, with its place in the buffer."""
+    good = FRAME_CASES[0]
+    wire = good.wire + case.wire
+
+    assert good.fields == scan_headers(wire, 0, len(wire))
+    with pytest.raises(MalformedFrame) as caught:
+        scan_headers(wire, len(good.wire), len(wire))
+    assert (case.reason, len(good.wire)) == (caught.value.reason, caught.value.offset)
+
+
+@pytest.mark.parametrize("header", FITTING_HEADERS, ids=bytes.hex)
+def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
+    """Key and extras may fill the body, and a frame may have exactly the largest size."""
+    assert [] == scan_headers(header, 0, len(header))
+
+
+def test_knows_six_magics() -> None:
+    """Of 256 first bytes exactly the six magics of the protocol begin a frame."""
+    possible = set()
+    for byte in range(256):
+        try:
+            scan_headers(bytes((byte,)), 0, 1)
+        except MalformedFrame:
+            continue
+        possible.add(byte)
+
+    assert set(Magic) == possible
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 25), (25, 25)])
+def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
+    """Offsets that do not lie in the buffer, or not in this order, are the caller's mistake."""
+    with pytest.raises(ValueError, match=rf"start={start}, end={end} must satisfy 0 <= start <= end <= 24"):
+        scan_headers(bytes(24), start, end)
+
+
+def test_malformed_frame_refuses_an_unknown_code() -> None:
+    """A code that no decoder returns has no text."""
+    with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
+        malformed_frame(-9, bytes(24), 0)
+
+
+def test_malformed_frame_says_where_it_lies() -> None:
+    """The error is one line with the place, and survives pickling."""
+    error = pickle.loads(pickle.dumps(MalformedFrame("it is broken", 12)))  # noqa: S301
+
+    assert "it is broken (frame at byte 12)" == str(error)
+    assert ("it is broken", 12) == (error.reason, error.offset)
