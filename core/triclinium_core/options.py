@@ -27,18 +27,26 @@ class PasswordAuthenticator:
     allowed_sasl_mechanisms: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.username, str) or not self.username:
+        if not _can_travel(self.username) or not self.username:
             raise InvalidArgumentException(
-                f"username={self.username!r} must be a string that is not empty", parameter="username"
+                f"username={self.username!r} must be a string of Unicode without NUL, and not empty",
+                parameter="username",
             )
-        if not isinstance(self.password, str):
-            raise InvalidArgumentException("password must be a string", parameter="password")
-        for mechanism in self.allowed_sasl_mechanisms or ():
-            if mechanism not in SASL_MECHANISMS:
-                raise InvalidArgumentException(
-                    f"allowed_sasl_mechanisms has {mechanism!r}; implemented are {', '.join(SASL_MECHANISMS)}",
-                    parameter="allowed_sasl_mechanisms",
-                )
+        if not _can_travel(self.password):
+            raise InvalidArgumentException("password must be a string of Unicode without NUL", parameter="password")
+        allowed = self.allowed_sasl_mechanisms
+        if allowed is not None and (not allowed or not set(allowed) <= set(SASL_MECHANISMS)):
+            raise InvalidArgumentException(
+                f"allowed_sasl_mechanisms={allowed!r} must name one or more of {', '.join(SASL_MECHANISMS)}",
+                parameter="allowed_sasl_mechanisms",
+            )
+
+
+def _can_travel(text: object) -> bool:
+    # RFC 4616 §2: NUL separates the parts of PLAIN, and lone surrogates have no UTF-8.
+    return isinstance(text, str) and not any(
+        character == "\0" or "\ud800" <= character <= "\udfff" for character in text
+    )
 
 
 SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")

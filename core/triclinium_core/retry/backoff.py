@@ -19,6 +19,11 @@ _EXPONENT_MAX = 1_000.0
 """Binary exponents above this are beyond every ceiling and would overflow a float."""
 
 
+def is_number(value: object) -> bool:
+    """Tell whether ``value`` is an int or a float; a bool is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Random(Protocol):
     """The only randomness that the core uses; ``random.Random`` fits."""
 
@@ -46,7 +51,7 @@ class ExponentialBackoff:
         jitter: share of each delay that is random: the delay is drawn evenly from ``[delay * (1 - jitter), delay]``.
 
     Raises:
-        InvalidArgumentException: a number is out of range.
+        InvalidArgumentException: a number is out of range, or is none.
     """
 
     first: float = 0.001
@@ -61,9 +66,10 @@ class ExponentialBackoff:
             ("factor", self.factor, 1.0, math.inf),
             ("jitter", self.jitter, 0.0, 1.0),
         ):
-            if not (math.isfinite(value) and least <= value <= most):
+            if not (is_number(value) and math.isfinite(value) and least <= value <= most):
                 raise InvalidArgumentException(
-                    f"{name}={value!r} of an exponential backoff must lie between {least} and {most}", parameter=name
+                    f"{name}={value!r} of an exponential backoff must be a number between {least} and {most}",
+                    parameter=name,
                 )
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> float:
@@ -80,7 +86,7 @@ def exponential(
     """Return the best-effort calculator: 1, 2, 4 … 256, 500, 500 ms unless told otherwise.
 
     Raises:
-        InvalidArgumentException: a number is out of range.
+        InvalidArgumentException: a number is out of range, or is none.
     """
     return ExponentialBackoff(first, most, factor, jitter)
 

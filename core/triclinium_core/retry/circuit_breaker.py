@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import is_number
 
 
 @unique
@@ -72,7 +73,11 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[Break
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitBreakerOptions:
-    """The numbers that all Couchbase clients ship with. Windows are seconds."""
+    """The numbers that all Couchbase clients ship with. Windows are seconds.
+
+    Raises:
+        InvalidArgumentException: a number is out of range, or is none.
+    """
 
     enabled: bool = True
     volume_threshold: int = 20
@@ -89,9 +94,9 @@ class CircuitBreakerOptions:
             ("rolling_window", self.rolling_window, 0, math.inf),
             ("canary_timeout", self.canary_timeout, 0, math.inf),
         ):
-            if not least <= value <= most:
+            if not (is_number(value) and least <= value <= most):
                 raise InvalidArgumentException(
-                    f"{name}={value!r} of a circuit breaker must lie between {least} and {most}", parameter=name
+                    f"{name}={value!r} of a circuit breaker must be a number between {least} and {most}", parameter=name
                 )
 
 

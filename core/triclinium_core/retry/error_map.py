@@ -22,6 +22,8 @@ ERROR_MAP_ENTRIES_MAX = 0x10000
 _DELAY_MS_MAX = 86_400_000
 """A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
 _EXPONENT_MAX = 64
+_RETRY_NUMBER_MAX = 2**63 - 1
+"""A schedule with a larger number is nonsense, and would overflow a float."""
 
 
 class MalformedErrorMap(ValueError):
@@ -179,7 +181,7 @@ def _parse_retry(row: object) -> RetrySpecification | None:
     numbers: dict[str, int | None] = {}
     for name in ("interval", "after", "max-duration", "ceil"):
         value = row.get(name)
-        if value is not None and (type(value) is not int or value < 0):
+        if value is not None and (type(value) is not int or not 0 <= value <= _RETRY_NUMBER_MAX):
             return None
         numbers[name] = value
     interval, after = numbers["interval"], numbers["after"]

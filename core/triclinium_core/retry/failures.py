@@ -75,18 +75,20 @@ def refused(
 
 def surfaced(error: type[CouchbaseException], context: ErrorContext) -> CouchbaseException:
     """Return the exception that a final response stands for."""
-    name = context.status_name or "an unknown status"
-    code = f"0x{context.status:02x}" if context.service == "kv" and context.status is not None else f"{context.status}"
+    answer = f"HTTP status {context.status}"
+    if context.service == "kv" and context.status is not None:
+        answer = f"{context.status_name or 'an unknown status'} [0x{context.status:02x}]"
     texts = [text for text in (context.status_text, context.server_context) if text]
     detail = f" ({'; '.join(texts)})" if texts else ""
-    return error(f"{subject(context)}: the server answered {name} [{code}]{detail}{_story(context)}", context)
+    return error(f"{subject(context)}: the server answered {answer}{detail}{_story(context)}", context)
 
 
 def _story(context: ErrorContext) -> str:
     parts = []
     if context.retry_attempts:
-        reasons = ", ".join(sorted(context.retry_reasons))
-        parts.append(f"retried {context.retry_attempts} times: {reasons}")
+        # A machine that took over a request that was retried elsewhere does not know those reasons.
+        reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
+        parts.append(f"retried {context.retry_attempts} times{reasons}")
     if context.last_connection_error:
         parts.append(f"last connection error: {context.last_connection_error}")
     return f" [{'; '.join(parts)}]" if parts else ""

@@ -119,14 +119,20 @@ def _known_error(operation: str, status: int) -> ErrorClass | None:
     return row.of_operation.get(operation, row.error)
 
 
+def error_of_entry(entry: ErrorMapEntry) -> ErrorClass:
+    """Return the exception that an unknown status surfaces as, by what its error map says of it (decision C31)."""
+    for attribute, error in ERRORS_BY_ATTRIBUTE:
+        if attribute in entry.attributes:
+            return error
+    return errors.CouchbaseException
+
+
 def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     if entry is None:
         error = ERRORS_WITHOUT_A_MAP.get(status, errors.CouchbaseException)
         return KvVerdict(None, error, "RFC 0049 KV Error Map Handling: no entry, so no retry indication")
     attributes = entry.attributes
-    error = next(
-        (error for attribute, error in ERRORS_BY_ATTRIBUTE if attribute in attributes), errors.CouchbaseException
-    )
+    error = error_of_entry(entry)
     close = None
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
         # RFC 0013 §Processing Order: what cannot be handled specially drops the connection.

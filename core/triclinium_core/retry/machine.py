@@ -89,6 +89,7 @@ class RetryMachine:
         error_maps: the maps of all nodes, shared by all machines of a client; an own store unless given.
         state: PENDING, or IN_FLIGHT for a machine that is made only when the first attempt has failed.
         retry_attempts: retries that were already done elsewhere.
+        first_failure_at: instant of the first failure, where it was noticed elsewhere.
     """
 
     def __init__(
@@ -99,8 +100,9 @@ class RetryMachine:
         error_maps: ErrorMapStore | None = None,
         state: RequestState = RequestState.PENDING,
         retry_attempts: int = 0,
+        first_failure_at: float | None = None,
     ) -> None:
-        self.annotation = annotation
+        self.annotation: RequestAnnotation = annotation
         self._rng = rng
         self._error_maps = error_maps if error_maps is not None else ErrorMapStore()
         self._state = state
@@ -117,7 +119,7 @@ class RetryMachine:
         self._attempts_this_status = retry_attempts
         self._last_status: int | None = None
         self._last_reason: RetryReason | None = None
-        self._first_failure_at: float | None = None
+        self._first_failure_at = first_failure_at
         self._failure: _Failure | None = None
         self._resume_at = math.inf
         self._verdict: Retry | None = None
@@ -146,6 +148,11 @@ class RetryMachine:
     def retry_reasons(self) -> frozenset[RetryReason]:
         """Reasons of the retries ordered so far."""
         return self._retry_reasons
+
+    @property
+    def last_reason(self) -> RetryReason | None:
+        """Reason of the newest failure; None as long as no failure had one."""
+        return self._last_reason
 
     @property
     def wakeup(self) -> float:
@@ -242,7 +249,7 @@ class RetryMachine:
         if verdict.reason is not None:
             actions += self._maybe_retry(_Failure(verdict.reason, verdict.error, entry), now)
         elif verdict.error is not None:
-            actions += self._fail(failures.surfaced(verdict.error, self._context_now(now)))
+            actions += self._fail(failures.surfaced(verdict.error, self.error_context(now)))
         else:
             actions += self._complete(event)
         if verdict.close_connection is not None:
@@ -259,7 +266,7 @@ class RetryMachine:
         if verdict.reason is not None:
             return self._maybe_retry(_Failure(verdict.reason, verdict.error), now)
         if verdict.error is not None:
-            return self._fail(failures.surfaced(verdict.error, self._context_now(now)))
+            return self._fail(failures.surfaced(verdict.error, self.error_context(now)))
         return self._complete(event)
 
     def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> Sequence[RequestAction]:
@@ -285,14 +292,15 @@ class RetryMachine:
             self._first_failure_at = now
         request = self.snapshot(now, failure.entry)
         strategy = self.annotation.strategy
-        if is_async(strategy):
-            verdict = decide_without_strategy(request, failure.reason)
-            if verdict is None:
-                self._state = RequestState.CONSULTING
-                return [ConsultStrategy(strategy, request, failure.reason)]
-            return self._carry_out(verdict, failure, request, now)
+        verdict: Verdict | None
         try:
-            verdict = decide(request, failure.reason, cast(RetryStrategy, strategy))
+            if is_async(strategy):
+                verdict = decide_without_strategy(request, failure.reason)
+                if verdict is None:
+                    self._state = RequestState.CONSULTING
+                    return [ConsultStrategy(strategy, request, failure.reason)]
+            else:
+                verdict = decide(request, failure.reason, cast(RetryStrategy, strategy))
         except Exception as error:
             return self._refuse(failure, now, None, error)
         return self._carry_out(verdict, failure, request, now)
@@ -318,7 +326,8 @@ class RetryMachine:
                 return self._refuse(failure, now, error)
             case Retry(delay, dispatches):
                 self._retry_attempts += 1
-                self._attempts_this_status += 1
+                # Decision C17: what was retried before any status came is no part of a status's schedule.
+                self._attempts_this_status += self._last_status is not None
                 self._retry_reasons |= {failure.reason}
                 self._verdict = verdict
                 self._resume_at = now + delay
@@ -330,7 +339,11 @@ class RetryMachine:
         self, failure: _Failure, now: float, asked: ErrorClass | None, cause: BaseException | None = None
     ) -> Sequence[RequestAction]:
         error = (asked or failure.error) if cause is None else None
-        exception = failures.refused(error, failure.reason, self._context_now(now), cause)
+        context = self.error_context(now)
+        try:
+            exception = failures.refused(error, failure.reason, context, cause)
+        except Exception as raised:  # an application's own class may not take what all our errors take
+            exception = failures.refused(None, failure.reason, context, raised)
         report = ReportRefusal(
             self.snapshot(now, failure.entry),
             failure.reason,
@@ -348,10 +361,10 @@ class RetryMachine:
             return self._time_out(now)
         # Decision C15: the end of the map's schedule fails the request with its own error.
         failure = cast(_Failure, self._failure)
-        return self._fail(failures.refused(failure.error, failure.reason, self._context_now(now)))
+        return self._fail(failures.refused(failure.error, failure.reason, self.error_context(now)))
 
     def _time_out(self, now: float) -> Sequence[RequestAction]:
-        context = self._context_now(now)
+        context = self.error_context(now)
         return self._fail(failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self._last_reason))
 
     def _fail(self, error: CouchbaseException) -> Sequence[RequestAction]:
@@ -369,7 +382,8 @@ class RetryMachine:
             self._attempts_this_status = 0
         self._last_status = status
 
-    def _context_now(self, now: float) -> ErrorContext:
+    def error_context(self, now: float) -> ErrorContext:
+        """Return what is known of the request at ``now``."""
         return replace(
             self._context,
             retry_attempts=self._retry_attempts,

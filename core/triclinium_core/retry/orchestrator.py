@@ -8,6 +8,7 @@ Source: SDK-RFC 0049 "Retry Orchestration".
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException
@@ -69,6 +70,9 @@ def judge(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> Ve
     Raises:
         TypeError: ``answer`` is no RetryAction.
     """
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
     if not isinstance(answer, RetryAction):
         raise TypeError(f"the retry strategy answered {answer!r}; it must answer a RetryAction")
     if answer.delay is None:

@@ -143,9 +143,10 @@ def _view_body_permits(http_status: int, decoded: object, text: str) -> bool:
         return '"reason":"missing"' in text
     if http_status == 500:
         if isinstance(decoded, Mapping):
-            reason = decoded.get("reason")
-            named = reason if isinstance(reason, str) else ""
-            return "error" not in decoded or not ("{not_found, missing_named_view}" in named or named == "badarg")
+            named = [text for text in (decoded.get("error"), decoded.get("reason")) if isinstance(text, str)]
+            return "error" not in decoded or not any(
+                "{not_found, missing_named_view}" in text or text == "badarg" for text in named
+            )
         return "error" not in text or not ("{not_found, missing_named_view}" in text or '"badarg"' in text)
     return True
 

@@ -6,42 +6,60 @@ Source: SDK-RFC 0049 rev 16 "Retry Strategies"; decisions C1, C14 to C16.
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
+from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential, is_number
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAction:
-    """A strategy's answer. Build it with ``after`` or ``no_retry``."""
+    """A strategy's answer. Build it with ``after`` or ``no_retry``.
+
+    Raises:
+        InvalidArgumentException: a number is negative or not finite, or ``error`` is no class of ours.
+    """
 
     delay: float | None
     """Seconds until the retry; None for no retry."""
     error: type[CouchbaseException] | None = None
-    """What the caller gets when there is no retry; None for the error that the failure itself stands for."""
+    """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
+    with a message and an ``ErrorContext``, as all our errors are."""
     within: float | None = None
     """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("delay", self.delay), ("within", self.within)):
+            if value is not None and not (is_number(value) and 0 <= value < math.inf):
+                raise InvalidArgumentException(
+                    f"{name}={value!r} of a retry must be a finite number of seconds >= 0", parameter=name
+                )
+        if self.error is not None and not (isinstance(self.error, type) and issubclass(self.error, CouchbaseException)):
+            raise InvalidArgumentException(
+                f"error={self.error!r} must be CouchbaseException or a subclass of it", parameter="error"
+            )
 
     @classmethod
     def after(cls, seconds: float, *, within: float | None = None) -> RetryAction:
         """Return the order to retry after ``seconds``.
 
         Raises:
-            InvalidArgumentException: ``seconds`` or ``within`` is negative or not a number.
+            InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.
         """
-        for name, value in (("seconds", seconds), ("within", within)):
-            if value is not None and not value >= 0:
-                raise InvalidArgumentException(f"{name}={value!r} must be a number >= 0", parameter=name)
         return cls(seconds, None, within)
 
     @classmethod
     def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:
-        """Return the order to fail the request, with ``error`` where one is given."""
+        """Return the order to fail the request, with ``error`` where one is given.
+
+        Raises:
+            InvalidArgumentException: ``error`` is no class of ours.
+        """
         return cls(None, error)
 
 
@@ -75,10 +93,17 @@ class BestEffortRetryStrategy:
     Args:
         backoff: replaces the delay calculator; 1, 2, 4 … 500 ms unless given.
 
+    Raises:
+        InvalidArgumentException: ``backoff`` cannot be called.
+
     Source: RFC 0049 "Best Effort".
     """
 
     def __init__(self, backoff: Backoff | None = None) -> None:
+        if backoff is not None and not callable(backoff):
+            raise InvalidArgumentException(
+                f"backoff={backoff!r} must be callable as backoff(retry_attempts, rng)", parameter="backoff"
+            )
         self._backoff = backoff if backoff is not None else exponential()
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:

@@ -23,26 +23,10 @@ import hashlib
 import hmac
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
-from stringprep import (
-    in_table_a1,
-    in_table_b1,
-    in_table_c3,
-    in_table_c4,
-    in_table_c5,
-    in_table_c6,
-    in_table_c7,
-    in_table_c8,
-    in_table_c9,
-    in_table_c12,
-    in_table_c21_c22,
-    in_table_d1,
-    in_table_d2,
-)
+from collections.abc import Mapping
 from types import MappingProxyType
 
-# RFC 3454 is bound to the tables of Unicode 3.2; a newer normalization would make other bytes of the same password.
-from unicodedata import ucd_3_2_0
+from triclinium_core.kv.node.saslprep import ProhibitedText, saslprep
 
 _DIGESTS: Mapping[str, str] = MappingProxyType(
     {
@@ -75,18 +59,6 @@ _ESCAPED_NAME = re.compile(r"(?:[^=]|=2C|=3D)+")
 
 # RFC 5802 §7 leaves out the blank, but the official Couchbase client sends it.
 _NONCE = re.compile(r"[ -+\--~]+")
-
-_PROHIBITED: tuple[Callable[[str], bool], ...] = (
-    in_table_c12,
-    in_table_c21_c22,
-    in_table_c3,
-    in_table_c4,
-    in_table_c5,
-    in_table_c6,
-    in_table_c7,
-    in_table_c8,
-    in_table_c9,
-)
 
 
 class ScramError(Exception):
@@ -364,35 +336,25 @@ def _unescape(name: str, escaped: str) -> str:
 
 def _prepare_username(username: str) -> str:
     # RFC 5802 §5.1: a user name is a query, so code points that Unicode 3.2 did not assign pass.
-    prepared = _prepare("the user name", username)
+    try:
+        prepared = saslprep(username)
+    except ProhibitedText as error:
+        raise ScramError(f"the user name {error}") from None
     if not prepared:
         raise ScramError("the user name is empty, or nothing of it is left after SASLprep")
     return prepared
 
 
 def _prepare_password(password: str) -> bytes:
-    prepared = _prepare("the password", password)
-    # RFC 5802 §2.2: a password is a stored string, so they do not.
-    if any(map(in_table_a1, prepared)):
-        raise ScramError("the password has a character that Unicode 3.2 does not know, which SASLprep prohibits")
+    """Return the bytes to hash; a password that SASLprep does not take goes in as it is, as the server keeps it."""
+    try:
+        prepared = saslprep(password, stored=True)
+    except ProhibitedText:
+        prepared = password
+    # An encoding error would carry the password along, as the context of ours.
+    if any("\ud800" <= character <= "\udfff" for character in prepared):
+        raise ScramError("the password is not Unicode that UTF-8 can store")
     return prepared.encode()
-
-
-def _prepare(what: str, text: str) -> str:
-    """Return ``text`` as SASLprep leaves it, so that all ways to type it give the same bytes.
-
-    Raises: ScramError when a prohibited character is left, or left-to-right and right-to-left text are mixed.
-    Source: RFC 4013 §2.1 to §2.4, RFC 3454 §6 (direction).
-    """
-    mapped = "".join(" " if in_table_c12(character) else character for character in text if not in_table_b1(character))
-    prepared = ucd_3_2_0.normalize("NFKC", mapped)
-    if any(is_in_table(character) for is_in_table in _PROHIBITED for character in prepared):
-        raise ScramError(f"{what} has a character that SASLprep (RFC 4013) prohibits, for example a control character")
-    if any(map(in_table_d1, prepared)) and (
-        any(map(in_table_d2, prepared)) or not (in_table_d1(prepared[0]) and in_table_d1(prepared[-1]))
-    ):
-        raise ScramError(f"{what} mixes left-to-right and right-to-left text, which SASLprep (RFC 4013) prohibits")
-    return prepared
 
 
 def _shown(text: str) -> str:

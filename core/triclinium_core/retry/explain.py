@@ -1,0 +1,336 @@
+"""Why would this request be retried, or not?
+
+``explain`` has no rule of its own: it feeds one event to a ``RetryMachine``, the object that the client runs, and tells
+what the machine ordered. The tables are asked a second time for their clauses only.
+
+Source: SDK-RFC 0049, SDK-RFC 0013.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import assert_never, cast, get_args
+
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
+from triclinium_core.retry import kv_responses, service_responses
+from triclinium_core.retry.actions import (
+    CloseConnection,
+    Complete,
+    ConsultStrategy,
+    Fail,
+    RefreshCollection,
+    RefreshTopology,
+    RequestAction,
+    RetryAfter,
+)
+from triclinium_core.retry.annotation import RequestAnnotation
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, ErrorMapEntry
+from triclinium_core.retry.events import (
+    DispatchFailed,
+    ErrorMapLoaded,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.explanation import DecidedBy, Explanation, Outcome
+from triclinium_core.retry.idempotency import idempotent_row, is_idempotent
+from triclinium_core.retry.kv_status import status_name
+from triclinium_core.retry.machine import RetryMachine
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.strategy import (
+    AnyRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryStrategy,
+    is_async,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KvAnswer:
+    """A KV node answered with this status; ``error_map_entry`` is what its error map says of the status."""
+
+    status: int
+    error_map_entry: ErrorMapEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An HTTP service answered."""
+
+    http_status: int
+    body: bytes | str = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """Query or analytics answered with a body whose first error is this one."""
+
+    code: int
+    message: str = ""
+    http_status: int = 400
+
+
+Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
+"""What may befall a request; the last two are the client's own events."""
+
+
+class LongestDelays:
+    """Randomness that takes nothing off a jittered delay, so that the longest is told."""
+
+    def random(self) -> float:
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One request and what befell it. Durations are seconds.
+
+    Args:
+        idempotent: overrides the idempotent list; None to follow it.
+        readonly: the readonly property of a query or analytics request, which the list looks at.
+        method: HTTP method of a management request, which the list looks at.
+        attempt: retries already done.
+        elapsed: since the submission of the request.
+        timeout: what the request was given in all.
+        since_first_failure: None for 0 where this is the first failure, and ``elapsed`` where retries were done.
+        rng: randomness for jittered backoffs.
+
+    Raises:
+        InvalidArgumentException: a field has the wrong type, a number is out of range, or what happened cannot happen
+            to a request of this service.
+    """
+
+    service: Service
+    operation: str
+    happened: Happening
+    idempotent: bool | None = None
+    readonly: bool = False
+    method: str = ""
+    strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
+    attempt: int = 0
+    elapsed: float = 0.0
+    timeout: float = math.inf
+    since_first_failure: float | None = None
+    rng: Random = field(default_factory=LongestDelays)
+
+    def __post_init__(self) -> None:
+        _require_type("service", self.service, Service)
+        _require_type("happened", self.happened, *get_args(Happening))
+        _require_count("attempt", self.attempt)
+        _require_seconds("elapsed", self.elapsed, _LONGEST)
+        _require_seconds("timeout", self.timeout, math.inf)
+        if self.since_first_failure is not None:
+            _require_seconds("since_first_failure", self.since_first_failure, self.elapsed)
+        fits = True
+        match self.happened:
+            case KvAnswer(status):
+                _require_count("status", status, 0xFFFF)
+                fits = self.service is Service.KV
+            case HttpAnswer(http_status):
+                _require_count("http_status", http_status)
+                fits = self.service is not Service.KV
+            case ErrorCode(code):
+                _require_count("code", code)
+                fits = self.service in {service for service, _ in service_responses.RETRYABLE_ERROR_CODES}
+        if not fits:
+            raise InvalidArgumentException(
+                f"{type(self.happened).__name__} cannot happen to a request of the service {self.service}: a KvAnswer "
+                "is for kv, an ErrorCode for query and analytics, an HttpAnswer for every service but kv",
+                parameter="happened",
+            )
+
+
+_LONGEST = sys.float_info.max
+"""Seconds that may have passed already: any number but infinity."""
+
+
+def _require_type(name: str, value: object, *kinds: type) -> None:
+    if not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidArgumentException(f"{name}={value!r} must be of type {expected}", parameter=name)
+
+
+def _require_count(name: str, value: int, most: int | None = None) -> None:
+    if type(value) is not int or value < 0 or (most is not None and value > most):
+        limit = "of at least 0" if most is None else f"from 0 to {most}"
+        raise InvalidArgumentException(f"{name}={value!r} must be a whole number {limit}", parameter=name)
+
+
+def _require_seconds(name: str, value: float, most: float) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise InvalidArgumentException(f"{name}={value!r} must be a number from 0 to {most}", parameter=name)
+
+
+def explain(case: Case) -> Explanation:
+    """Return what becomes of the request of ``case``, and why, by running the client's own retry machine."""
+    idempotent, idempotent_clause = _idempotency(case)
+    event, entry = _event(case), _entry(case)
+    witness = _Witness(cast(RetryStrategy, case.strategy))
+    machine = _machine(case, idempotent, case.strategy if is_async(case.strategy) else witness, event)
+    if isinstance(case.happened, KvAnswer) and entry is not None:
+        error_map = ErrorMap(ERROR_MAP_VERSION_MAX, 1, {case.happened.status: entry})
+        machine.handle(ErrorMapLoaded(_NODE, error_map), case.elapsed)
+    actions = machine.handle(event, case.elapsed)
+    outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
+    retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
+    error = _error(actions)
+    if retry is not None and not retry.dispatches:
+        error = _error(machine.handle(TimePassed(), machine.wakeup))
+    return Explanation(
+        service=case.service,
+        operation=case.operation,
+        happened=_describe(case.happened),
+        idempotent=idempotent,
+        idempotent_clause=idempotent_clause,
+        reason=machine.last_reason,
+        reason_clause=_reason_clause(case.operation, event, entry, machine.last_reason),
+        strategy=type(case.strategy).__name__,
+        decided_by=_decided_by(machine.last_reason, outcome, error, witness),
+        outcome=outcome,
+        delay=retry.delay if retry is not None else None,
+        dispatches=retry.dispatches if retry is not None else None,
+        error=type(error).__name__ if error is not None else None,
+        message=str(error) if error is not None else None,
+        orders=tuple(
+            action for action in actions if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
+        ),
+    )
+
+
+_NODE = "the node"
+
+_OUTCOMES: dict[type[RequestAction], Outcome] = {
+    RetryAfter: Outcome.RETRY,
+    Fail: Outcome.FAIL,
+    Complete: Outcome.COMPLETE,
+    ConsultStrategy: Outcome.CONSULT,
+}
+
+_STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
+"""Where a request may stand when something befalls it; the table of transitions tells at which stage."""
+
+
+class _Witness:
+    """Passes every question on to a strategy, and remembers whether it was asked and would have retried."""
+
+    def __init__(self, strategy: RetryStrategy) -> None:
+        self._strategy = strategy
+        self.was_asked = False
+        self.would_retry = False
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        self.was_asked = True
+        answer = self._strategy.retry_after(request, reason)
+        self.would_retry = isinstance(answer, RetryAction) and answer.delay is not None
+        return answer
+
+
+def _machine(case: Case, idempotent: bool, strategy: AnyRetryStrategy, event: RequestEvent) -> RetryMachine:
+    since_first_failure = case.since_first_failure
+    if since_first_failure is None:
+        since_first_failure = case.elapsed if case.attempt else 0.0
+    return RetryMachine(
+        RequestAnnotation(
+            operation=case.operation,
+            idempotent=idempotent,
+            strategy=strategy,
+            submitted_at=0.0,
+            deadline=case.timeout,
+            service=case.service,
+        ),
+        rng=case.rng,
+        state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
+        retry_attempts=case.attempt,
+        first_failure_at=case.elapsed - since_first_failure,
+    )
+
+
+def _idempotency(case: Case) -> tuple[bool, str]:
+    """Return whether the request is idempotent, and who says so."""
+    if case.idempotent is not None:
+        return case.idempotent, "the caller says so"
+    idempotent = is_idempotent(case.service, case.operation, readonly=case.readonly, method=case.method)
+    row = idempotent_row(case.service, case.operation)
+    if row is None:
+        return idempotent, "RFC 0049 Idempotent Operation List: no line names it, and only listed ones are"
+    restriction = "" if idempotent else ", which does not hold here"
+    return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
+
+
+def _event(case: Case) -> RequestEvent:
+    match case.happened:
+        case KvAnswer(status):
+            return ResponseReceived(KvResponse(status, _NODE))
+        case HttpAnswer(http_status, body):
+            return ResponseReceived(ServiceResponse(case.service, http_status, body))
+        case ErrorCode(code, message, http_status):
+            body = json.dumps({"errors": [{"code": code, "msg": message}]})
+            return ResponseReceived(ServiceResponse(case.service, http_status, body))
+        case SocketClosed() | DispatchFailed() as event:
+            return event
+        case unexpected:
+            assert_never(unexpected)
+
+
+def _entry(case: Case) -> ErrorMapEntry | None:
+    return case.happened.error_map_entry if isinstance(case.happened, KvAnswer) else None
+
+
+def _error(actions: Sequence[RequestAction]) -> CouchbaseException | None:
+    return next((action.error for action in actions if isinstance(action, Fail)), None)
+
+
+def _decided_by(
+    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, witness: _Witness
+) -> DecidedBy:
+    """Return who had the last word, as it shows in who was asked and what was ordered."""
+    if reason is None:
+        return DecidedBy.RESPONSE
+    if witness.was_asked or outcome is Outcome.CONSULT:
+        overruled = witness.would_retry and outcome is Outcome.FAIL
+        return DecidedBy.ORCHESTRATOR if overruled else DecidedBy.STRATEGY
+    if outcome is Outcome.RETRY:
+        return DecidedBy.CONTROLLED_BACKOFF
+    return DecidedBy.DEADLINE if isinstance(error, TimeoutException) else DecidedBy.ORCHESTRATOR
+
+
+def _reason_clause(operation: str, event: RequestEvent, entry: ErrorMapEntry | None, reason: RetryReason | None) -> str:
+    match event:
+        case ResponseReceived(KvResponse(status)):
+            return kv_responses.classify(operation, status, entry).clause
+        case ResponseReceived(ServiceResponse(service, http_status, body)):
+            return service_responses.classify(service, http_status, body).clause
+        case SocketClosed(reason=unsent) if reason is not unsent:
+            return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
+        case _:
+            return "RFC 0049 Client Dispatch: nothing of it was sent, so nothing was changed"
+
+
+def _describe(happened: Happening) -> str:
+    match happened:
+        case KvAnswer(status, entry):
+            known = status_name(status) or (entry.name if entry is not None else "")
+            return f"the node answered {known or 'an unknown status'} [0x{status:02x}]"
+        case HttpAnswer(http_status):
+            return f"the service answered HTTP status {http_status}"
+        case ErrorCode(code, message):
+            return f"the service answered error {code}" + (f", {message}" if message else "")
+        case SocketClosed(handed_over):
+            return f"the socket closed when {handed_over.value} of the request had been handed over to it"
+        case DispatchFailed(reason):
+            return f"it could not be dispatched, because {reason.meaning}"
+        case unexpected:
+            assert_never(unexpected)
