@@ -1,0 +1,66 @@
+"""A node inside the process, faults as values, and properties to hold a client against: public and documented."""
+
+from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fake_collections import FakeCollections
+from triclinium_core.testing.fake_config import ConfigVersion
+from triclinium_core.testing.fake_documents import LOCKED_CAS, Document, FakeDocuments
+from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.faults import (
+    DATA_OPCODES,
+    CommandFault,
+    Fault,
+    FaultAfterApplying,
+    FaultBeforeApplying,
+    Faults,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+
+__all__ = [
+    "DATA_OPCODES",
+    "ERROR_MAP",
+    "IMPLEMENTED_FEATURES",
+    "LOCKED_CAS",
+    "CommandFault",
+    "ConfigVersion",
+    "Document",
+    "ErrorMapDocument",
+    "ErrorMapRow",
+    "FakeCollections",
+    "FakeDocuments",
+    "FakeNode",
+    "FakeNodeOptions",
+    "Fault",
+    "FaultAfterApplying",
+    "FaultBeforeApplying",
+    "Faults",
+    "HangUp",
+    "LoggedCommand",
+    "NodeAction",
+    "SendReply",
+    "delay",
+    "drop_response",
+    "garble",
+    "hang_up",
+    "hang_up_after_applying",
+    "hang_up_mid_reply",
+    "locked",
+    "not_my_vbucket",
+    "refuse_connection",
+    "status",
+    "temporary_failure",
+    "wrong_length",
+]

@@ -1,0 +1,248 @@
+"""The store of a fake node: documents with CAS, locks and expiry, on injected time.
+
+Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); the rules of locks are those of its ep engine.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX
+from triclinium_core.kv.wire.constants import Datatype
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fake_answers import Refused
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
+"""What readers see of a locked document: only its holder knows the CAS."""
+
+LOCK_SECONDS_DEFAULT = 15
+LOCK_SECONDS_MAX = 30
+"""A longer lock is taken for the default, silently."""
+
+_VBUCKET_UUID_BASE = 0x7C11_0000_0000
+_CAS_LOW_BITS = 0xFFFF
+
+
+class Address(NamedTuple):
+    """Where a document lies. A client that computes another vbucket for a key finds another document."""
+
+    bucket: str
+    vbucket: int
+    collection_id: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One version of a document. Times are on the node's clock, the one of ``now``."""
+
+    value: bytes
+    flags: int
+    cas: int
+    sequence_number: int
+    datatype: Datatype
+    expires_at: float = math.inf
+    locked_until: float = -math.inf
+    is_deleted: bool = False
+
+
+class FakeDocuments:
+    """All documents of all buckets.
+
+    ``now`` is the time of the node's last event. ``changes`` counts writes, removals, locks and unlocks.
+
+    A bucket's name, a key and a collection id name a document to a test; the node itself uses addresses.
+    """
+
+    def __init__(self, *, vbuckets: int, wall_seconds_at_zero: float) -> None:
+        self.now = 0.0
+        self.changes = 0
+        self._vbuckets = vbuckets
+        self._wall_seconds_at_zero = wall_seconds_at_zero
+        self._documents: dict[Address, Document] = {}
+        self._sequence_numbers: Counter[tuple[str, int]] = Counter()
+        self._last_cas = 0
+
+    # What a test asks for.
+
+    def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
+        """Return the document as it is now, with its real CAS even when it is locked; None where there is none."""
+        return self.find(self.address(bucket, key, collection_id=collection_id))
+
+    def put(
+        self,
+        bucket: str,
+        key: str | bytes,
+        value: bytes,
+        *,
+        flags: int = JSON_FLAGS,
+        expires_after: float = math.inf,
+        collection_id: int = 0,
+    ) -> Document:
+        """Write a document, whoever has locked it, and return it; ``expires_after`` is in seconds."""
+        address = self.address(bucket, key, collection_id=collection_id)
+        return self.write(address, value, flags=flags, expires_at=self.now + expires_after)
+
+    def lock(
+        self, bucket: str, key: str | bytes, *, seconds: float = LOCK_SECONDS_DEFAULT, collection_id: int = 0
+    ) -> int:
+        """Lock a document on behalf of somebody else and return the CAS that only the holder knows.
+
+        Raises:
+            KeyError: there is no such document.
+        """
+        address = self.address(bucket, key, collection_id=collection_id)
+        if self.find(address) is None:
+            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to lock; put it first")
+        return self.lock_at(address, seconds).cas
+
+    def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
+        """Remove a document, whoever has locked it.
+
+        Raises:
+            KeyError: there is no such document.
+        """
+        address = self.address(bucket, key, collection_id=collection_id)
+        if self.find(address) is None:
+            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to remove; put it first")
+        self.erase(address)
+
+    def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Address:
+        """Return where a client that hashes as it should looks for a key."""
+        raw_key = key.encode() if isinstance(key, str) else key
+        return Address(bucket, vbucket_of(raw_key, self._vbuckets), collection_id, raw_key)
+
+    # What the node asks for.
+
+    def find(self, address: Address) -> Document | None:
+        """Return the document that readers find; None where it was removed or has expired."""
+        document = self._documents.get(address)
+        return None if document is None or document.is_deleted or document.expires_at <= self.now else document
+
+    def find_remains(self, address: Address) -> Document | None:
+        """Return what is left of a document that was removed or has expired; None where there never was one."""
+        document = self._documents.get(address)
+        return None if document is None else replace(document, is_deleted=True)
+
+    def find_for_writing(self, address: Address, cas: int) -> Document | None:
+        """Return the document that a writer with this CAS may change; a CAS of 0 is any.
+
+        Raises:
+            Refused: somebody else holds a lock, or the document has another CAS.
+        """
+        document = self.find(address)
+        if document is None or cas == document.cas:
+            return document
+        if self.is_locked(document):
+            raise Refused(Status.LOCKED)
+        if cas:
+            raise Refused(Status.KEY_EXISTS)
+        return document
+
+    def is_locked(self, document: Document) -> bool:
+        """Tell whether somebody holds a lock on this version."""
+        return document.locked_until > self.now
+
+    def visible_cas(self, document: Document) -> int:
+        """Return the CAS that a reader is told."""
+        return LOCKED_CAS if self.is_locked(document) else document.cas
+
+    def write(self, address: Address, value: bytes, *, flags: int, expires_at: float) -> Document:
+        """Store a new version, which nobody has locked, and return it."""
+        datatype = Datatype.JSON if _is_json(value) else Datatype.RAW
+        return self._store(
+            address,
+            Document(
+                value=value,
+                flags=flags,
+                cas=self._next_cas(),
+                sequence_number=self._next_sequence_number(address),
+                datatype=datatype,
+                expires_at=expires_at,
+            ),
+        )
+
+    def erase(self, address: Address) -> Document:
+        """Remove a document and return what is left of it."""
+        return self._store(
+            address,
+            Document(
+                value=b"",
+                flags=0,
+                cas=self._next_cas(),
+                sequence_number=self._next_sequence_number(address),
+                datatype=Datatype.RAW,
+                is_deleted=True,
+            ),
+        )
+
+    def touch(self, address: Address, document: Document, *, expires_at: float) -> Document:
+        """Give a document another expiry and return the new version."""
+        return self.write(address, document.value, flags=document.flags, expires_at=expires_at)
+
+    def lock_at(self, address: Address, seconds: float) -> Document:
+        """Lock the document at ``address`` under a new CAS and return it."""
+        document = self._documents[address]
+        return self._store(address, replace(document, cas=self._next_cas(), locked_until=self.now + seconds))
+
+    def unlock_at(self, address: Address) -> Document:
+        """Unlock the document at ``address``, which keeps the CAS of the lock, and return it."""
+        return self._store(address, replace(self._documents[address], locked_until=-math.inf))
+
+    def expires_at(self, expiry: int) -> float:
+        """Return an expiry as it travels as a time on the node's clock."""
+        if expiry == 0:
+            return math.inf
+        if expiry <= RELATIVE_EXPIRY_MAX:
+            return self.now + expiry
+        return expiry - self._wall_seconds_at_zero
+
+    def unix_expiry(self, document: Document) -> int:
+        """Return when a document expires as Unix time, rounded up to seconds; 0 for never."""
+        if document.expires_at == math.inf:
+            return 0
+        return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
+
+    def _store(self, address: Address, document: Document) -> Document:
+        self._documents[address] = document
+        self.changes += 1
+        return document
+
+    def _next_cas(self) -> int:
+        # As on a real node: the time in nanoseconds, with low bits that count what happens within the same moment.
+        moment = int((self._wall_seconds_at_zero + self.now) * 1_000_000_000) & ~_CAS_LOW_BITS
+        self._last_cas = max(self._last_cas + 1, moment)
+        return self._last_cas
+
+    def _next_sequence_number(self, address: Address) -> int:
+        history = (address.bucket, address.vbucket)
+        self._sequence_numbers[history] += 1
+        return self._sequence_numbers[history]
+
+
+def vbucket_of(key: bytes, vbuckets: int) -> int:
+    """Return the vbucket of a key without its collection's prefix.
+
+    Source: kv_engine docs/BinaryProtocol.md; couchbase clients' CRC locator.
+    """
+    return (zlib.crc32(key) >> 16 & 0x7FFF) % vbuckets
+
+
+def vbucket_uuid(vbucket: int) -> int:
+    """Return the id of the history of a vbucket, the same in every bucket."""
+    return _VBUCKET_UUID_BASE + vbucket
+
+
+def _is_json(value: bytes) -> bool:
+    try:
+        msgspec.json.decode(value.decode(), type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,326 @@
+"""A Couchbase node without a network: bytes of its clients in, replies out, time and faults from whoever drives it.
+
+Theory of operation. The driver names each connection by a number and tells the node what happens to it; the node
+answers with actions, to be carried out in order. It keeps no clock: ``now`` comes with every call, in monotonic
+seconds, and never goes back. Whatever is due is sent first, then the new bytes are looked at.
+
+A command goes through four stages: it is read from its frame, a fault is looked for, it is carried out unless the
+fault strikes before that, and its reply is sent, held back, destroyed or left out, as the fault says. Every command is
+logged. There is no randomness: the same calls give the same bytes.
+
+Commands are carried out in the order in which they come, also behind a reply that is held back; without unordered
+execution their replies wait behind that one.
+
+Example::
+
+    node = FakeNode()
+    node.faults.next(Opcode.GET, drop_response())
+    node.connection_opened(1, now=0.0)
+    actions = node.bytes_received(1, data, now=0.0)
+    node.wakeup  # when to call time_passed, at the latest
+
+Source: kv_engine docs/BinaryProtocol.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
+
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer
+from triclinium_core.kv.wire.constants import HelloFeature, Magic
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.command_log import LoggedCommand, remember
+from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fake_answers import Answer, Refused
+from triclinium_core.testing.fake_collections import FakeCollections
+from triclinium_core.testing.fake_commands import COMMANDS
+from triclinium_core.testing.fake_config import ConfigVersion
+from triclinium_core.testing.fake_documents import FakeDocuments
+from triclinium_core.testing.fake_notifications import encode_notification
+from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_replies import encode_reply, fitted, told_status
+from triclinium_core.testing.fake_requests import Needs, read_request, split_key
+from triclinium_core.testing.fake_state import Connection, NodeState
+from triclinium_core.testing.faults import (
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    CommandFault,
+    Delay,
+    DropResponse,
+    FaultAfterApplying,
+    FaultBeforeApplying,
+    Faults,
+    Garble,
+    HangUpAfterApplying,
+    HangUpBeforeApplying,
+    HangUpMidReply,
+    WrongLength,
+)
+
+_BODY_LENGTH_OFFSET = 8
+"""Where the length of the body stands in a header."""
+
+
+class _Outcome(NamedTuple):
+    """What comes of one command: bytes to send now or later, and whether the connection ends."""
+
+    data: bytes = b""
+    status: int | None = None
+    """The status that a client can read in ``data``."""
+    delay: float = 0.0
+    hangs_up: bool = False
+
+
+class _DelayedReply(NamedTuple):
+    due: float
+    order: int
+    connection: Connection
+    data: bytes
+
+
+class FakeNode:
+    """One node.
+
+    ``faults`` says what goes wrong, ``command_log`` what the node was asked, ``documents`` what it stores;
+    ``collections`` are the scopes and collections of all its buckets.
+
+    Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
+    does not know, or has hung up on, is ignored.
+    """
+
+    faults: Faults
+    command_log: list[LoggedCommand]
+    documents: FakeDocuments
+    collections: FakeCollections
+
+    def __init__(self, options: FakeNodeOptions | None = None) -> None:
+        self._state = NodeState(FakeNodeOptions() if options is None else options)
+        self._connections: dict[int, Connection] = {}
+        self._delayed: list[_DelayedReply] = []
+        self._replies = 0
+        self._now = -math.inf
+        self.faults = Faults()
+        self.command_log = []
+        self.documents = self._state.documents
+        self.collections = self._state.collections
+
+    @property
+    def options(self) -> FakeNodeOptions:
+        """What the node was made with."""
+        return self._state.options
+
+    @property
+    def config_version(self) -> ConfigVersion:
+        """Version of the cluster config that the node answers now."""
+        return self._state.config.version
+
+    @property
+    def wakeup(self) -> float:
+        """When the next delayed reply is due; infinity where there is none."""
+        return self._delayed[0].due if self._delayed else math.inf
+
+    def accepts(self, now: float) -> bool:
+        """Return whether a client that tries to connect gets a connection; each call is one attempt."""
+        self._see(now)
+        return not self.faults.take_refusal()
+
+    def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
+        """Take up a connection under a number that no open one has.
+
+        Raises:
+            ValueError: the number is that of an open connection.
+        """
+        if connection in self._connections:
+            raise ValueError(f"connection {connection} is open already; give each its own number")
+        actions = self._see_and_send(now)
+        self._connections[connection] = Connection(connection)
+        return actions
+
+    def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
+        """Take up what a client sent, in any cut."""
+        actions = self._see_and_send(now)
+        known = self._connections.get(connection)
+        if known is None:
+            return actions
+        for frame in known.frames.receive(data):
+            # A client's answer to a notification; a real node drops it too.
+            if frame.magic == Magic.SERVER_RESPONSE:
+                continue
+            outcome = self._take_up(known, frame)
+            if outcome.data:
+                actions += self._send(known, outcome.data, outcome.delay)
+            if outcome.hangs_up:
+                return [*actions, self._hang_up(known)]
+        if known.frames.malformed is not None:
+            actions.append(self._hang_up(known))
+        return actions
+
+    def connection_lost(self, connection: int, now: float) -> None:
+        """Forget a connection that its client closed or lost, with the replies that it was still due."""
+        self._see(now)
+        known = self._connections.get(connection)
+        if known is not None:
+            self._forget(known)
+
+    def time_passed(self, now: float) -> Sequence[NodeAction]:
+        """Return the delayed replies that are due."""
+        return self._see_and_send(now)
+
+    def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
+        """Give all configs another version, and return the notifications to the connections that asked for them.
+
+        Raises:
+            InvalidArgumentException: a revision or an epoch that no config has.
+        """
+        check_integer(revision, "revision", 1, UINT32_MAX)
+        epoch = check_integer(self.config_version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX)
+        actions = self._see_and_send(now)
+        self._state.config.version = ConfigVersion(epoch, revision)
+        for connection in self._connections.values():
+            notification = encode_notification(self._state, connection)
+            if notification is not None:
+                actions.append(SendReply(connection.number, notification))
+        return actions
+
+    # Time.
+
+    def _see(self, now: float) -> None:
+        if now < self._now:
+            raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
+        self._now = self.documents.now = now
+
+    def _see_and_send(self, now: float) -> list[NodeAction]:
+        self._see(now)
+        actions: list[NodeAction] = []
+        while self.wakeup <= now:
+            reply = heapq.heappop(self._delayed)
+            reply.connection.delayed_replies -= 1
+            actions.append(SendReply(reply.connection.number, reply.data))
+        return actions
+
+    def _send(self, connection: Connection, data: bytes, delay: float) -> list[NodeAction]:
+        due = self._now + delay
+        if not connection.has(HelloFeature.UNORDERED_EXECUTION):
+            due = max(due, connection.last_due)
+        connection.last_due = max(due, connection.last_due)
+        if due <= self._now:
+            return [SendReply(connection.number, data)]
+        self._replies += 1
+        connection.delayed_replies += 1
+        heapq.heappush(self._delayed, _DelayedReply(due, self._replies, connection, data))
+        return []
+
+    def _hang_up(self, connection: Connection) -> NodeAction:
+        self._forget(connection)
+        return HangUp(connection.number)
+
+    def _forget(self, connection: Connection) -> None:
+        del self._connections[connection.number]
+        self._delayed = [reply for reply in self._delayed if reply.connection is not connection]
+        heapq.heapify(self._delayed)
+
+    # One command.
+
+    def _take_up(self, connection: Connection, frame: Frame) -> _Outcome:
+        fault = self.faults.take(frame.opcode)
+        changes = self.documents.changes
+        outcome = (
+            self._strike_before(connection, frame, fault)
+            if isinstance(fault, FaultBeforeApplying)
+            else self._answer(connection, frame, fault)
+        )
+        self._log(connection, frame, fault, outcome.status, applied=self.documents.changes != changes)
+        return outcome
+
+    def _answer(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> _Outcome:
+        try:
+            answer = self._carry_out(connection, frame)
+        except Refused as refusal:
+            status = told_status(connection, frame.opcode, refusal.status)
+            if status is None:
+                return _Outcome(hangs_up=True)
+            answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
+        delay = fault.seconds if isinstance(fault, Delay) else 0.0
+        reply = encode_reply(connection, frame, fitted(connection, answer), delay=delay)
+        return _strike_after(reply, answer.status, fault)
+
+    def _carry_out(self, connection: Connection, frame: Frame) -> Answer:
+        command = COMMANDS.get(frame.opcode)
+        if command is None:
+            raise Refused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
+        request = read_request(command, self._state, connection, frame)
+        return command.handler(self._state, connection, request)
+
+    def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> _Outcome:
+        match fault:
+            case HangUpBeforeApplying():
+                return _Outcome(hangs_up=True)
+            case AnswerStatus(code, body, datatype):
+                answer = Answer(code, value=body, datatype=datatype)
+                return _Outcome(encode_reply(connection, frame, answer), code)
+            case AnswerNotMyVbucket(with_config):
+                body = self._state.config_for(connection) if with_config else b""
+                answer = Refused(Status.NOT_MY_VBUCKET, body=body).answer(Status.NOT_MY_VBUCKET, with_context=False)
+                return _Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
+            case _:
+                assert_never(fault)
+
+    def _log(
+        self,
+        connection: Connection,
+        frame: Frame,
+        fault: CommandFault | None,
+        status: int | None,
+        *,
+        applied: bool,
+    ) -> None:
+        command = COMMANDS.get(frame.opcode)
+        collection_id, key = 0, frame.key
+        if command is not None and command.needs is Needs.DOCUMENT:
+            try:
+                collection_id, key = split_key(connection, frame.key)
+            except Refused:
+                # The key as it came tells more than none.
+                pass
+        logged = LoggedCommand(
+            connection=connection.number,
+            opcode=frame.opcode if command is None else command.opcode,
+            key=key,
+            opaque=frame.opaque,
+            cas=frame.cas,
+            now=self._now,
+            fault=fault,
+            status=status,
+            applied=applied,
+            bucket=connection.bucket,
+            collection_id=collection_id,
+            vbucket=frame.status,
+        )
+        remember(self.command_log, logged)
+
+
+def _strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> _Outcome:
+    match fault:
+        case None:
+            return _Outcome(reply, status)
+        case Delay(seconds):
+            return _Outcome(reply, status, seconds)
+        case DropResponse():
+            return _Outcome()
+        case HangUpAfterApplying():
+            return _Outcome(hangs_up=True)
+        case HangUpMidReply(bytes_sent):
+            return _Outcome(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
+        case Garble():
+            return _Outcome(bytes(byte ^ 0xFF for byte in reply))
+        case WrongLength(announced):
+            header = bytearray(reply)
+            struct.pack_into(">I", header, _BODY_LENGTH_OFFSET, announced)
+            return _Outcome(bytes(header))
+        case _:
+            assert_never(fault)

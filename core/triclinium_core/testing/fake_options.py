@@ -1,0 +1,133 @@
+"""What a fake node is told when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.node.scram import (
+    ITERATIONS_MAX,
+    MECHANISMS as SCRAM_MECHANISMS,
+    ScramError,
+    ScramServer,
+)
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.options import SASL_MECHANISMS
+from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
+
+IMPLEMENTED_FEATURES = frozenset(
+    {
+        HelloFeature.TCP_NODELAY,
+        HelloFeature.MUTATION_SEQNO,
+        HelloFeature.XERROR,
+        HelloFeature.SELECT_BUCKET,
+        HelloFeature.SNAPPY,
+        HelloFeature.JSON,
+        HelloFeature.DUPLEX,
+        HelloFeature.CLUSTERMAP_NOTIFICATION,
+        HelloFeature.UNORDERED_EXECUTION,
+        HelloFeature.TRACING,
+        HelloFeature.ALT_REQUEST,
+        HelloFeature.COLLECTIONS,
+        HelloFeature.SNAPPY_EVERYWHERE,
+        HelloFeature.PRESERVE_TTL,
+        HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
+        HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
+        HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
+    }
+)
+"""Features that the node can grant, since it does what they say."""
+
+VBUCKET_COUNTS = (128, 1024)
+"""How many vbuckets a bucket has: 128 with small-bucket storage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeNodeOptions:
+    """A node as it is when it starts. Times are seconds.
+
+    Raises:
+        InvalidArgumentException: a value that no node can have; ``parameter`` names it.
+    """
+
+    host: str = "127.0.0.1"
+    """Under which the node stands in configs; ``$HOST`` leaves it to the client to put in the host it connected to."""
+    port: int = 11210
+    """Under which the node stands in configs: the one that it is really served on."""
+    tls_port: int | None = None
+    username: str = "Administrator"
+    password: str = field(default="password", repr=False)
+    buckets: tuple[str, ...] = ("default",)
+    vbuckets: int = 1024
+    features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES
+    """What HELLO grants where a client asks for it."""
+    sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
+    scram_iterations: int = 10
+    """Few, so that tests are fast: a password of a fake node is no secret."""
+    error_map: ErrorMapDocument | None = ERROR_MAP
+    """None for a node that does not know GET_ERROR_MAP."""
+    config_epoch: int = 1
+    config_revision: int = 1
+    collections: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {DEFAULT_NAME: {DEFAULT_NAME: 0}})
+    """Collection ids by scope and collection, the same in every bucket."""
+    wall_seconds_at_zero: float = 1_750_000_000.0
+    """Unix time at ``now=0``."""
+
+    def __post_init__(self) -> None:
+        _check_text("host", self.host)
+        _check_credentials(self.username, self.password)
+        check_integer(self.port, "port", 1, 0xFFFF)
+        if self.tls_port is not None:
+            check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
+        check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
+        check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
+        check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
+        _check_buckets(self.buckets)
+        _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
+        _check_choice("features", self.features, IMPLEMENTED_FEATURES)
+        _check_choice("sasl_mechanisms", self.sasl_mechanisms, SASL_MECHANISMS)
+        if not 0 <= self.wall_seconds_at_zero <= UINT32_MAX:
+            raise InvalidArgumentException(
+                f"wall_seconds_at_zero={self.wall_seconds_at_zero!r} must be a Unix time from 0 to {UINT32_MAX}",
+                parameter="wall_seconds_at_zero",
+            )
+
+
+def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[object]) -> None:
+    for item in chosen:
+        if item not in offered:
+            names = ", ".join(sorted(map(_name, offered)))
+            raise InvalidArgumentException(f"{parameter} has {_name(item)}; there is {names}", parameter=parameter)
+
+
+def _name(item: object) -> str:
+    return item.name if isinstance(item, HelloFeature) else str(item)
+
+
+def _check_buckets(buckets: object) -> None:
+    # A lone string is a tuple of letters to Python.
+    if not isinstance(buckets, tuple):
+        raise InvalidArgumentException(
+            f"buckets={buckets!r} must be a tuple of names, such as ('default',)", parameter="buckets"
+        )
+    for bucket in buckets:
+        check_name(bucket, "bucket")
+
+
+def _check_credentials(username: str, password: str) -> None:
+    _check_text("username", username)
+    if not isinstance(password, str):
+        raise InvalidArgumentException("password must be a string", parameter="password")
+    try:
+        ScramServer(SCRAM_MECHANISMS[0], username=username, password=password, nonce="n", salt=b"s", iterations=1)
+    except ScramError as error:
+        raise InvalidArgumentException(
+            f"username and password must be such that SCRAM can use them: {error}", parameter="password"
+        ) from error
+
+
+def _check_text(parameter: str, value: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)

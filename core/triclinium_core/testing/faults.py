@@ -1,0 +1,299 @@
+"""What can go wrong between a client and a node, as values.
+
+A fault strikes one command, before or after the node has applied it; one strikes a connection. Each constructor says
+what happens, and which defect of a client it is meant to show.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_value
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+
+DATA_OPCODES = frozenset(
+    {
+        Opcode.GET,
+        Opcode.SET,
+        Opcode.ADD,
+        Opcode.REPLACE,
+        Opcode.DELETE,
+        Opcode.INCREMENT,
+        Opcode.DECREMENT,
+        Opcode.APPEND,
+        Opcode.PREPEND,
+        Opcode.TOUCH,
+        Opcode.GET_AND_TOUCH,
+        Opcode.GET_AND_LOCK,
+        Opcode.UNLOCK,
+        Opcode.GET_META,
+    }
+)
+"""What a fault without an opcode strikes: the commands on one document. NOOP and the whole bootstrap are not among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropResponse:
+    """See ``drop_response``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """See ``delay``."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStatus:
+    """See ``status``."""
+
+    code: int
+    body: bytes = b""
+    datatype: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerNotMyVbucket:
+    """See ``not_my_vbucket``."""
+
+    with_config: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HangUpBeforeApplying:
+    """See ``hang_up``."""
+
+
+@dataclass(frozen=True, slots=True)
+class HangUpAfterApplying:
+    """See ``hang_up_after_applying``."""
+
+
+@dataclass(frozen=True, slots=True)
+class HangUpMidReply:
+    """See ``hang_up_mid_reply``."""
+
+    bytes_sent: int = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Garble:
+    """See ``garble``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongLength:
+    """See ``wrong_length``."""
+
+    announced: int = UINT32_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseConnection:
+    """See ``refuse_connection``."""
+
+
+FaultBeforeApplying = AnswerStatus | AnswerNotMyVbucket | HangUpBeforeApplying
+"""The command is not applied."""
+
+FaultAfterApplying = DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | WrongLength
+"""The command is applied, and then the client does not learn of it, or late."""
+
+CommandFault = FaultBeforeApplying | FaultAfterApplying
+
+Fault = CommandFault | RefuseConnection
+
+
+def drop_response() -> Fault:
+    """Apply the command and never answer; the connection stays.
+
+    Meant for a client that waits for ever, or calls the timeout of a write unambiguous.
+    """
+    return DropResponse()
+
+
+def delay(seconds: float) -> Fault:
+    """Apply the command at once and answer ``seconds`` later.
+
+    Without unordered execution, later answers on that connection wait behind it, as on a real node. Meant for a client
+    that matches answers by their order, or takes a late answer to an abandoned request for that of another.
+
+    Raises:
+        InvalidArgumentException: ``seconds`` is negative or not finite.
+    """
+    if not 0 <= seconds < math.inf:
+        raise InvalidArgumentException(f"seconds={seconds!r} must be finite and not negative", parameter="seconds")
+    return Delay(seconds)
+
+
+def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
+    """Answer with this status and body, exactly as given, instead of applying the command.
+
+    Meant for a client that retries what it must not, gives up on what it must retry, or fails on a body that it did
+    not expect. With ``Status.SUCCESS`` it forges a reply.
+
+    Raises:
+        InvalidArgumentException: a number does not fit its field, or the body is larger than any value.
+    """
+    check_integer(code, "code", 0, 0xFFFF)
+    check_integer(datatype, "datatype", 0, 0xFF)
+    check_value(body)
+    return AnswerStatus(code, body, datatype)
+
+
+def temporary_failure() -> Fault:
+    """Answer TEMPORARY_FAILURE instead of applying the command.
+
+    Meant for a client that does not back off, or never gives up.
+    """
+    return AnswerStatus(Status.TEMPORARY_FAILURE)
+
+
+def locked() -> Fault:
+    """Answer LOCKED instead of applying the command.
+
+    Meant for a client that treats a lock as an error of the caller, or a failed unlock as a lock.
+    """
+    return AnswerStatus(Status.LOCKED)
+
+
+def not_my_vbucket(with_config: bool = True) -> Fault:
+    """Answer NOT_MY_VBUCKET instead of applying the command, with the node's cluster config unless told otherwise.
+
+    Meant for a client that surfaces it, does not look into the body, or needs one.
+    """
+    return AnswerNotMyVbucket(with_config)
+
+
+def hang_up() -> Fault:
+    """Close the connection instead of applying the command. Naming a bootstrap opcode makes the bootstrap fail there.
+
+    Meant for a client that does not reconnect, or re-sends a write since nobody applied it: it cannot know.
+    """
+    return HangUpBeforeApplying()
+
+
+def hang_up_after_applying() -> Fault:
+    """Apply the command and close the connection without an answer.
+
+    Meant for a client that re-sends a write whose connection was lost: the second time it is applied twice.
+    """
+    return HangUpAfterApplying()
+
+
+def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
+    """Apply the command, send the first ``bytes_sent`` bytes of the reply (never the whole of it) and close.
+
+    Meant for a client that keeps half a frame across a reconnect, or counts it as an answer.
+
+    Raises:
+        InvalidArgumentException: ``bytes_sent`` is negative.
+    """
+    return HangUpMidReply(check_integer(bytes_sent, "bytes_sent", 0, UINT32_MAX))
+
+
+def garble() -> Fault:
+    """Apply the command and invert every bit of the reply; the connection stays.
+
+    Meant for a client that raises, hangs or goes on reading, instead of closing with a reason.
+    """
+    return Garble()
+
+
+def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
+    """Apply the command and send its reply with a body length of ``announced`` bytes in the header.
+
+    Meant for a client that allocates, or waits for, whatever a peer announces.
+
+    Raises:
+        InvalidArgumentException: ``announced`` has more than 32 bits.
+    """
+    return WrongLength(check_integer(announced, "announced", 0, UINT32_MAX))
+
+
+def refuse_connection() -> Fault:
+    """Refuse a connection; each ``FakeNode.accepts`` is one attempt. It goes with the opcode None only.
+
+    Meant for a client that reconnects without backing off, or fails operations that have time left.
+    """
+    return RefuseConnection()
+
+
+class Faults:
+    """The faults that wait for their command."""
+
+    def __init__(self) -> None:
+        self._next: list[tuple[int | None, CommandFault]] = []
+        self._always: dict[int | None, CommandFault] = {}
+        self._next_refusals = 0
+        self._always_refuses = False
+
+    @property
+    def pending(self) -> int:
+        """How many faults of ``next`` have not struck yet."""
+        return len(self._next) + self._next_refusals
+
+    def next(self, opcode: int | None, fault: Fault, times: int = 1) -> None:
+        """Let ``fault`` strike the next ``times`` commands with this opcode, after those asked for earlier.
+
+        Args:
+            opcode: None for any of ``DATA_OPCODES``.
+
+        Raises:
+            InvalidArgumentException: ``opcode`` is no byte, ``times`` is not positive, or a refusal has an opcode.
+        """
+        check_integer(times, "times", 1, UINT32_MAX)
+        _check_opcode(opcode, fault)
+        if isinstance(fault, RefuseConnection):
+            self._next_refusals += times
+        else:
+            self._next += [(opcode, fault)] * times
+
+    def always(self, opcode: int | None, fault: Fault) -> None:
+        """Let ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
+
+        One fault stands for an opcode, a later one replaces it; one for the opcode itself goes before one for None.
+
+        Raises:
+            InvalidArgumentException: ``opcode`` is no byte, or a refusal has an opcode.
+        """
+        _check_opcode(opcode, fault)
+        if isinstance(fault, RefuseConnection):
+            self._always_refuses = True
+        else:
+            self._always[opcode] = fault
+
+    def clear(self) -> None:
+        """Forget all faults, refusals too."""
+        self._next.clear()
+        self._always.clear()
+        self._next_refusals = 0
+        self._always_refuses = False
+
+    def take(self, opcode: int) -> CommandFault | None:
+        """Return the fault that strikes a command with this opcode now, and count it as struck."""
+        targets = (opcode, None) if opcode in DATA_OPCODES else (opcode,)
+        for position, (target, fault) in enumerate(self._next):
+            if target in targets:
+                del self._next[position]
+                return fault
+        return next((self._always[target] for target in targets if target in self._always), None)
+
+    def take_refusal(self) -> bool:
+        """Return whether a connection is refused now, and count the refusal as struck."""
+        if self._next_refusals:
+            self._next_refusals -= 1
+            return True
+        return self._always_refuses
+
+
+def _check_opcode(opcode: int | None, fault: Fault) -> None:
+    if opcode is None:
+        return
+    check_integer(opcode, "opcode", 0, 0xFF)
+    if isinstance(fault, RefuseConnection):
+        raise InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")

@@ -1,0 +1,157 @@
+"""A client of the fake node that speaks bytes: what it sends is encoded, and what comes back is decoded, by the codec."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+from triclinium_core.kv.node.scram import ScramClient
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.leb128 import encode_unsigned
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fake_documents import vbucket_of
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
+
+USUAL_FEATURES = (
+    HelloFeature.XERROR,
+    HelloFeature.SELECT_BUCKET,
+    HelloFeature.JSON,
+    HelloFeature.MUTATION_SEQNO,
+    HelloFeature.ALT_REQUEST,
+    HelloFeature.PRESERVE_TTL,
+    HelloFeature.COLLECTIONS,
+    HelloFeature.UNORDERED_EXECUTION,
+)
+"""No compression and no durations, so that a reply is what the command says and nothing more."""
+
+
+class NodeClient:
+    """One connection; ``now`` is the time at which it does whatever it does next."""
+
+    def __init__(self, node: FakeNode, connection: int = 1) -> None:
+        self.node = node
+        self.connection = connection
+        self.now = 0.0
+        self.is_hung_up = False
+        self.frames = FrameBuffer(CLIENT_ACCEPTS)
+        self.received = b""
+        self.features: frozenset[int] = frozenset()
+        self.opaque = 0x1000 * connection
+        assert [] == list(node.connection_opened(connection, self.now))
+
+    def encode(self, opcode: int, **parts: int | bytes) -> bytes:
+        """Return a request with an opaque of its own."""
+        self.opaque += 1
+        return encode_request(opcode, opaque=self.opaque, **parts)  # type: ignore[arg-type]
+
+    def encode_of(self, opcode: int, key: str, **parts: int | bytes) -> bytes:
+        """Return a request for a document; ``collection_id`` may be among the parts."""
+        wire_key = key.encode()
+        parts.setdefault("vbucket", vbucket_of(wire_key, self.node.options.vbuckets))
+        collection_id = parts.pop("collection_id", 0)
+        assert isinstance(collection_id, int)
+        if HelloFeature.COLLECTIONS in self.features:
+            wire_key = encode_unsigned(collection_id) + wire_key
+        return self.encode(opcode, key=wire_key, **parts)
+
+    def send(self, data: bytes, *, piece: int | None = None) -> list[Frame]:
+        """Return the replies to these bytes, sent in pieces of a size."""
+        frames = []
+        for start in range(0, len(data), piece or len(data)):
+            actions = self.node.bytes_received(self.connection, data[start : start + (piece or len(data))], self.now)
+            frames += self.take(actions)
+        return frames
+
+    def take(self, actions: Sequence[NodeAction]) -> list[Frame]:
+        """Return the frames in the actions that are for this connection."""
+        frames = []
+        for action in actions:
+            match action:
+                case SendReply(self.connection, data):
+                    assert not self.is_hung_up, "a reply after the end"
+                    self.received += data
+                    frames += self.frames.receive(data)
+                case HangUp(self.connection):
+                    self.is_hung_up = True
+                case _:
+                    pass
+        return frames
+
+    def wait(self, now: float) -> list[Frame]:
+        """Return the replies that are due by then."""
+        self.now = now
+        return self.take(self.node.time_passed(now))
+
+    def ask(self, opcode: int, **parts: int | bytes) -> Frame:
+        """Return the one reply to a request."""
+        (reply,) = self.send(self.encode(opcode, **parts))
+        assert (opcode, self.opaque) == (reply.opcode, reply.opaque)
+        return reply
+
+    def ask_of(self, opcode: int, key: str, **parts: int | bytes) -> Frame:
+        """Return the one reply to a request for a document."""
+        (reply,) = self.send(self.encode_of(opcode, key, **parts))
+        assert (opcode, self.opaque) == (reply.opcode, reply.opaque)
+        return reply
+
+    def hello(self, features: Iterable[int]) -> Frame:
+        """Negotiate, and keep in mind what was granted."""
+        wanted = list(features)
+        reply = self.ask(Opcode.HELLO, key=b'{"a":"test"}', value=struct.pack(f">{len(wanted)}H", *wanted))
+        if reply.status == Status.SUCCESS:
+            self.features = frozenset(struct.unpack(f">{len(reply.value) // 2}H", reply.value))
+        return reply
+
+    def authenticate_plain(self, username: str = "Administrator", password: str = "password") -> Frame:
+        """Authenticate in one step."""
+        return self.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=f"\0{username}\0{password}".encode())
+
+    def authenticate_scram(self, mechanism: str, username: str = "Administrator", password: str = "password") -> Frame:
+        """Authenticate in two steps, and verify the node's signature where it sends one."""
+        client = ScramClient(mechanism, username, password, nonce="client nonce")
+        challenge = self.ask(Opcode.SASL_AUTH, key=mechanism.encode(), value=client.first())
+        assert Status.AUTH_CONTINUE == challenge.status
+        reply = self.ask(Opcode.SASL_STEP, key=mechanism.encode(), value=client.final(challenge.value))
+        if reply.status == Status.SUCCESS:
+            client.verify(reply.value)
+        return reply
+
+
+def ready_client(
+    node: FakeNode | None = None,
+    *,
+    connection: int = 1,
+    features: Iterable[HelloFeature] = USUAL_FEATURES,
+    without: Iterable[HelloFeature] = (),
+    bucket: bytes | None = b"default",
+) -> NodeClient:
+    """Return a connection with these features, authenticated and in a bucket."""
+    client = NodeClient(FakeNode() if node is None else node, connection)
+    omitted = set(without)
+    client.hello(feature for feature in features if feature not in omitted)
+    assert Status.SUCCESS == client.authenticate_plain().status
+    if bucket is not None:
+        assert Status.SUCCESS == client.ask(Opcode.SELECT_BUCKET, key=bucket).status
+    return client
+
+
+def with_options(**options: object) -> FakeNode:
+    """Return a node with some options of its own."""
+    return FakeNode(FakeNodeOptions(**options))  # type: ignore[arg-type]
+
+
+def as_json(value: bytes) -> Mapping[str, object]:
+    """Return a JSON object."""
+    document = json.loads(value)
+    assert isinstance(document, dict)
+    return document
+
+
+def status_of(reply: Frame) -> Status:
+    """Return the status by its name, so that a failing test shows it."""
+    return Status(reply.status)

@@ -1,0 +1,127 @@
+"""Where data lies: config, manifest, collection ids."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tests.core.testing.node_client import USUAL_FEATURES, as_json, ready_client, status_of, with_options
+from triclinium_core.kv.wire.compression import inflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.retry.kv_status import Status
+
+
+def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:
+    """A connection without a bucket gets no vbuckets."""
+    client = ready_client(bucket=None)
+    without = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
+    client.ask(Opcode.SELECT_BUCKET, key=b"default")
+    reply = client.ask(Opcode.GET_CLUSTER_CONFIG)
+
+    assert "vBucketServerMap" not in without
+    assert "default" == as_json(reply.value)["name"]
+    assert Datatype.JSON == reply.datatype
+
+
+def test_calls_json_what_may_be_called_so() -> None:
+    """Without the feature the datatype is raw, and the value is the same."""
+    reply = ready_client(without=[HelloFeature.JSON]).ask(Opcode.GET_CLUSTER_CONFIG)
+
+    assert Datatype.RAW == reply.datatype
+    assert 1 == as_json(reply.value)["rev"]
+
+
+def test_deflates_the_config_where_that_was_granted() -> None:
+    """Deflated everywhere means the config too; deflated documents do not."""
+    everywhere = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY_EVERYWHERE])
+    documents = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
+    reply = everywhere.ask(Opcode.GET_CLUSTER_CONFIG)
+
+    assert Datatype.JSON | Datatype.SNAPPY == reply.datatype
+    assert documents.ask(Opcode.GET_CLUSTER_CONFIG).value == inflate(reply.value)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "revision", "is_sent"),
+    [(2, 4, True), (2, 5, False), (2, 6, False), (1, 99, True), (3, 1, False), (-1, 1, True)],
+)
+def test_sends_only_a_newer_config(epoch: int, revision: int, is_sent: bool) -> None:
+    """A client that says what it has gets nothing when there is nothing newer; the epoch counts first."""
+    client = ready_client(with_options(config_epoch=2, config_revision=5))
+
+    reply = client.ask(Opcode.GET_CLUSTER_CONFIG, extras=struct.pack(">qq", epoch, revision))
+
+    assert Status.SUCCESS == status_of(reply)
+    assert is_sent == bool(reply.value)
+
+
+@pytest.mark.parametrize("size", [1, 8, 15, 17])
+def test_refuses_half_a_version(size: int) -> None:
+    """A version has 16 bytes."""
+    assert Status.INVALID_ARGUMENTS == status_of(ready_client().ask(Opcode.GET_CLUSTER_CONFIG, extras=bytes(size)))
+
+
+def test_answers_the_manifest() -> None:
+    """The manifest is JSON, and follows the changes."""
+    client = ready_client()
+    client.node.collections.create("inventory", "people")
+    reply = client.ask(Opcode.GET_COLLECTIONS_MANIFEST)
+
+    assert Datatype.JSON == reply.datatype
+    assert client.node.collections.encode() == reply.value
+    assert "2" == as_json(reply.value)["uid"]
+
+
+@pytest.mark.parametrize(
+    ("path", "collection_id"),
+    [
+        (b"_default._default", 0),
+        (b".", 0),
+        (b"._default", 0),
+        (b"_default.", 0),
+        (b"inventory.people", 9),
+    ],
+)
+def test_answers_collection_ids(path: bytes, collection_id: int) -> None:
+    """Names that are left out are the default ones; the uid of the manifest comes along."""
+    node = with_options(collections={"_default": {"_default": 0}, "inventory": {"people": 9}})
+
+    reply = ready_client(node).ask(Opcode.GET_COLLECTION_ID, value=path)
+
+    assert (1, collection_id) == struct.unpack(">QI", reply.extras)
+    assert b"" == reply.value
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        (b"nowhere.people", Status.UNKNOWN_SCOPE),
+        (b"_default.people", Status.UNKNOWN_COLLECTION),
+        (b"people", Status.INVALID_ARGUMENTS),
+        (b"a.b.c", Status.INVALID_ARGUMENTS),
+        (b"\xff.\xff", Status.UNKNOWN_SCOPE),
+    ],
+)
+def test_refuses_paths_that_lead_nowhere(path: bytes, status: Status) -> None:
+    """An unknown name and a malformed path are different mistakes; what is unknown comes with the manifest's uid."""
+    reply = ready_client().ask(Opcode.GET_COLLECTION_ID, value=path)
+
+    assert status == status_of(reply)
+    assert (status != Status.INVALID_ARGUMENTS) == (as_json(reply.value).get("manifest_uid") == "1")
+
+
+def test_documents_lie_in_their_collection() -> None:
+    """The same key in two collections is two documents; a dropped collection is unknown, its successor empty."""
+    client = ready_client()
+    collections = client.node.collections
+    people = collections.create("_default", "people")
+    client.ask_of(Opcode.SET, "ada", collection_id=people, extras=bytes(8), value=b"1")
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert b"1" == client.ask_of(Opcode.GET, "ada", collection_id=people).value
+
+    collections.drop("_default", "people")
+
+    assert Status.UNKNOWN_COLLECTION == status_of(client.ask_of(Opcode.GET, "ada", collection_id=people))
+    people = collections.create("_default", "people")
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada", collection_id=people))

@@ -1,0 +1,238 @@
+"""Each method submits the operation that its arguments say, and returns its result."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio.testing
+
+from tests.trio_client.doubles import DONE, ScriptedMachine, open_scripted
+from triclinium import (
+    BestEffortRetryStrategy,
+    Cas,
+    Collection,
+    ExistsResult,
+    GetResult,
+    MutationResult,
+    RawBinaryTranscoder,
+    RawStringTranscoder,
+)
+from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
+from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation
+from triclinium_core.kv.events import Event, OperationSubmitted
+from triclinium_core.kv.operation.requests import (
+    JSON_TRANSCODER,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Insert,
+    Keyspace,
+    Operation,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
+
+PEOPLE = Keyspace("travel", "inventory", "people")
+CAS = Cas(7)
+HOUR = timedelta(hours=1)
+FAR_MOMENT = datetime(2100, 1, 1, tzinfo=UTC)
+TEXT = RawStringTranscoder()
+BINARY = RawBinaryTranscoder()
+STRATEGY = BestEffortRetryStrategy()
+
+GOT = GetResult(CAS, JSON_FLAGS, b'{"born":1815}', JSON_TRANSCODER)
+MUTATED = MutationResult(CAS)
+EXISTS = ExistsResult(True, CAS)
+
+Call = Callable[[Collection], Awaitable[object]]
+
+
+async def submit(call: Call, result: Result = DONE) -> tuple[list[OperationSubmitted], object]:
+    """Return what ``call`` submitted and what it returned, when every operation is completed with ``result``."""
+
+    def complete(event: Event) -> Sequence[Action]:
+        return [CompleteOperation(event.token, result)] if isinstance(event, OperationSubmitted) else ()
+
+    machine = ScriptedMachine(complete)
+    async with open_scripted(machine) as cluster:
+        returned = await call(cluster.bucket("travel").scope("inventory").collection("people"))
+    return machine.submitted, returned
+
+
+DOCUMENT = b'{"born":1815}'
+VALUE = {"born": 1815}
+
+
+@pytest.mark.parametrize(
+    ("expected", "result", "call"),
+    [
+        (Get(PEOPLE, "ada"), GOT, lambda c: c.get("ada")),
+        (Get(PEOPLE, "ada", TEXT), GOT, lambda c: c.get("ada", transcoder=TEXT)),
+        (Get(PEOPLE, "ada"), GOT, lambda c: c.get_or_none("ada")),
+        (Get(PEOPLE, "ada", TEXT), GOT, lambda c: c.get_or_none("ada", transcoder=TEXT)),
+        (Exists(PEOPLE, "ada"), EXISTS, lambda c: c.exists("ada")),
+        (GetAndTouch(PEOPLE, "ada", 3600), GOT, lambda c: c.get_and_touch("ada", HOUR)),
+        (GetAndTouch(PEOPLE, "ada", 0, TEXT), GOT, lambda c: c.get_and_touch("ada", None, transcoder=TEXT)),
+        (Touch(PEOPLE, "ada", 3600), MUTATED, lambda c: c.touch("ada", HOUR)),
+        (Touch(PEOPLE, "ada", 4102444800), MUTATED, lambda c: c.touch("ada", FAR_MOMENT)),
+        (Touch(PEOPLE, "ada", 0), MUTATED, lambda c: c.touch("ada", expiry=None)),
+        (GetAndLock(PEOPLE, "ada", 15), GOT, lambda c: c.get_and_lock("ada", lock_time=timedelta(seconds=15))),
+        (GetAndLock(PEOPLE, "ada", 1, TEXT), GOT, lambda c: c.get_and_lock("ada", timedelta(0, 1), transcoder=TEXT)),
+        (Insert(PEOPLE, "ada", DOCUMENT, JSON_FLAGS), MUTATED, lambda c: c.insert("ada", VALUE)),
+        (Insert(PEOPLE, "ada", b"1", JSON_FLAGS, 3600), MUTATED, lambda c: c.insert("ada", 1, expiry=HOUR)),
+        (Insert(PEOPLE, "ada", b"x", STRING_FLAGS), MUTATED, lambda c: c.insert("ada", "x", transcoder=TEXT)),
+        (Upsert(PEOPLE, "ada", DOCUMENT, JSON_FLAGS), MUTATED, lambda c: c.upsert("ada", VALUE)),
+        (
+            Upsert(PEOPLE, "ada", b"x", BINARY_FLAGS, 3600, True),
+            MUTATED,
+            lambda c: c.upsert("ada", b"x", expiry=HOUR, preserve_expiry=True, transcoder=BINARY),
+        ),
+        (Replace(PEOPLE, "ada", DOCUMENT, JSON_FLAGS), MUTATED, lambda c: c.replace("ada", VALUE)),
+        (
+            Replace(PEOPLE, "ada", b"x", BINARY_FLAGS, 3600, False, CAS),
+            MUTATED,
+            lambda c: c.replace("ada", b"x", cas=CAS, expiry=HOUR, transcoder=BINARY),
+        ),
+        (
+            Replace(PEOPLE, "ada", b"1", JSON_FLAGS, 0, True, CAS),
+            MUTATED,
+            lambda c: c.replace("ada", 1, cas=CAS, preserve_expiry=True),
+        ),
+        (Remove(PEOPLE, "ada"), MUTATED, lambda c: c.remove("ada")),
+        (Remove(PEOPLE, "ada", CAS), MUTATED, lambda c: c.remove("ada", cas=CAS)),
+    ],
+)
+async def test_a_method_submits_its_operation_and_returns_its_result(
+    expected: Operation, result: Result, call: Call
+) -> None:
+    """Every option arrives in the operation, and the machine's result comes back as it is."""
+    submitted, returned = await submit(call, result)
+
+    assert [expected] == [event.operation for event in submitted]
+    assert type(expected) is type(submitted[0].operation)
+    assert result is returned
+
+
+async def test_unlock_returns_nothing() -> None:
+    """There is nothing to tell but that it succeeded."""
+    submitted, returned = await submit(lambda c: c.unlock("ada", cas=CAS))
+
+    assert [Unlock(PEOPLE, "ada", CAS)] == [event.operation for event in submitted]
+    assert returned is None
+
+
+async def test_a_document_that_does_not_exist_is_none_where_asked() -> None:
+    """``get`` raises, ``get_or_none`` does not."""
+
+    def refuse(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            return [FailOperation(event.token, DocumentNotFoundException("no such document"))]
+        return ()
+
+    async with open_scripted(ScriptedMachine(refuse)) as cluster:
+        people = cluster.bucket("travel").default_collection()
+        found = await people.get_or_none("ada")
+        with pytest.raises(DocumentNotFoundException):
+            await people.get("ada")
+
+    assert found is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: c.get("ada", retry_strategy=STRATEGY),
+        lambda c: c.get_or_none("ada", retry_strategy=STRATEGY),
+        lambda c: c.get_and_touch("ada", HOUR, retry_strategy=STRATEGY),
+        lambda c: c.get_and_lock("ada", timedelta(seconds=1), retry_strategy=STRATEGY),
+    ],
+)
+async def test_reads_pass_the_strategy_of_the_call(call: Call) -> None:
+    """The strategy travels with the submission, for it belongs to the call and not to the operation."""
+    submitted, _ = await submit(call, GOT)
+
+    assert [STRATEGY] == [event.retry_strategy for event in submitted]
+
+
+@pytest.mark.parametrize(
+    ("result", "call"),
+    [
+        (EXISTS, lambda c: c.exists("ada", retry_strategy=STRATEGY)),
+        (DONE, lambda c: c.unlock("ada", CAS, retry_strategy=STRATEGY)),
+        (MUTATED, lambda c: c.touch("ada", HOUR, retry_strategy=STRATEGY)),
+        (MUTATED, lambda c: c.insert("ada", 1, retry_strategy=STRATEGY)),
+        (MUTATED, lambda c: c.upsert("ada", 1, retry_strategy=STRATEGY)),
+        (MUTATED, lambda c: c.replace("ada", 1, retry_strategy=STRATEGY)),
+        (MUTATED, lambda c: c.remove("ada", retry_strategy=STRATEGY)),
+    ],
+)
+async def test_other_operations_pass_the_strategy_of_the_call(result: Result, call: Call) -> None:
+    """The strategy travels with the submission, for it belongs to the call and not to the operation."""
+    submitted, _ = await submit(call, result)
+
+    assert [STRATEGY] == [event.retry_strategy for event in submitted]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "call"),
+    [
+        ("key", lambda c: c.get("")),
+        ("key", lambda c: c.get(b"ada")),
+        ("key", lambda c: c.exists("x" * 247)),
+        ("key", lambda c: c.get_or_none("\ud800")),
+        ("transcoder", lambda c: c.get("ada", transcoder=RawStringTranscoder)),
+        ("transcoder", lambda c: c.upsert("ada", 1, transcoder="json")),
+        ("expiry", lambda c: c.touch("ada", 3600)),
+        ("expiry", lambda c: c.get_and_touch("ada", timedelta(seconds=-1))),
+        ("expiry", lambda c: c.insert("ada", 1, expiry=datetime(2100, 1, 1))),  # noqa: DTZ001
+        ("expiry", lambda c: c.upsert("ada", 1, expiry=datetime(2001, 1, 1, tzinfo=UTC))),
+        ("expiry", lambda c: c.replace("ada", 1, expiry=HOUR, preserve_expiry=True)),
+        ("preserve_expiry", lambda c: c.upsert("ada", 1, preserve_expiry="yes")),
+        ("preserve_expiry", lambda c: c.replace("ada", 1, preserve_expiry=None)),
+        ("lock_time", lambda c: c.get_and_lock("ada", timedelta(seconds=31))),
+        ("lock_time", lambda c: c.get_and_lock("ada", 15)),
+        ("cas", lambda c: c.unlock("ada", Cas(0))),
+        ("cas", lambda c: c.remove("ada", cas=Cas(2**64))),
+        ("cas", lambda c: c.replace("ada", 1, cas="7")),
+        ("value", lambda c: c.upsert("ada", "x" * (20 * 1024 * 1024 + 1), transcoder=TEXT)),
+        ("retry_strategy", lambda c: c.get("ada", retry_strategy=BestEffortRetryStrategy)),
+    ],
+)
+async def test_a_wrong_argument_is_refused_before_anything_is_submitted(parameter: str, call: Call) -> None:
+    """The caller learns which argument it was, other tasks get their turn, and the machine hears nothing."""
+    machine = ScriptedMachine()
+    async with open_scripted(machine) as cluster:
+        people = cluster.bucket("travel").scope("inventory").collection("people")
+        with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            await call(people)
+
+    assert parameter == caught.value.parameter
+    assert [] == machine.submitted
+
+
+async def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_submitted() -> None:
+    """What the transcoder says reaches the caller as it is."""
+    with pytest.raises(EncodingFailureException, match="RawBinaryTranscoder"):
+        await submit(lambda c: c.upsert("ada", b"x"))
+
+
+async def test_an_exception_of_a_transcoder_of_ones_own_is_not_wrapped() -> None:
+    """The caller's code fails with the caller's exception."""
+    error = ZeroDivisionError("mine")
+
+    class Broken(RawBinaryTranscoder):
+        def encode(self, value: object, /) -> object:  # type: ignore[override]
+            raise error
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        await submit(lambda c: c.upsert("ada", b"x", transcoder=Broken()))  # type: ignore[arg-type]
+
+    assert error is caught.value

@@ -1,0 +1,327 @@
+"""One stream: what it reports, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    OPEN_STREAM,
+    STREAM,
+    FunctionConnector,
+    HalfDeafStream,
+    connector_that_raises,
+    connector_to,
+)
+from triclinium._connection import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Connection, new_nonce
+from triclinium.abc import Connector
+from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+
+OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
+
+
+class Ears:
+    """Collects the events of a connection."""
+
+    def __init__(self, connector: Connector) -> None:
+        self.events: list[Event] = []
+        self.connection = Connection(OPEN_STREAM, connector=connector, feed=self._feed, make_nonce=lambda: "a nonce")
+
+    def _feed(self, event: Event) -> None:
+        self.events.append(event)
+
+
+async def never() -> bytes:
+    """Wait for ever for bytes."""
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def end() -> bytes:
+    """Return the end of a stream."""
+    await trio.lowlevel.checkpoint()
+    return b""
+
+
+async def test_events_come_in_order_and_the_loss_comes_last() -> None:
+    """Opened, each piece of bytes, and the end with how much was handed over."""
+    ours, theirs = memory_stream_pair()
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.send(b"question")
+        question = await theirs.receive_some()
+        await theirs.send_all(b"ans")
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.send_all(b"wer")
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.aclose()
+
+    assert b"question" == question
+    assert [
+        OPENED,
+        BytesReceived(STREAM, b"ans"),
+        BytesReceived(STREAM, b"wer"),
+        StreamLost(STREAM, LossCause.END_OF_STREAM, "", 8),
+    ] == ears.events
+    assert all(type(event.data) is bytes for event in ears.events if isinstance(event, BytesReceived))
+
+
+async def test_the_order_is_passed_to_the_connector() -> None:
+    """Host, port and whether to speak TLS arrive as they were ordered."""
+    connector = connector_that_raises(ConnectionRefusedError())
+    await Ears(connector).connection.run()
+
+    assert [("node", 11210, False)] == connector.asked
+
+
+@pytest.mark.parametrize(
+    ("expected", "error"),
+    [
+        (LossCause.REFUSED, ConnectionRefusedError("words")),
+        (LossCause.UNREACHABLE, OSError("words")),
+        (LossCause.RESET, trio.BrokenResourceError("words")),
+    ],
+)
+async def test_a_failed_connect_is_a_loss(expected: LossCause, error: Exception) -> None:
+    """A stream that was never opened is lost once, with the connector's reason and nothing handed over."""
+    ears = Ears(connector_that_raises(error))
+    await ears.connection.run()
+
+    assert [StreamLost(STREAM, expected, "words", 0)] == ears.events
+
+
+async def test_what_piles_up_leaves_in_one_write() -> None:
+    """Everything that was queued before the writer runs is joined for one ``send_all``, in order."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        for piece in (b"one ", b"two ", b"three"):
+            ears.connection.send(piece)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.send(b"four")
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.close()
+
+    assert [b"one two three", b"four"] == stream.sent
+
+
+@pytest.mark.parametrize(
+    ("expected", "sizes"),
+    [
+        ([SEND_SIZE_MAX], [SEND_SIZE_MAX - 1, 1]),
+        ([SEND_SIZE_MAX, 1], [SEND_SIZE_MAX - 1, 1, 1]),
+        ([SEND_SIZE_MAX + 1, 1], [SEND_SIZE_MAX + 1, 1]),
+        ([1, SEND_SIZE_MAX], [1, SEND_SIZE_MAX]),
+    ],
+)
+async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> None:
+    """Pieces are joined up to the bound and never cut."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+
+    async with trio.open_nursery() as nursery:
+        for size in sizes:
+            ears.connection.send(bytes(size))
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.close()
+
+    assert expected == [len(data) for data in stream.sent]
+
+
+async def test_a_write_counts_from_the_moment_that_it_begins() -> None:
+    """What a blocked ``send_all`` was given is handed over, what waits behind it is not."""
+    hang_up = trio.Event()
+
+    async def receive() -> bytes:
+        await hang_up.wait()
+        return b""
+
+    async def block(data: bytes) -> None:
+        await trio.sleep_forever()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=block, receive_some=receive)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        ears.connection.send(b"12345")
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.send(b"behind it")
+        hang_up.set()
+
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 5) == ears.events[-1]
+
+
+async def test_answers_that_came_before_a_failed_write_are_read() -> None:
+    """A stream that cannot be written to is read to its end, and the loss tells why it could not be written to."""
+    left = [b"", b"an answer"]
+
+    async def receive() -> bytes:
+        await trio.testing.wait_all_tasks_blocked()
+        return left.pop()
+
+    async def fail(data: bytes) -> None:
+        raise trio.BrokenResourceError("no more") from BrokenPipeError(32, "broken pipe")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=fail, receive_some=receive)))
+    ears.connection.send(b"12345")
+    await ears.connection.run()
+
+    assert [
+        OPENED,
+        BytesReceived(STREAM, b"an answer"),
+        StreamLost(STREAM, LossCause.RESET, "broken pipe", 5),
+    ] == ears.events
+
+
+async def test_a_stream_that_cannot_be_written_to_is_not_read_for_ever(autojump_clock: MockClock) -> None:
+    """Where nothing comes, the loss is reported after a bounded time."""
+
+    async def fail(data: bytes) -> None:
+        raise OSError("no more")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=fail, receive_some=never)))
+    ears.connection.send(b"12345")
+    await ears.connection.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.UNREACHABLE, "no more", 5)] == ears.events
+    assert LAST_WORDS_SECONDS == trio.current_time()
+
+
+async def test_a_failed_read_is_a_loss() -> None:
+    """An exception of the stream becomes the one report of its end."""
+
+    async def fail() -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise trio.BrokenResourceError from ConnectionResetError(104, "reset by peer")
+
+    ears = Ears(connector_to(HalfDeafStream(receive_some=fail)))
+    await ears.connection.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.RESET, "reset by peer", 0)] == ears.events
+
+
+async def test_a_lost_stream_is_closed() -> None:
+    """The end of a stream frees its socket, whatever the socket says to that."""
+
+    async def fail() -> None:
+        raise OSError("not even that")
+
+    stream = HalfDeafStream(receive_some=end, aclose=fail)
+    ears = Ears(connector_to(stream))
+    await ears.connection.run()
+
+    assert stream.is_closed
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
+
+
+async def test_closing_stops_an_attempt_to_connect() -> None:
+    """A stream that is closed before it is open reports nothing at all."""
+
+    async def connect() -> trio.abc.Stream:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    ears = Ears(FunctionConnector(connect))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.close()
+
+    assert [] == ears.events
+
+
+async def test_closing_before_the_task_has_begun_is_enough() -> None:
+    """An order to close may come in the same breath as the order to open."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+    ears.connection.close()
+    await ears.connection.run()
+
+    assert [] == ears.events
+
+
+async def test_closing_ends_reading_and_writing_without_a_report() -> None:
+    """After an order to close there are no more events, and the socket is closed."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.close()
+
+    assert [OPENED] == ears.events
+    assert stream.is_closed
+
+
+async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -> None:
+    """A reader that was woken with bytes just before the order to close keeps them to itself."""
+    ours, theirs = memory_stream_pair()
+    ears = Ears(connector_to(ours))
+
+    async def close_at_once() -> None:
+        ears.connection.close()
+
+    theirs.send_stream.send_all_hook = close_at_once
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.send_all(b"late")
+
+    assert [OPENED] == ears.events
+
+
+async def test_an_exception_that_is_no_network_error_leaves() -> None:
+    """A connector's own defect is not taken for a loss."""
+    error = KeyError("a defect")
+    ears = Ears(connector_that_raises(error))
+
+    with pytest.raises(KeyError) as caught:
+        await ears.connection.run()
+
+    assert error is caught.value
+    assert [] == ears.events
+
+
+async def test_a_defect_of_a_stream_leaves_and_closes_it() -> None:
+    """A stream's own defect is not taken for a loss either."""
+
+    async def fail(data: bytes) -> None:
+        raise KeyError("a defect")
+
+    stream = HalfDeafStream(send_all=fail, receive_some=never)
+    ears = Ears(connector_to(stream))
+    ears.connection.send(b"12345")
+
+    with pytest.RaisesGroup(KeyError):
+        await ears.connection.run()
+
+    assert [OPENED] == ears.events
+    assert stream.is_closed
+
+
+async def test_cancellation_from_outside_closes_the_stream_without_a_report() -> None:
+    """The end of the client is nothing that the machine has to hear of."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+    assert [OPENED] == ears.events
+    assert stream.is_closed
+
+
+def test_nonces_are_fresh_and_fit_scram() -> None:
+    """A nonce has 18 random bytes or more as printable ASCII without a comma, and none comes twice."""
+    nonces = {new_nonce() for _ in range(100)}
+
+    assert 100 == len(nonces)
+    assert all(len(nonce) >= 24 and "," not in nonce and nonce.isascii() and nonce.isprintable() for nonce in nonces)

@@ -1,0 +1,256 @@
+"""The way to a node: addresses, TLS, and what a failure means."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import trio
+import trustme
+
+from triclinium._connector import Loss, TcpConnector, loss_of
+from triclinium_core.kv.events import LossCause
+
+
+def chained(error: BaseException, cause: BaseException) -> BaseException:
+    """Return ``error`` as it looks when raised from ``cause``."""
+    error.__cause__ = cause
+    return error
+
+
+def attempts(*errors: OSError) -> BaseException:
+    """Return what Trio raises when none of several addresses answered."""
+    return chained(OSError("all attempts to connect to node:11210 failed"), ExceptionGroup("all attempts", errors))
+
+
+REFUSED = ConnectionRefusedError(111, "no")
+UNREACHABLE = OSError(101, "no route")
+BROKEN = trio.BrokenResourceError
+
+
+@pytest.mark.parametrize(
+    ("expected", "error"),
+    [
+        (Loss(LossCause.NAME_NOT_RESOLVED, "unknown name"), socket.gaierror(-2, "unknown name")),
+        (Loss(LossCause.REFUSED, "no"), REFUSED),
+        (Loss(LossCause.REFUSED, "ConnectionRefusedError"), ConnectionRefusedError()),
+        (Loss(LossCause.RESET, "reset"), ConnectionResetError(104, "reset")),
+        (Loss(LossCause.RESET, "pipe"), BrokenPipeError(32, "pipe")),
+        (Loss(LossCause.UNREACHABLE, "no route"), UNREACHABLE),
+        (Loss(LossCause.UNREACHABLE, "timed out"), TimeoutError(110, "timed out")),
+        (Loss(LossCause.UNREACHABLE, "in words"), OSError("in words")),
+        (Loss(LossCause.TLS, "bad certificate"), ssl.SSLError(1, "bad certificate")),
+        (Loss(LossCause.RESET, "gone"), BROKEN("gone")),
+        (Loss(LossCause.RESET, "reset"), chained(BROKEN("gone"), ConnectionResetError(104, "reset"))),
+        (Loss(LossCause.TLS, "alert"), chained(BROKEN("gone"), ssl.SSLError(1, "alert"))),
+        (Loss(LossCause.RESET, "gone"), chained(BROKEN("gone"), ValueError("neither"))),
+        (Loss(LossCause.REFUSED, "no route; no"), attempts(UNREACHABLE, REFUSED)),
+        (Loss(LossCause.REFUSED, "no"), attempts(REFUSED, REFUSED)),
+        (Loss(LossCause.UNREACHABLE, "no route"), attempts(UNREACHABLE)),
+    ],
+)
+def test_every_failure_has_a_cause_and_words(expected: Loss, error: OSError) -> None:
+    """The roots of an exception decide, the most telling of several, each told once."""
+    assert expected == loss_of(error)
+
+
+Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]
+
+
+class Names(trio.abc.HostnameResolver):
+    """Resolves every name to the same addresses, or not at all."""
+
+    def __init__(self, *addresses: tuple[str, int]) -> None:
+        self.addresses = addresses
+
+    async def getaddrinfo(self, *asked: object, **more: object) -> list[Address]:  # type: ignore[override]
+        """Return the addresses."""
+        await trio.lowlevel.checkpoint()
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in self.addresses]
+
+    async def getnameinfo(self, *asked: object) -> tuple[str, str]:
+        """Nobody asks."""
+        raise AssertionError
+
+
+@contextmanager
+def dead_port() -> Iterator[int]:
+    """Give a port that nobody listens on, and that nobody else can take meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpConnector | None = None) -> Loss:
+    """Return why a connection could not be made."""
+    try:
+        await (connector or TcpConnector()).connect(host, port, tls=tls)
+    except (OSError, trio.BrokenResourceError) as error:
+        return loss_of(error)
+    pytest.fail("the connection was made")
+
+
+async def test_tcp_tells_both_addresses() -> None:
+    """A connection over TCP carries bytes and knows its two ends."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    async with listener:
+        connected = await TcpConnector().connect("127.0.0.1", port, tls=False)
+        theirs = await listener.accept()
+        async with connected.stream, theirs:
+            await connected.stream.send_all(b"ping")
+
+            assert b"ping" == await theirs.receive_some()
+            assert f"127.0.0.1:{port}" == connected.remote_address
+            assert f"127.0.0.1:{theirs.socket.getpeername()[1]}" == connected.local_address
+
+
+async def test_ipv6_addresses_stand_in_brackets() -> None:
+    """An address of IPv6 is told from its port."""
+    try:
+        [listener] = await trio.open_tcp_listeners(0, host="::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback")
+    port = listener.socket.getsockname()[1]
+    async with listener:
+        connected = await TcpConnector().connect("::1", port, tls=False)
+        async with connected.stream:
+            assert f"[::1]:{port}" == connected.remote_address
+
+
+async def test_a_port_that_nobody_listens_on_refuses() -> None:
+    """A refusal names the address that refused."""
+    with dead_port() as port:
+        loss = await failure_of("127.0.0.1", port)
+
+    assert LossCause.REFUSED is loss.cause
+    assert str(port) in loss.text
+
+
+async def test_all_addresses_of_a_name_are_tried_and_told() -> None:
+    """When no address of a name answers, each is told."""
+    with dead_port() as first, dead_port() as second:
+        trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", first), ("127.0.0.1", second)))
+        loss = await failure_of("node.example", 11210)
+
+    assert LossCause.REFUSED is loss.cause
+    assert str(first) in loss.text
+    assert str(second) in loss.text
+
+
+async def test_an_unknown_name_is_told_as_such() -> None:
+    """The resolver's refusal is no refusal of a connection."""
+    trio.socket.set_custom_hostname_resolver(Names())
+
+    assert Loss(LossCause.NAME_NOT_RESOLVED, "no such name") == await failure_of("node.example", 11210)
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example"])
+async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
+    """Names that fail before any resolver is asked are network errors too, never a crash."""
+    loss = await failure_of(host, 11210)
+
+    assert LossCause.NAME_NOT_RESOLVED is loss.cause
+    assert "is no host name" in loss.text
+
+
+@contextmanager
+def tls_ends(name: str) -> Iterator[tuple[ssl.SSLContext, ssl.SSLContext]]:
+    """Give the context of a server with a certificate for ``name``, and of a client that trusts its issuer."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    yield server, client
+
+
+async def serve_tls(context: ssl.SSLContext, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
+    """Answer one TLS connection with what it says, on the port that is told."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        task_status.started(listener.socket.getsockname()[1])
+        stream = trio.SSLStream(await listener.accept(), context, server_side=True)
+        async with stream:
+            try:
+                await stream.send_all(await stream.receive_some())
+            except trio.BrokenResourceError:
+                pass
+
+
+async def test_tls_verifies_and_carries_bytes() -> None:
+    """With an issuer that is trusted and the right name, the handshake is done when the stream is returned."""
+    with tls_ends("127.0.0.1") as (server, client):
+        async with trio.open_nursery() as nursery:
+            port = await nursery.start(serve_tls, server)
+            connected = await TcpConnector(client).connect("127.0.0.1", port, tls=True)
+            assert isinstance(connected.stream, trio.SSLStream)
+            negotiated = connected.stream.version()
+            await connected.stream.send_all(b"ping")
+            answer = await connected.stream.receive_some()
+            await trio.aclose_forcefully(connected.stream)
+
+    assert "TLSv1.3" == negotiated
+    assert b"ping" == answer
+
+
+@pytest.mark.parametrize(
+    ("expected", "name", "trusted"),
+    [
+        ("certificate verify failed", "127.0.0.1", False),
+        ("IP address mismatch", "127.0.0.2", True),
+    ],
+)
+async def test_tls_refuses_what_it_cannot_verify(expected: str, name: str, trusted: bool) -> None:
+    """Verification is on by default: an unknown issuer and another's certificate both end the connection."""
+    with tls_ends(name) as (server, client):
+        async with trio.open_nursery() as nursery:
+            port = await nursery.start(serve_tls, server)
+            connector = TcpConnector(client if trusted else None)
+            loss = await failure_of("127.0.0.1", port, tls=True, connector=connector)
+
+    assert LossCause.TLS is loss.cause
+    assert expected in loss.text
+
+
+async def test_a_server_that_speaks_no_tls_is_told() -> None:
+    """Something else than a TLS answer is a failure of TLS, which is what the user has to look at."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"\x81" + bytes(23))
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        loss = await failure_of("127.0.0.1", listener.socket.getsockname()[1], tls=True)
+        nursery.cancel_scope.cancel()
+
+    assert LossCause.TLS is loss.cause
+
+
+async def test_cancelling_the_handshake_closes_the_socket() -> None:
+    """An attempt that is called off leaves nothing open."""
+    heard: list[bytes] = []
+    end_of_stream = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        heard.append(await stream.receive_some())
+        scope.cancel()
+        heard.append(await stream.receive_some())
+        end_of_stream.set()
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        with trio.CancelScope() as scope:
+            await TcpConnector().connect("127.0.0.1", listener.socket.getsockname()[1], tls=True)
+        await end_of_stream.wait()
+        nursery.cancel_scope.cancel()
+
+    assert scope.cancelled_caught
+    assert b"" == heard[1]

@@ -1,0 +1,297 @@
+"""``fail_after`` tells whether what it interrupted may have happened."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from tests.trio_client.doubles import KEYSPACE, ScriptedMachine, open_driver
+from triclinium import AbandonedOperation, fail_after
+from triclinium._driver import Driver
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    AmbiguousTooSlowError,
+    InvalidArgumentException,
+    TimeoutException,
+    UnambiguousTimeoutException,
+    UnambiguousTooSlowError,
+)
+from triclinium_core.kv.events import Event, OperationSubmitted
+from triclinium_core.kv.operation.requests import Get, Noop, Operation, Upsert
+from triclinium_core.kv.operation.results import Done
+
+TooSlow = AmbiguousTooSlowError | UnambiguousTooSlowError
+
+
+def silent_machine() -> ScriptedMachine:
+    """Return a machine that answers nothing, and for which every upsert is ambiguous."""
+
+    def note(event: Event) -> tuple[()]:
+        if isinstance(event, OperationSubmitted) and isinstance(event.operation, Upsert):
+            machine.ambiguous.add(event.token)
+        return ()
+
+    machine = ScriptedMachine(note)
+    return machine
+
+
+async def perform(driver: Driver, operation: Operation) -> None:
+    """Perform one operation."""
+    await driver.perform(Done, lambda: operation, None)
+
+
+async def idle(driver: Driver) -> None:
+    """Perform nothing."""
+    await trio.sleep_forever()
+
+
+def read(key: str) -> Operation:
+    """Return an operation that changes nothing."""
+    return Get(KEYSPACE, key)
+
+
+def write(key: str) -> Operation:
+    """Return an operation that may have happened."""
+    return Upsert(KEYSPACE, key, b"1", 0)
+
+
+async def time_out(body: Callable[[Driver], Awaitable[None]], seconds: float = 0.5) -> TooSlow:
+    """Return what a ``fail_after`` around ``body`` raises."""
+    async with open_driver(silent_machine()) as driver:
+        try:
+            with fail_after(seconds):
+                await body(driver)
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            return error
+    pytest.fail("no timeout")
+
+
+async def test_a_block_that_is_fast_enough_just_ends(autojump_clock: MockClock) -> None:
+    """The scope is returned, as Trio's twin does, and nothing is raised."""
+    with fail_after(1) as scope:
+        await trio.sleep(0.9)
+
+    assert 1 == scope.deadline
+    assert not scope.cancelled_caught
+
+
+async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: MockClock) -> None:
+    """The write may have happened, and the error says which one."""
+    error = await time_out(lambda driver: perform(driver, write("ada")))
+
+    assert isinstance(error, AmbiguousTimeoutException)
+    assert isinstance(error, trio.TooSlowError)
+    assert (AbandonedOperation("upsert", "ada", True),) == error.operations
+    assert 0.5 == trio.current_time()
+    assert ("upsert", "ada", 0.5) == (error.context.operation, error.context.key, error.context.timeout)
+    assert "0.5 s were not enough for upsert of 'ada'; 1 of them may have been applied" in str(error)
+
+
+async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: MockClock) -> None:
+    """A read changes nothing, whenever it is given up."""
+    error = await time_out(lambda driver: perform(driver, read("ada")))
+
+    assert isinstance(error, UnambiguousTimeoutException)
+    assert isinstance(error, trio.TooSlowError)
+    assert (AbandonedOperation("get", "ada", False),) == error.operations
+    assert "none was applied" in str(error)
+
+
+async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockClock) -> None:
+    """Time may run out between operations."""
+    error = await time_out(idle)
+
+    assert isinstance(error, UnambiguousTimeoutException)
+    assert () == error.operations
+    assert "no operation was in flight" in str(error)
+
+
+async def test_an_operation_without_a_document_is_reported_too(autojump_clock: MockClock) -> None:
+    """A NOOP has no key."""
+    error = await time_out(lambda driver: perform(driver, Noop(KEYSPACE)))
+
+    assert (AbandonedOperation("noop", None, False),) == error.operations
+
+
+async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock) -> None:
+    """What any task below the block had in flight counts; one ambiguous operation is enough."""
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(perform, driver, read("bob"))
+            async with trio.open_nursery() as inner:
+                inner.start_soon(perform, driver, write("ada"))
+
+    error = await time_out(body)
+
+    assert isinstance(error, AmbiguousTimeoutException)
+    assert {AbandonedOperation("get", "bob", False), AbandonedOperation("upsert", "ada", True)} == set(error.operations)
+    assert error.context.key is None
+
+
+async def test_many_operations_are_counted_and_not_all_named(autojump_clock: MockClock) -> None:
+    """The message stays one line; ``operations`` has them all."""
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(perform, driver, write(f"key-{number}"))
+
+    error = await time_out(body)
+
+    assert 5 == len(error.operations)
+    assert "and 2 more; 5 of them may have been applied" in str(error)
+
+
+async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockClock) -> None:
+    """The block cancels it, so the block reports it, although it inherited nothing from the block."""
+    nurseries: list[trio.Nursery] = []
+
+    async def outsider(driver: Driver) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        nurseries[0].start_soon(perform, driver, write("ada"))
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            nurseries.append(nursery)
+            await trio.sleep_forever()
+
+    async with open_driver(silent_machine()) as driver, trio.open_nursery() as outside:
+        outside.start_soon(outsider, driver)
+        with pytest.raises(AmbiguousTooSlowError) as caught, fail_after(0.5):
+            await body(driver)
+
+    assert (AbandonedOperation("upsert", "ada", True),) == caught.value.operations
+
+
+async def test_a_task_that_is_being_started_is_reported(autojump_clock: MockClock) -> None:
+    """The start protocol keeps a task below its starter until it has started."""
+
+    async def child(driver: Driver, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        await perform(driver, write("ada"))
+        task_status.started()
+
+    async with open_driver(silent_machine()) as driver, trio.open_nursery() as elsewhere:
+        with pytest.raises(AmbiguousTooSlowError), fail_after(0.5):
+            await elsewhere.start(child, driver)
+
+
+async def test_operations_of_other_tasks_are_not_reported(autojump_clock: MockClock) -> None:
+    """A neighbour that is cancelled at the same time is none of the block's business."""
+    errors: list[TooSlow] = []
+
+    async def neighbour(driver: Driver) -> None:
+        with trio.move_on_after(0.5):
+            await perform(driver, write("ada"))
+
+    async def reader() -> None:
+        errors.append(await time_out(lambda driver: perform(driver, read("bob"))))
+
+    async with open_driver(silent_machine()) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(neighbour, driver)
+        nursery.start_soon(reader)
+
+    assert (AbandonedOperation("get", "bob", False),) == errors[0].operations
+
+
+async def test_what_an_inner_scope_gave_up_earlier_counts_too(autojump_clock: MockClock) -> None:
+    """One entry too many is safe, one too few would be a lie."""
+
+    async def body(driver: Driver) -> None:
+        with trio.move_on_after(0.1):
+            await perform(driver, write("ada"))
+        await trio.sleep_forever()
+
+    error = await time_out(body)
+
+    assert (AbandonedOperation("upsert", "ada", True),) == error.operations
+
+
+async def test_a_block_that_has_ended_leaves_the_others_alone(autojump_clock: MockClock) -> None:
+    """A report begins and ends with its own block, whatever it looks like beside those of blocks around it."""
+
+    async def body(driver: Driver) -> None:
+        with fail_after(0.1):
+            pass
+        await perform(driver, write("ada"))
+
+    async with open_driver(silent_machine()) as driver:
+        with trio.move_on_after(0.1):
+            await perform(driver, write("before"))
+        error = await time_out(body)
+
+    assert (AbandonedOperation("upsert", "ada", True),) == error.operations
+
+
+async def test_of_nested_blocks_the_one_that_is_late_raises(autojump_clock: MockClock) -> None:
+    """The outer block is late first: the inner one passes Cancelled on, and the outer one has the report."""
+    inner: list[TooSlow] = []
+
+    async def body(driver: Driver) -> None:
+        try:
+            with fail_after(1):
+                await perform(driver, write("ada"))
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            inner.append(error)
+
+    error = await time_out(body)
+
+    assert [] == inner
+    assert (AbandonedOperation("upsert", "ada", True),) == error.operations
+
+
+async def test_an_exception_of_the_block_is_not_replaced(autojump_clock: MockClock) -> None:
+    """What the block raises on its way out counts more than its lateness."""
+    error = ValueError("mine")
+
+    async def body(driver: Driver) -> None:
+        try:
+            await perform(driver, write("ada"))
+        finally:
+            raise error
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await time_out(body)
+
+    assert error is caught.value
+
+
+async def cancel_and_wait(scope: trio.CancelScope) -> None:
+    """Cancel a scope by hand."""
+    scope.cancel()
+    await trio.lowlevel.checkpoint()
+
+
+async def test_a_block_without_a_limit_can_be_ended_by_its_scope() -> None:
+    """Whoever cancels the scope by hand gets the same exception, as with Trio's twin."""
+    with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(math.inf) as scope:
+        await cancel_and_wait(scope)
+
+    assert caught.value.context.timeout is None
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "1", None, True])
+async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
+    """Anything else is refused by its name."""
+    with pytest.raises(InvalidArgumentException, match="must be a number >= 0") as caught, fail_after(seconds):
+        pass
+
+    assert "seconds" == caught.value.parameter
+
+
+@pytest.mark.parametrize("kind", [AmbiguousTooSlowError, UnambiguousTooSlowError])
+def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
+    """Message, context and operations arrive on the other side."""
+    error = kind("too slow")
+    error.operations = (AbandonedOperation("upsert", "ada", True),)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
+
+    assert type(error) is type(copy)
+    assert isinstance(copy, TimeoutException)
+    assert (error.message, error.context, error.operations) == (copy.message, copy.context, copy.operations)

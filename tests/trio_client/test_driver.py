@@ -1,0 +1,481 @@
+"""The driver decides nothing: it feeds one machine what happens, and does what the machine orders."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import get_args
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    DONE,
+    OPEN_STREAM,
+    STREAM,
+    FunctionConnector,
+    HalfDeafStream,
+    ScriptedMachine,
+    connector_that_raises,
+    connector_to,
+    driver_of,
+    get,
+    occur,
+    on,
+    open_driver,
+    perform,
+    settle,
+)
+from triclinium import client_context, retrying
+from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    ReportConnection,
+    SendBytes,
+)
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+)
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Done, GetResult
+from triclinium_core.retry.strategy import BestEffortRetryStrategy
+
+# -- Operations.
+
+
+async def test_the_first_event_starts_the_machine() -> None:
+    """Entering feeds one TimePassed, and waits for nothing that the network does."""
+    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    async with open_driver(machine, connector_to(HalfDeafStream())):
+        events = list(machine.events)
+
+    assert [TimePassed()] == events
+
+
+async def test_an_operation_returns_what_the_machine_completes_it_with() -> None:
+    """Submitted as it was made, parked, and woken with the machine's result."""
+    machine = ScriptedMachine()
+    operation = get()
+    results: list[Done] = []
+
+    async def ask() -> None:
+        results.append(await driver.perform(Done, lambda: operation, None))
+
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        [submitted] = machine.submitted
+        machine.answer = on(BytesReceived, CompleteOperation(submitted.token, DONE))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert operation is submitted.operation
+    assert submitted.retry_strategy is None
+    assert submitted.client_context is None
+    assert [DONE] == results
+
+
+async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with() -> None:
+    """No copy and no wrapping, and the error keeps no frame alive through itself."""
+    error = DocumentNotFoundException("no such document")
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        caught: list[BaseException] = []
+
+        async def ask() -> None:
+            try:
+                await perform(driver)
+            except DocumentNotFoundException as raised:
+                caught.append(raised)
+
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(BytesReceived, FailOperation(machine.submitted[0].token, error))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert [error] == caught
+    assert error is caught[0]
+
+
+async def test_every_operation_has_a_token_of_its_own() -> None:
+    """Tokens are never used again."""
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        for _ in range(3):
+            await perform(driver)
+
+    assert [1, 2, 3] == [submitted.token for submitted in machine.submitted]
+
+
+async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
+    """The strategy of a call comes before that of a block; the client context travels along."""
+    of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        with retrying(of_block), client_context(is_robot=True):
+            await driver.perform(Done, get, None)
+            await driver.perform(Done, get, of_call)
+        await driver.perform(Done, get, None)
+
+    assert [of_block, of_call, None] == [submitted.retry_strategy for submitted in machine.submitted]
+    assert [{"is_robot": True}, {"is_robot": True}, None] == [
+        submitted.client_context for submitted in machine.submitted
+    ]
+
+
+# -- Checkpoints.
+
+
+async def test_an_operation_that_is_settled_while_it_is_submitted_is_a_checkpoint() -> None:
+    """Other tasks run, although nothing had to be waited for."""
+    async with open_driver(ScriptedMachine(settle)) as driver:
+        with trio.testing.assert_checkpoints():
+            result = await perform(driver)
+
+    assert DONE == result
+
+
+async def test_what_has_happened_is_not_cancelled() -> None:
+    """A cancellation that comes while an operation is submitted and settled does not hide its result."""
+    results: list[Done] = []
+
+    def cancel_and_settle(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            scope.cancel()
+        return settle(event)
+
+    async with open_driver(ScriptedMachine(cancel_and_settle)) as driver:
+        with trio.CancelScope() as scope:
+            results.append(await perform(driver))
+            await trio.lowlevel.checkpoint()
+
+    assert [DONE] == results
+    assert scope.cancelled_caught
+
+
+async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() -> None:
+    """A caller whose time is up already sends nothing."""
+    machine = ScriptedMachine(settle)
+    made: list[Operation] = []
+
+    def make() -> Operation:
+        made.append(get())
+        return made[-1]
+
+    async with open_driver(machine) as driver:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await driver.perform(Done, make, None)
+
+    assert scope.cancelled_caught
+    assert [] == made
+    assert [] == machine.submitted
+
+
+async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
+    """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
+    error = InvalidArgumentException("wrong", parameter="key")
+    machine = ScriptedMachine(settle)
+
+    def fail() -> Operation:
+        raise error
+
+    async with open_driver(machine) as driver:
+        with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            await driver.perform(Done, fail, None)
+
+    assert error is caught.value
+    assert [] == machine.submitted
+
+
+async def test_a_wrong_strategy_is_refused_before_anything_is_submitted() -> None:
+    """A class in the place of an object is a mistake that the caller is told of."""
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        with pytest.raises(InvalidArgumentException) as caught:
+            await driver.perform(Done, get, BestEffortRetryStrategy)  # type: ignore[arg-type]
+
+    assert "retry_strategy" == caught.value.parameter
+    assert [] == machine.submitted
+
+
+async def test_a_mistake_that_only_the_machine_sees_reaches_the_caller() -> None:
+    """What the machine refuses to take harms nobody else."""
+    error = InvalidArgumentException("bucket=None", parameter="bucket")
+
+    def refuse_the_first(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted) and event.token == 1:
+            raise error
+        return settle(event)
+
+    async with open_driver(ScriptedMachine(refuse_the_first)) as driver:
+        with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            await perform(driver)
+        result = await perform(driver)
+
+    assert error is caught.value
+    assert DONE == result
+
+
+async def test_a_result_of_another_type_is_a_defect() -> None:
+    """An operation cannot return what its signature does not say."""
+    async with open_driver(ScriptedMachine(settle)) as driver:
+        with pytest.raises(AssertionError, match="get returned Done"):
+            await driver.perform(GetResult, get, None)
+
+
+# -- Cancellation.
+
+
+async def test_a_cancelled_operation_is_abandoned_and_nothing_else() -> None:
+    """The machine hears of it once, a late result is dropped, and other operations go on."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(perform, driver, "bob")
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(perform, driver, "ada")
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        bob, ada = (submitted.token for submitted in machine.submitted)
+        machine.answer = on(BytesReceived, CompleteOperation(ada, DONE), CompleteOperation(bob, DONE))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert 1 == machine.events.count(OperationAbandoned(ada))
+    assert OperationAbandoned(bob) not in machine.events
+
+
+async def test_a_cancellation_in_the_middle_of_an_event_waits_for_its_end() -> None:
+    """A strategy that cancels a scope makes Trio abandon operations while the machine is busy, which is not re-entrant."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(perform, driver)
+                await trio.testing.wait_all_tasks_blocked()
+                token = machine.submitted[0].token
+
+                def cancel(event: Event) -> Sequence[Action]:
+                    if not isinstance(event, BytesReceived):
+                        return ()
+                    scope.cancel()
+                    return [CompleteOperation(token, DONE)]
+
+                machine.answer = cancel
+                await occur(driver, BytesReceived(STREAM, b""))
+
+    assert [BytesReceived(STREAM, b""), OperationAbandoned(token)] == machine.events[-2:]
+    assert scope.cancelled_caught
+
+
+async def test_a_block_that_is_cancelled_can_still_clean_up() -> None:
+    """The background tasks are not reached by the caller's scopes: a shielded write works on the way out."""
+    results: list[Done] = []
+
+    def complete(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            return [SendBytes(STREAM, b"write")]
+        if isinstance(event, BytesReceived):
+            return [CompleteOperation(machine.submitted[0].token, DONE)]
+        return [OPEN_STREAM] if isinstance(event, TimePassed) else ()
+
+    machine = ScriptedMachine(complete)
+    ours, theirs = memory_stream_pair()
+
+    async def serve() -> None:
+        await theirs.receive_some()
+        await theirs.send_all(b"written")
+
+    async with trio.open_nursery() as server:
+        server.start_soon(serve)
+        with trio.CancelScope() as scope:
+            async with open_driver(machine, connector_to(ours)) as driver:
+                try:
+                    scope.cancel()
+                    await trio.sleep_forever()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        results.append(await perform(driver))
+
+    assert [DONE] == results
+    assert scope.cancelled_caught
+
+
+# -- Time.
+
+
+async def test_time_passes_when_the_machine_asks_for_it(autojump_clock: MockClock) -> None:
+    """At each wakeup the machine is fed TimePassed, at that very time."""
+
+    def wake_again(event: Event) -> Sequence[Action]:
+        machine.wakeup = {0.0: 1.5, 1.5: 4.0}.get(trio.current_time(), math.inf)
+        return ()
+
+    machine = ScriptedMachine(wake_again)
+    async with open_driver(machine):
+        await trio.sleep(100)
+
+    assert [TimePassed()] * 3 == machine.events
+    assert [0.0, 1.5, 4.0] == machine.times
+
+
+@pytest.mark.parametrize(
+    ("expected", "wakeups"),
+    [
+        ([5.0], [10.0, 5.0]),
+        ([5.0, 10.0], [5.0, 10.0]),
+        ([5.0], [5.0, math.inf]),
+        ([], [math.inf, math.inf]),
+    ],
+)
+async def test_the_alarm_moves_only_to_an_earlier_time(
+    autojump_clock: MockClock, expected: list[float], wakeups: list[float]
+) -> None:
+    """An earlier wakeup rings earlier; one that moved away costs a harmless extra call."""
+    left = list(wakeups)
+
+    def next_wakeup(event: Event) -> Sequence[Action]:
+        if not isinstance(event, TimePassed):
+            machine.wakeup = left.pop(0)
+        elif trio.current_time() >= machine.wakeup:
+            machine.wakeup = math.inf
+        return ()
+
+    machine = ScriptedMachine(next_wakeup)
+    async with open_driver(machine) as driver:
+        await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep(1)
+        await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep(100)
+
+    times = [time for time, event in zip(machine.times, machine.events, strict=True) if isinstance(event, TimePassed)]
+    assert [0.0, *expected] == times
+
+
+# -- Streams.
+
+
+async def test_streams_are_opened_written_to_and_read() -> None:
+    """The orders of one event are carried out in order, and what the stream does comes back as events."""
+
+    def speak(event: Event) -> Sequence[Action]:
+        match event:
+            case TimePassed():
+                return [OPEN_STREAM]
+            case StreamOpened():
+                return [SendBytes(STREAM, b"hel"), SendBytes(STREAM, b"lo")]
+            case _:
+                return ()
+
+    machine = ScriptedMachine(speak)
+    ours, theirs = memory_stream_pair()
+    async with open_driver(machine, connector_to(ours)):
+        greeting = await theirs.receive_some()
+        await theirs.send_all(b"welcome")
+        await theirs.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert b"hello" == greeting
+    assert [
+        StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
+        BytesReceived(STREAM, b"welcome"),
+        StreamLost(STREAM, LossCause.END_OF_STREAM, "", 5),
+    ] == machine.later_events
+
+
+async def test_a_stream_that_cannot_be_opened_is_lost() -> None:
+    """The machine hears why, and nothing else."""
+    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    async with open_driver(machine, connector_that_raises(ConnectionRefusedError(111, "no"))):
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert [StreamLost(STREAM, LossCause.REFUSED, "no", 0)] == machine.later_events
+
+
+async def test_a_stream_that_is_closed_reports_nothing_any_more() -> None:
+    """Closing is final, and closes the socket."""
+    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    ours, theirs = memory_stream_pair()
+    async with open_driver(machine, connector_to(ours)) as driver:
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(TimePassed, CloseStream(STREAM, "because"))
+        await occur(driver, TimePassed())
+        end = await theirs.receive_some()
+
+    assert b"" == end
+    assert [StreamOpened(STREAM, "a nonce", "local:1", "remote:2"), TimePassed()] == machine.later_events
+
+
+async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
+    """The machine may not have heard of the loss yet."""
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        gone = StreamId(99)
+        machine.answer = on(TimePassed, SendBytes(gone, b"late"), CloseStream(gone, "late"))
+        await occur(driver, TimePassed())
+        machine.answer = settle
+        result = await perform(driver)
+
+    assert DONE == result
+
+
+async def test_connections_do_not_inherit_the_variables_of_an_operation() -> None:
+    """A connection serves many tasks, so it runs in the context in which the cluster was opened."""
+    seen: list[str] = []
+    variable = ContextVar("variable", default="of nobody")
+
+    async def connect() -> trio.abc.Stream:
+        seen.append(variable.get())
+        return HalfDeafStream()
+
+    def open_at_first_use(event: Event) -> Sequence[Action]:
+        return [OPEN_STREAM, *settle(event)] if isinstance(event, OperationSubmitted) else ()
+
+    variable.set("of the opener")
+    async with open_driver(ScriptedMachine(open_at_first_use), FunctionConnector(connect)) as driver:
+        variable.set("of the first user")
+        await perform(driver)
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert ["of the opener"] == seen
+
+
+# -- Reports and statistics.
+
+
+async def test_reports_reach_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """What the machine reports is logged, and nothing is done about it."""
+    report = ReportConnection(STREAM, "node:11210", "ready")
+    with caplog.at_level(logging.INFO, logger="triclinium"):
+        async with open_driver(ScriptedMachine(on(TimePassed, report))):
+            pass
+
+    assert ["node:11210: ready"] == caplog.messages
+
+
+async def test_statistics_are_the_machines() -> None:
+    """The driver counts nothing itself."""
+    async with open_driver(ScriptedMachine()) as driver:
+        statistics = driver.statistics()
+
+    assert 42 == statistics.open_operations
+
+
+def test_every_action_has_a_handler() -> None:
+    """There is no order that the driver would not know how to carry out."""
+    assert set(get_args(Action)) == set(driver_of(ScriptedMachine())._execute)

@@ -1,0 +1,246 @@
+"""How the driver ends: closed, or broken down by a defect that must not hide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    OPEN_STREAM,
+    ScriptedMachine,
+    connector_that_raises,
+    connector_to,
+    occur,
+    on,
+    open_driver,
+    perform,
+    settle,
+)
+from triclinium._driver import Driver
+from triclinium.abc import Connector
+from triclinium.errors import InternalError
+from triclinium_core.kv.actions import Action
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+    StreamOpened,
+    TimePassed,
+)
+
+
+async def test_after_the_block_operations_find_the_cluster_closed() -> None:
+    """Whoever still holds the cluster is told so, with a checkpoint and without the machine."""
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        pass
+
+    with trio.testing.assert_checkpoints(), pytest.raises(trio.ClosedResourceError, match="get got no answer"):
+        await perform(driver)
+    assert [TimePassed()] == machine.events
+
+
+async def test_operations_that_still_wait_find_the_cluster_closed() -> None:
+    """Leaving the block waits for nobody."""
+    machine = ScriptedMachine()
+    async with trio.open_nursery() as nursery:
+
+        async def ask() -> None:
+            with pytest.raises(trio.ClosedResourceError):
+                await perform(driver)
+
+        async with open_driver(machine) as driver:
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked()
+
+    assert 1 == len(machine.submitted)
+
+
+async def test_nothing_reaches_the_machine_after_the_end() -> None:
+    """The machine of a closed cluster is left alone."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver:
+        pass
+    await occur(driver, TimePassed())
+
+    assert [TimePassed()] == machine.events
+
+
+class Defect(Exception):
+    """What a defect of the machine looks like."""
+
+
+DEFECT = Defect("a defect")
+
+
+def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedMachine:
+    """Return a machine that starts with ``then``, and breaks down at the first later event of one kind."""
+
+    def fail(event: Event) -> Sequence[Action]:
+        if len(machine.events) == 1:
+            return then
+        if isinstance(event, kind):
+            raise DEFECT
+        return ()
+
+    machine = ScriptedMachine(fail)
+    return machine
+
+
+async def cause_of_failure(driver: Driver) -> BaseException | None:
+    """Return the cause of the InternalError that an operation fails with."""
+    with pytest.raises(InternalError) as caught:
+        await perform(driver)
+    return caught.value.__cause__
+
+
+def defects(error: BaseException) -> list[BaseException]:
+    """Return what is to blame for an InternalError that left a block."""
+    group = error.__cause__
+    assert isinstance(group, BaseExceptionGroup)
+    found: list[BaseException] = []
+    while isinstance(group, BaseExceptionGroup):
+        found = [inner for inner in group.exceptions if not isinstance(inner, BaseExceptionGroup)]
+        [group] = group.exceptions
+    return found
+
+
+async def leave(
+    machine: ScriptedMachine, body: Callable[[Driver], Awaitable[None]], connector: Connector | None = None
+) -> InternalError:
+    """Return the InternalError that leaves the block around ``body``."""
+    try:
+        async with open_driver(machine, connector) as driver:
+            await body(driver)
+    except InternalError as error:
+        return error
+    pytest.fail("no defect has left the block")
+
+
+async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() -> None:
+    """The caller, whoever comes later, and the block get an InternalError that names the defect."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+            causes.append(await cause_of_failure(driver))
+        await trio.sleep_forever()
+
+    left = await leave(break_at(OperationSubmitted), body)
+
+    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT] == defects(left)
+
+
+async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> None:
+    """Nobody waits for an answer of a machine that is broken."""
+    causes: list[BaseException | None] = []
+    ours, theirs = memory_stream_pair()
+
+    async def ask(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, driver)
+            nursery.start_soon(ask, driver)
+            await trio.testing.wait_all_tasks_blocked()
+            await theirs.send_all(b"poison")
+
+    left = await leave(break_at(BytesReceived, then=[OPEN_STREAM]), body, connector_to(ours))
+
+    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT] == defects(left)
+
+
+async def cancel_an_operation(driver: Driver) -> None:
+    """Have Trio abort an operation, then wait for the end."""
+    with trio.move_on_after(1):
+        await perform(driver)
+    await trio.sleep_forever()
+
+
+async def test_a_machine_that_breaks_at_an_abandonment_does_not_break_trio(autojump_clock: MockClock) -> None:
+    """Trio calls the abort function, which must not raise; the defect leaves through the block."""
+    left = await leave(break_at(OperationAbandoned), cancel_an_operation)
+
+    assert [DEFECT] == defects(left)
+
+
+async def test_a_machine_that_cannot_tell_ambiguity_does_not_break_trio(autojump_clock: MockClock) -> None:
+    """Nor may the question raise that the abort function asks first."""
+
+    class Mute(ScriptedMachine):
+        def is_ambiguous(self, token: object) -> bool:
+            raise DEFECT
+
+    left = await leave(Mute(), cancel_an_operation)
+
+    assert [DEFECT] == defects(left)
+
+
+async def test_an_action_that_nobody_knows_is_a_defect() -> None:
+    """An order that cannot be carried out is not passed over in silence."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    left = await leave(ScriptedMachine(on(OperationSubmitted, cast(Action, "nonsense"))), body)
+
+    assert isinstance(causes[0], KeyError)
+    assert causes == defects(left)
+
+
+async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -> None:
+    """A block without a checkpoint after the defect is not spared."""
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, TimePassed())
+
+    left = await leave(break_at(TimePassed), body)
+
+    assert [DEFECT] == defects(left)
+
+
+async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
+    """A defect outside of the machine, here of a connector, ends operations that no scope would have reached."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    machine = ScriptedMachine(on(OperationSubmitted, OPEN_STREAM))
+    left = await leave(machine, body, connector_that_raises(DEFECT))
+
+    assert isinstance(causes[0], BaseExceptionGroup)
+    assert [DEFECT] == defects(left)
+
+
+async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
+    """While the machine is busy, KeyboardInterrupt waits, whoever's task it is."""
+    protected: list[bool] = []
+
+    def note(event: Event) -> Sequence[Action]:
+        protected.append(trio.lowlevel.currently_ki_protected())
+        return settle(event) or (() if isinstance(event, StreamOpened) else [OPEN_STREAM])
+
+    ours, _ = memory_stream_pair()
+    async with open_driver(ScriptedMachine(note), connector_to(ours)) as driver:
+        await perform(driver)
+        await trio.testing.wait_all_tasks_blocked()
+        unprotected = trio.lowlevel.currently_ki_protected()
+
+    assert protected
+    assert all(protected)
+    assert not unprotected

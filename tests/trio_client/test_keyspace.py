@@ -1,0 +1,64 @@
+"""The way from a cluster to a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.trio_client.doubles import ScriptedMachine, driver_of
+from triclinium import Cluster, Collection
+from triclinium.errors import InvalidArgumentException
+
+
+def cluster() -> Cluster:
+    """Return a cluster that is at work nowhere: nothing here talks to a server."""
+    return Cluster(driver_of(ScriptedMachine()))
+
+
+@pytest.mark.parametrize(
+    ("expected", "way"),
+    [
+        (("travel", "inventory", "people"), lambda c: c.bucket("travel").scope("inventory").collection("people")),
+        (("travel", "_default", "people"), lambda c: c.bucket("travel").collection("people")),
+        (("travel", "_default", "people"), lambda c: c.bucket("travel").default_scope().collection("people")),
+        (("travel", "_default", "_default"), lambda c: c.bucket("travel").default_collection()),
+        ((None, "_default", "_default"), lambda c: c.default_collection()),
+    ],
+)
+def test_every_way_leads_to_a_collection(
+    expected: tuple[str | None, str, str], way: Callable[[Cluster], Collection]
+) -> None:
+    """A collection knows where it is."""
+    collection = way(cluster())
+
+    assert expected == (collection.bucket_name, collection.scope_name, collection.name)
+
+
+def test_the_guides_know_their_names() -> None:
+    """Bucket and scope tell where they are, and say so when they are printed."""
+    bucket = cluster().bucket("travel")
+    scope = bucket.scope("inventory")
+
+    assert ("travel", "inventory", "travel") == (bucket.name, scope.name, scope.bucket_name)
+    assert "<Bucket travel> <Scope travel.inventory> <Collection travel.inventory.people>" == (
+        f"{bucket} {scope} {scope.collection('people')}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameter", "way"),
+    [
+        ("bucket", lambda c: c.bucket("")),
+        ("bucket", lambda c: c.bucket(5)),
+        ("scope", lambda c: c.bucket("travel").scope("in ventory")),
+        ("collection", lambda c: c.bucket("travel").scope("inventory").collection("")),
+        ("collection", lambda c: c.bucket("travel").collection("x" * 252)),
+    ],
+)
+def test_a_name_that_cannot_be_one_is_refused_at_once(parameter: str, way: Callable[[Cluster], object]) -> None:
+    """Nobody has to wait for a server to learn of a typing mistake."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        way(cluster())
+
+    assert parameter == caught.value.parameter

@@ -1,0 +1,170 @@
+"""What a type checker makes of the public interface. Checked, never run."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar, assert_type
+
+import trio
+
+import triclinium
+from triclinium import (
+    AbandonedOperation,
+    BestEffortRetryStrategy,
+    BinaryCollection,
+    Bucket,
+    Cas,
+    ClientStatistics,
+    Cluster,
+    Collection,
+    CounterResult,
+    EncodedValue,
+    ErrorMapRetryStrategy,
+    ExistsResult,
+    FastFailOnTerminalErrorRetryStrategy,
+    GetResult,
+    MutationResult,
+    MutationToken,
+    PasswordAuthenticator,
+    RawBinaryTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    Scope,
+    TimeoutOptions,
+    Transcoder,
+)
+from triclinium.abc import ConnectedStream, Connector
+from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, ErrorContext
+
+T = TypeVar("T")
+
+
+class Person:
+    """A type of the application."""
+
+
+class NeverRetry:
+    """A strategy."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Give up."""
+        assert_type(request.retry_attempts, int)
+        assert_type(request.client_context["tenant"], object)
+        return RetryAction.no_retry()
+
+
+class AskSomebody:
+    """A strategy that may do I/O."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Wait a second."""
+        await trio.lowlevel.checkpoint()
+        return RetryAction.after(1.0)
+
+
+class Tunnel:
+    """A connector."""
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream."""
+        return ConnectedStream(await trio.open_tcp_stream(host, port))
+
+
+async def opening(authenticator: PasswordAuthenticator, connector: Connector) -> None:
+    """Both doors."""
+    assert_type(triclinium.open_cluster("memcached://10.0.0.5"), AbstractAsyncContextManager[Cluster])
+    async with triclinium.open_cluster(
+        "couchbase://10.0.0.5",
+        authenticator,
+        timeouts=TimeoutOptions(kv=1),
+        retry_strategy=NeverRetry(),
+        circuit_breaker=triclinium.CircuitBreakerOptions(enabled=False),
+        connector=connector,
+    ) as cluster:
+        assert_type(cluster, Cluster)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(triclinium.run_cluster, "couchbase://10.0.0.5", authenticator)
+    await opening(authenticator, Tunnel())
+
+
+def walking(cluster: Cluster) -> None:
+    """From the cluster to a collection."""
+    assert_type(cluster.bucket("travel"), Bucket)
+    assert_type(cluster.bucket("travel").scope("inventory"), Scope)
+    assert_type(cluster.bucket("travel").scope("inventory").collection("people"), Collection)
+    assert_type(cluster.bucket("travel").default_collection(), Collection)
+    assert_type(cluster.default_collection(), Collection)
+    assert_type(cluster.statistics(), ClientStatistics)
+
+
+async def reading(people: Collection) -> None:
+    """Results are typed, and so is what is made of them."""
+    ada = await people.get("ada")
+    assert_type(ada, GetResult)
+    assert_type(ada.content, object)
+    assert_type(ada.content_as(Person), Person)
+    assert_type(ada.cas, Cas)
+    assert_type(await people.get_or_none("bob"), GetResult | None)
+    assert_type(await people.exists("bob"), ExistsResult)
+    assert_type(await people.get_and_touch("ada", timedelta(hours=1)), GetResult)
+    assert_type(await people.get_and_lock("ada", lock_time=timedelta(seconds=15)), GetResult)
+    assert_type(await people.unlock("ada", cas=ada.cas), None)
+
+
+async def writing(people: Collection, cas: Cas) -> None:
+    """Options are keyword-only, and checked."""
+    assert_type(await people.insert("ada", {"born": 1815}, expiry=datetime(2100, 1, 1, tzinfo=UTC)), MutationResult)
+    assert_type(await people.upsert("ada", Person(), preserve_expiry=True), MutationResult)
+    replaced = await people.replace("ada", b"x", cas=cas, transcoder=RawBinaryTranscoder())
+    assert_type(replaced.mutation_token, MutationToken | None)
+    assert_type(await people.remove("ada", cas=cas), MutationResult)
+    assert_type(await people.touch("ada", None), MutationResult)
+    assert_type(people.binary, BinaryCollection)
+    assert_type(await people.binary.append("log", b"x"), MutationResult)
+    visits = await people.binary.increment("visits", delta=1, initial=1)
+    assert_type(visits, CounterResult)
+    assert_type(visits.content, int)
+    await people.get("ada", RawBinaryTranscoder())  # type: ignore[call-arg]
+    await people.replace("ada", 1, cass=cas)  # type: ignore[call-arg]
+    await people.replace("ada", 1, cas=7)  # type: ignore[arg-type]
+    await people.get("ada", timeout=2)  # type: ignore[call-arg]
+
+
+async def deciding(people: Collection) -> None:
+    """Strategies of both kinds fit wherever a strategy does."""
+    with triclinium.retrying(AskSomebody()), triclinium.client_context(is_robot=True):
+        await people.get("ada", retry_strategy=BestEffortRetryStrategy(triclinium.exponential(jitter=0.2)))
+    with triclinium.retrying(ErrorMapRetryStrategy(FastFailOnTerminalErrorRetryStrategy())):
+        await people.get("ada", retry_strategy=NeverRetry())
+    with triclinium.retrying(5):  # type: ignore[arg-type]
+        pass
+
+
+async def failing(people: Collection) -> None:
+    """Exceptions carry typed data."""
+    try:
+        with triclinium.fail_after(0.2) as scope:
+            assert_type(scope, trio.CancelScope)
+            await people.get("ada")
+    except AmbiguousTooSlowError as error:
+        assert_type(error.operations, tuple[AbandonedOperation, ...])
+        assert_type(error.operations[0].ambiguous, bool)
+    except CouchbaseException as error:
+        assert_type(error.context, ErrorContext)
+
+
+class Csv:
+    """A transcoder."""
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return a line."""
+        return EncodedValue(str(value).encode(), 0)
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return what was a line."""
+        return as_type()
+
+
+TRANSCODER: Transcoder = Csv()

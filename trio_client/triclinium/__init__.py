@@ -1,0 +1,82 @@
+"""A Couchbase client for Trio: structured concurrency outside, a pure state machine inside."""
+
+from __future__ import annotations
+
+from triclinium._binary_collection import BinaryCollection
+from triclinium._cluster import Cluster, open_cluster, run_cluster
+from triclinium._collection import Collection
+from triclinium._context import client_context, retrying
+from triclinium._deadlines import AbandonedOperation, fail_after
+from triclinium._keyspace import Bucket, Scope
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    ExistsResult,
+    GetResult,
+    MutationResult,
+    MutationToken,
+)
+from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
+from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
+from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import (
+    AnyRetryStrategy,
+    AsyncRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryStrategy,
+)
+from triclinium_core.transcoding.transcoder import (
+    EncodedValue,
+    JsonTranscoder,
+    RawBinaryTranscoder,
+    RawJsonTranscoder,
+    RawStringTranscoder,
+    Transcoder,
+)
+
+__all__ = [
+    "AbandonedOperation",
+    "AnyRetryStrategy",
+    "AsyncRetryStrategy",
+    "BestEffortRetryStrategy",
+    "BinaryCollection",
+    "Bucket",
+    "Cas",
+    "CircuitBreakerOptions",
+    "ClientStatistics",
+    "Cluster",
+    "Collection",
+    "ConnectionStatistics",
+    "CounterResult",
+    "EncodedValue",
+    "ErrorMapRetryStrategy",
+    "ExistsResult",
+    "FastFailOnTerminalErrorRetryStrategy",
+    "GetResult",
+    "JsonTranscoder",
+    "MutationResult",
+    "MutationToken",
+    "PasswordAuthenticator",
+    "RawBinaryTranscoder",
+    "RawJsonTranscoder",
+    "RawStringTranscoder",
+    "RetryAction",
+    "RetryReason",
+    "RetryRequest",
+    "RetryStrategy",
+    "Scope",
+    "TimeoutOptions",
+    "Transcoder",
+    "client_context",
+    "exponential",
+    "fail_after",
+    "open_cluster",
+    "retrying",
+    "run_cluster",
+]

@@ -1,0 +1,51 @@
+"""What all operations ask of the arguments that they share."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.validation import encode_expiry
+from triclinium_core.transcoding.transcoder import Transcoder
+
+ANY_CAS = Cas(0)
+"""Whatever the document's version."""
+
+
+def expiry_field(expiry: timedelta | datetime | None) -> int:
+    """Return an expiry as it travels.
+
+    Raises:
+        InvalidArgumentException: wrong type, a moment without a time zone, or one that has passed.
+    """
+    return 0 if expiry is None else encode_expiry(expiry, wall_seconds=time.time())
+
+
+def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
+    """Return the transcoder of a call, JSON unless it has one.
+
+    Raises:
+        InvalidArgumentException: it lacks a method, or is a class rather than an object of it.
+    """
+    if transcoder is None:
+        return JSON_TRANSCODER
+    methods = (getattr(transcoder, name, None) for name in ("encode", "decode"))
+    if isinstance(transcoder, type) or not all(callable(method) for method in methods):
+        raise InvalidArgumentException(
+            f"transcoder={transcoder!r} must be an object with methods encode and decode", parameter="transcoder"
+        )
+    return transcoder
+
+
+def flag(value: object, parameter: str) -> bool:
+    """Return a yes or no.
+
+    Raises:
+        InvalidArgumentException: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise InvalidArgumentException(f"{parameter}={value!r} must be True or False", parameter=parameter)
+    return value

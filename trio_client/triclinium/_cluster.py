@@ -1,0 +1,277 @@
+"""``open_cluster`` and ``run_cluster``, and the cluster that they give."""
+
+from __future__ import annotations
+
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import trio
+
+from triclinium._arguments import flag
+from triclinium._collection import Collection
+from triclinium._connection import new_nonce
+from triclinium._connector import TcpConnector
+from triclinium._context import check_strategy
+from triclinium._driver import Driver
+from triclinium._keyspace import Bucket
+from triclinium._log import Log
+from triclinium.abc import Connector
+from triclinium_core.errors import InternalError, InvalidArgumentException
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.operation.requests import Keyspace, Noop
+from triclinium_core.kv.operation.results import Done
+from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+
+
+class Cluster:
+    """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def bucket(self, name: str) -> Bucket:
+        """Return a bucket; its connection is opened by its first operation.
+
+        Raises:
+            InvalidArgumentException: this cannot be the name of a bucket.
+        """
+        return Bucket(self._driver, name)
+
+    def default_collection(self) -> Collection:
+        """Return the one collection that there is over ``memcached://``, where nothing has a bucket."""
+        return Collection(self._driver, Keyspace(None))
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot of connections and counters; after the cluster is closed, the last one."""
+        return self._driver.statistics()
+
+    async def _noop(self, bucket: str | None = None) -> None:
+        """Have a node answer nothing: over the connection of ``bucket``, or over the one that belongs to none.
+
+        Raises:
+            CouchbaseException: there is no such connection, and a retry was refused or came too late.
+            trio.ClosedResourceError: the cluster is closed.
+
+        Cancellation: harmless.
+        """
+        await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None)
+
+
+def open_cluster(
+    connection_string: str,
+    authenticator: PasswordAuthenticator | None = None,
+    *,
+    timeouts: TimeoutOptions | None = None,
+    retry_strategy: AnyRetryStrategy | None = None,
+    circuit_breaker: CircuitBreakerOptions | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    connector: Connector | None = None,
+    hello_after_auth: bool = False,
+    renegotiate_on_corrupt_error_map: bool = False,
+    compression: bool = True,
+    redact_logs: bool = False,
+) -> AbstractAsyncContextManager[Cluster]:
+    """Give the block a cluster; leaving the block closes all its connections at once.
+
+    Entering waits for nothing: whatever is wrong with the cluster shows in the first operation. An exception of the
+    block leaves it as the very same object.
+
+    Args:
+        connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port
+            where it is not the usual one.
+        authenticator: None only over ``memcached://``.
+        timeouts: the safety net; 2.5 s for an operation unless given.
+        retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given.
+        circuit_breaker: on, with the usual numbers, unless given.
+        ssl_context: how to speak TLS; the system's trust store, verifying, unless given.
+        connector: replaces TCP and TLS.
+        hello_after_auth: for servers that refuse HELLO before authentication.
+        renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
+        compression: whether values may travel compressed.
+        redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+        InternalError: on leaving: a background task crashed, which had cancelled the block.
+
+    Cancellation: reaches the block and not the connections, so that a block that is being cancelled can still write
+    from within a shielded scope.
+    """
+    return running(
+        make_driver(
+            _options(
+                connection_string,
+                authenticator,
+                timeouts,
+                retry_strategy,
+                circuit_breaker,
+                hello_after_auth=hello_after_auth,
+                renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
+                compression=compression,
+            ),
+            connector=_connector(connector, ssl_context),
+            log=Log(redact=flag(redact_logs, "redact_logs")),
+        )
+    )
+
+
+async def run_cluster(
+    connection_string: str,
+    authenticator: PasswordAuthenticator | None = None,
+    *,
+    timeouts: TimeoutOptions | None = None,
+    retry_strategy: AnyRetryStrategy | None = None,
+    circuit_breaker: CircuitBreakerOptions | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    connector: Connector | None = None,
+    hello_after_auth: bool = False,
+    renegotiate_on_corrupt_error_map: bool = False,
+    compression: bool = True,
+    redact_logs: bool = False,
+    task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Run a cluster in a nursery of one's own: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
+
+    It runs until it is cancelled. The arguments, and what it raises, are those of ``open_cluster``.
+
+    Cancellation: closes the cluster at once.
+    """
+    async with open_cluster(
+        connection_string,
+        authenticator,
+        timeouts=timeouts,
+        retry_strategy=retry_strategy,
+        circuit_breaker=circuit_breaker,
+        ssl_context=ssl_context,
+        connector=connector,
+        hello_after_auth=hello_after_auth,
+        renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
+        compression=compression,
+        redact_logs=redact_logs,
+    ) as cluster:
+        task_status.started(cluster)
+        await trio.sleep_forever()
+
+
+def make_driver(
+    options: ClientOptions,
+    *,
+    connector: Connector,
+    log: Log | None = None,
+    rng: random.Random | None = None,
+    make_nonce: Callable[[], str] = new_nonce,
+) -> Driver:
+    """Return a driver with the real machine; tests pass their own randomness.
+
+    Raises:
+        InvalidArgumentException: the machine refuses an option.
+    """
+    machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
+    return Driver(machine, connector=connector, log=log if log is not None else Log(), make_nonce=make_nonce)
+
+
+@asynccontextmanager
+async def running(driver: Driver) -> AsyncIterator[Cluster]:
+    """Give the block a cluster at work, in a nursery that nobody sees.
+
+    The block's exception is carried around the nursery, not through it: a nursery would put it into a group, and split
+    and copy one that is a group already.
+    """
+    body_error: BaseException | None = None
+    crash: BaseExceptionGroup | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(driver.run)
+            try:
+                await driver.started.wait()
+                yield Cluster(driver)
+            except BaseException as error:
+                body_error = error
+            driver.close()
+    except BaseExceptionGroup as group:
+        crash = group
+    leaving = body_error if crash is None else _leaving_after(crash, body_error)
+    if leaving is not None:
+        try:
+            raise leaving
+        finally:
+            # Else the exception, its traceback and this frame would hold on to each other.
+            del leaving, body_error, crash
+
+
+def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
+    """Return what leaves the block when the background has crashed, which had cancelled the block."""
+    if not isinstance(crash, Exception):
+        # No defect: Control-C, or a retry strategy that ended the program with SystemExit.
+        crash.__context__ = body_error
+        return crash
+    own = _without_cancelled(body_error)
+    if own is not None:
+        own.add_note(f"Meanwhile, a background task of triclinium crashed: {crash!r}")
+        return own
+    error = InternalError("a background task of triclinium crashed; please report this with the cause")
+    error.__cause__ = crash
+    return error
+
+
+def _without_cancelled(error: BaseException | None) -> BaseException | None:
+    """Return what the block raised on its own account: the crash had cancelled it."""
+    if isinstance(error, BaseExceptionGroup):
+        cancelled, rest = error.split(trio.Cancelled)
+        return rest if cancelled is not None else error
+    return None if isinstance(error, trio.Cancelled) else error
+
+
+def _options(
+    connection_string: str,
+    authenticator: PasswordAuthenticator | None,
+    timeouts: TimeoutOptions | None,
+    retry_strategy: AnyRetryStrategy | None,
+    circuit_breaker: CircuitBreakerOptions | None,
+    *,
+    hello_after_auth: bool,
+    renegotiate_on_corrupt_error_map: bool,
+    compression: bool,
+) -> ClientOptions:
+    """Return the options of the core, once their types are right; the core knows what the values may be."""
+    for name, value, kind in (
+        ("authenticator", authenticator, PasswordAuthenticator),
+        ("timeouts", timeouts, TimeoutOptions),
+        ("circuit_breaker", circuit_breaker, CircuitBreakerOptions),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InvalidArgumentException(f"{name}={value!r} must be a {kind.__name__}", parameter=name)
+    if retry_strategy is not None:
+        check_strategy(retry_strategy)
+    return ClientOptions(
+        connection_string=connection_string,
+        authenticator=authenticator,
+        timeouts=timeouts or TimeoutOptions(),
+        retry_strategy=retry_strategy or FastFailOnTerminalErrorRetryStrategy(),
+        circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
+        compression=flag(compression, "compression"),
+        hello_after_auth=flag(hello_after_auth, "hello_after_auth"),
+        renegotiate_on_corrupt_error_map=flag(renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"),
+    )
+
+
+def _connector(connector: Connector | None, ssl_context: ssl.SSLContext | None) -> Connector:
+    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
+        raise InvalidArgumentException(f"ssl_context={ssl_context!r} must be an SSLContext", parameter="ssl_context")
+    if connector is None:
+        return TcpConnector(ssl_context)
+    if ssl_context is not None:
+        raise InvalidArgumentException(
+            "ssl_context has no effect beside a connector, which does TLS itself", parameter="ssl_context"
+        )
+    if isinstance(connector, type) or not callable(getattr(connector, "connect", None)):
+        raise InvalidArgumentException(
+            f"connector={connector!r} must be an object with a method connect(host, port, tls=...)",
+            parameter="connector",
+        )
+    return connector

@@ -1,0 +1,141 @@
+"""One stream of the machine's: one task that connects and reads, one that writes.
+
+Three promises to the machine. A stream that is lost is reported once, after every byte that came before the loss, with
+how much had been handed over. A stream that was told to close reports nothing any more. Nothing that a peer or the
+network does leaves these tasks as an exception.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable
+
+import trio
+
+from triclinium._connector import Loss, loss_of
+from triclinium.abc import Connector
+from triclinium_core.kv.actions import OpenStream
+from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+
+SEND_SIZE_MAX = 256 * 1024
+"""Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
+a bound on it bounds the operations that are left in doubt; more would not be faster."""
+
+LAST_WORDS_SECONDS = 1.0
+"""How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
+
+
+def new_nonce() -> str:
+    """Return 24 random bytes as printable ASCII without a comma."""
+    return secrets.token_urlsafe(24)
+
+
+class Connection:
+    """One stream, from the order to open it to its end.
+
+    Args:
+        order: what to connect to.
+        feed: takes the events of this stream.
+        make_nonce: entropy for SCRAM, drawn once when the stream is open.
+    """
+
+    def __init__(
+        self,
+        order: OpenStream,
+        *,
+        connector: Connector,
+        feed: Callable[[Event], None],
+        make_nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self._order = order
+        self._connector = connector
+        self._feed = feed
+        self._make_nonce = make_nonce
+        self._is_closed = False
+        self._scope = trio.CancelScope()
+        self._reading = trio.CancelScope()
+        self._unsent: deque[bytes] = deque()
+        self._idle_writer = trio.lowlevel.ParkingLot()
+        self._write_loss: Loss | None = None
+        self._handed_over = 0
+
+    def send(self, data: bytes) -> None:
+        """Queue ``data`` after all that was queued before."""
+        self._unsent.append(data)
+        self._idle_writer.unpark_all()
+
+    def close(self) -> None:
+        """Stop connecting, reading and writing; nothing is reported from now on."""
+        self._is_closed = True
+        self._scope.cancel()
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Connect, then read and write until the stream is lost or closed."""
+        with self._scope:
+            loss = await self._live()
+            self._report(StreamLost(self._order.stream, loss.cause, loss.text, self._handed_over))
+
+    async def _live(self) -> Loss:
+        order = self._order
+        try:
+            connected = await self._connector.connect(order.host, order.port, tls=order.tls)
+        except (OSError, trio.BrokenResourceError) as error:
+            return loss_of(error)
+        try:
+            self._report(
+                StreamOpened(order.stream, self._make_nonce(), connected.local_address, connected.remote_address)
+            )
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, connected.stream)
+                loss = await self._read(connected.stream)
+                nursery.cancel_scope.cancel()
+        finally:
+            await _close(connected.stream)
+        return loss
+
+    async def _read(self, stream: trio.abc.ReceiveStream) -> Loss:
+        loss = Loss(LossCause.END_OF_STREAM, "")
+        with self._reading:
+            try:
+                while data := await stream.receive_some():
+                    self._report(BytesReceived(self._order.stream, bytes(data)))
+            except (OSError, trio.BrokenResourceError) as error:
+                loss = loss_of(error)
+        return self._write_loss or loss
+
+    @trio.lowlevel.enable_ki_protection
+    async def _write(self, stream: trio.abc.SendStream) -> None:
+        try:
+            while True:
+                while not self._unsent:
+                    await self._idle_writer.park()
+                data = self._take_unsent()
+                # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
+                self._handed_over += len(data)
+                await stream.send_all(data)
+        except (OSError, trio.BrokenResourceError) as error:
+            self._write_loss = loss_of(error)
+            self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
+
+    def _take_unsent(self) -> bytes:
+        """Return what has piled up, in order, up to ``SEND_SIZE_MAX`` or the first piece that is larger by itself."""
+        pieces = [self._unsent.popleft()]
+        size = len(pieces[0])
+        while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
+            pieces.append(self._unsent.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+
+    def _report(self, event: Event) -> None:
+        if not self._is_closed:
+            self._feed(event)
+
+
+async def _close(stream: trio.abc.AsyncResource) -> None:
+    """Close ``stream`` at once, without goodbyes and whatever it says to that."""
+    try:
+        await trio.aclose_forcefully(stream)
+    except (OSError, trio.BrokenResourceError):
+        pass

@@ -1,0 +1,109 @@
+"""From a host name to a stream: name, TCP, TLS; and from an exception to the reason of a loss."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import trio
+
+from triclinium.abc import ConnectedStream
+from triclinium_core.kv.events import LossCause
+
+
+class Loss(NamedTuple):
+    """Why a stream is gone, or never came to be."""
+
+    cause: LossCause
+    text: str
+
+
+class TcpConnector:
+    """Connects over TCP, and over TLS where asked.
+
+    Args:
+        ssl_context: how to speak TLS; unless given, the system's trust store, with certificates and host names verified.
+    """
+
+    def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
+        self._ssl_context = ssl_context
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream to the first of the host's addresses that answers.
+
+        Raises:
+            OSError: no address answers, or there is none.
+            trio.BrokenResourceError: the TLS handshake failed.
+        """
+        tcp = await _open_tcp(host, port)
+        try:
+            local, remote = _address(tcp.socket.getsockname()), _address(tcp.socket.getpeername())
+            stream: trio.abc.Stream = tcp
+            if tls:
+                stream = await self._start_tls(tcp, host)
+        except BaseException:
+            await trio.aclose_forcefully(tcp)
+            raise
+        return ConnectedStream(stream, local, remote)
+
+    async def _start_tls(self, tcp: trio.SocketStream, host: str) -> trio.abc.Stream:
+        if self._ssl_context is None:
+            # Reading the trust store takes milliseconds, so it waits for the first connection that needs it.
+            self._ssl_context = ssl.create_default_context()
+        # A KV connection may end without TLS's goodbye: frames carry their length, and what was cut off is no answer.
+        stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
+        await stream.do_handshake()
+        return stream
+
+
+async def _open_tcp(host: str, port: int) -> trio.SocketStream:
+    try:
+        return await trio.open_tcp_stream(host, port)
+    except (ValueError, OverflowError) as error:
+        # A name with an empty label, a zero byte or the like fails before any resolver is asked.
+        raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is no host name: {error}") from error
+
+
+def _address(name: object) -> str:
+    """Return what a socket calls itself as ``host:port``."""
+    match name:
+        case (str() as host, int() as port, *_):
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        case _:
+            return ""
+
+
+CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
+    (trio.socket.gaierror, LossCause.NAME_NOT_RESOLVED),
+    (ssl.SSLError, LossCause.TLS),
+    (ConnectionRefusedError, LossCause.REFUSED),
+    (ConnectionError, LossCause.RESET),
+    (trio.BrokenResourceError, LossCause.RESET),
+    (OSError, LossCause.UNREACHABLE),
+)
+"""The first row that fits any of the errors underneath wins: of several addresses, one that refuses tells the most."""
+
+
+def loss_of(error: OSError | trio.BrokenResourceError) -> Loss:
+    """Return what an exception of a connector or a stream means, with the system's own words for it."""
+    roots = list(_roots(error))
+    cause = next(cause for kind, cause in CAUSES if any(isinstance(root, kind) for root in roots))
+    return Loss(cause, "; ".join(dict.fromkeys(_words(root) for root in roots)))
+
+
+def _roots(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors underneath: trio wraps those of streams, and collects those of a host's addresses."""
+    cause = error.__cause__
+    if isinstance(cause, BaseExceptionGroup):
+        for inner in cause.exceptions:
+            yield from _roots(inner)
+    elif isinstance(cause, OSError | trio.BrokenResourceError):
+        yield from _roots(cause)
+    else:
+        yield error
+
+
+def _words(error: BaseException) -> str:
+    words = error.strerror if isinstance(error, OSError) else None
+    return words or str(error) or type(error).__name__

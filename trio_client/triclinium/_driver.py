@@ -1,0 +1,351 @@
+"""The only caller of the machine: feeds it what happens, and carries out what it orders.
+
+The driver decides nothing. Every event goes through ``_feed``, which looks up each action's handler by its type.
+Operations park their task until the machine settles them; one task sleeps until the machine's ``wakeup``; each stream
+has its own tasks (``_connection``). All of these live in a nursery that is shielded from the caller's cancel scopes, so
+that a body that is being cancelled can still clean up through the client; leaving the block ends them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+from triclinium._connection import Connection, new_nonce
+from triclinium._context import current_client_context, strategy_for
+from triclinium._deadlines import AbandonedOperation, report_abandoned
+from triclinium._log import Log
+from triclinium._waiter import Waiter
+from triclinium.abc import Connector
+from triclinium_core.errors import CouchbaseException, InternalError
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    OpenStream,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.events import (
+    Event,
+    OperationAbandoned,
+    OperationSubmitted,
+    StrategyDecided,
+    StreamId,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
+
+R = TypeVar("R")
+
+
+class Machine(Protocol):
+    """What the driver needs of ``ClientMachine``."""
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due."""
+        ...
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Return what to do about ``event``, in order."""
+        ...
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether the operation, given up now, may have been applied."""
+        ...
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot."""
+        ...
+
+
+class Driver:
+    """One client at work.
+
+    Args:
+        machine: decides everything.
+        connector: how to reach nodes.
+        log: where the machine's reports go.
+        make_nonce: entropy for SCRAM, one nonce a stream.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        connector: Connector,
+        log: Log,
+        make_nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self.started = trio.Event()
+        """Set when operations may be performed."""
+        self._machine = machine
+        self._connector = connector
+        self._log = log
+        self._make_nonce = make_nonce
+        self._nursery: trio.Nursery
+        self._scope = trio.CancelScope(shield=True)
+        self._alarm = trio.CancelScope()
+        self._context = copy_context()
+        self._tokens = count(1)
+        self._waiters: dict[Token, Waiter] = {}
+        self._connections: dict[StreamId, Connection] = {}
+        self._consultations: dict[Token, trio.CancelScope] = {}
+        self._postponed: deque[Event] = deque()
+        self._is_feeding = False
+        self._is_closed = False
+        self._defect: BaseException | None = None
+        self._execute: dict[type[Action], Callable[[Any], None]] = {
+            OpenStream: self._open_stream,
+            SendBytes: self._send_bytes,
+            CloseStream: self._close_stream,
+            CompleteOperation: self._complete_operation,
+            FailOperation: self._fail_operation,
+            ConsultStrategy: self._consult_strategy,
+            ReportRetry: log.retry,
+            ReportRefusal: log.refusal,
+            ReportConnection: log.connection,
+        }
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Work until ``close``; the caller's cancel scopes do not reach in here.
+
+        Raises:
+            BaseExceptionGroup: a background task crashed, which is a defect.
+        """
+        try:
+            with self._scope:
+                async with trio.open_nursery() as self._nursery:
+                    self._feed(TimePassed())
+                    self.started.set()
+                    await self._keep_time()
+        except BaseException as error:
+            self._defect = error
+            raise
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End all background tasks and connections at once; whoever still waits gets ``trio.ClosedResourceError``."""
+        self._is_closed = True
+        self._scope.cancel()
+        self._settle_all()
+
+    @trio.lowlevel.enable_ki_protection
+    async def perform(self, returns: type[R], make: Callable[[], Operation], strategy: AnyRetryStrategy | None) -> R:
+        """Submit the operation that ``make`` returns, and return its result.
+
+        A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
+        tasks run too, but it is too late to be cancelled.
+
+        Args:
+            returns: the type of the result.
+            make: builds the operation, once the caller is known not to be cancelled.
+            strategy: the call's own; None for that of the block, or the cluster.
+
+        Raises:
+            trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
+            InternalError: a background task crashed.
+            CouchbaseException: what the machine decided.
+            Exception: whatever ``make`` raised; nothing was sent.
+
+        Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
+        have been applied.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            token, waiter = self._submit(make(), strategy_for(strategy))
+        except Exception:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        if waiter.is_settled:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        else:
+            waiter.is_parked = True
+            await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+        result = waiter.take()
+        assert isinstance(result, returns), f"{waiter.operation.name} returned {result!r}"
+        return result
+
+    def statistics(self) -> ClientStatistics:
+        """Return the machine's snapshot."""
+        return self._machine.statistics()
+
+    def _submit(self, operation: Operation, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:
+        waiter = Waiter(operation)
+        if self._is_closed or self._defect is not None:
+            raise self._ending_of(waiter)
+        token = Token(next(self._tokens))
+        self._waiters[token] = waiter
+        self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
+        return token, waiter
+
+    def _abandon(self, token: Token) -> trio.lowlevel.Abort:
+        """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
+        waiter = self._waiters.pop(token)
+        ambiguous = self._is_ambiguous(token)
+        report_abandoned(waiter.task, AbandonedOperation(waiter.operation.name, waiter.key, ambiguous))
+        self._call_off_consultation(token)
+        self._feed(OperationAbandoned(token))
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _is_ambiguous(self, token: Token) -> bool:
+        try:
+            return self._machine.is_ambiguous(token)
+        except BaseException as error:
+            self._break_down(error)
+            return True
+
+    # -- Events in, actions out.
+
+    @trio.lowlevel.enable_ki_protection
+    def _feed(self, event: Event) -> None:
+        """Let the machine handle ``event`` and carry out what it orders. Never raises."""
+        if self._is_feeding:
+            # A retry strategy that cancels a scope makes Trio abandon that scope's operations on the spot, while the
+            # machine is asking the strategy; and the machine is not re-entrant.
+            self._postponed.append(event)
+            return
+        if self._is_closed or self._defect is not None:
+            return
+        self._is_feeding = True
+        try:
+            self._handle(event)
+            while self._postponed:
+                self._handle(self._postponed.popleft())
+        except BaseException as error:
+            self._break_down(error)
+        finally:
+            self._is_feeding = False
+
+    def _handle(self, event: Event) -> None:
+        try:
+            actions = self._machine.handle(event, trio.current_time())
+        except CouchbaseException as error:
+            # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
+            if not isinstance(event, OperationSubmitted):
+                raise
+            self._settle(event.token, None, error)
+            return
+        for action in actions:
+            self._execute[type(action)](action)
+        wakeup = self._machine.wakeup
+        self._alarm.deadline = min(self._alarm.deadline, wakeup)
+
+    async def _keep_time(self) -> None:
+        """Tell the machine the time whenever its ``wakeup`` has come; one that moved away makes a harmless extra call."""
+        while True:
+            with trio.CancelScope(deadline=self._machine.wakeup) as self._alarm:
+                await trio.sleep_forever()
+            self._feed(TimePassed())
+
+    # -- What each action means.
+
+    def _open_stream(self, action: OpenStream) -> None:
+        connection = Connection(action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce)
+        self._connections[action.stream] = connection
+        # Not in the context of the operation that happened to need it: the connection will serve others.
+        self._context.run(self._nursery.start_soon, self._run_connection, action, connection)
+
+    async def _run_connection(self, action: OpenStream, connection: Connection) -> None:
+        try:
+            await connection.run()
+        finally:
+            self._connections.pop(action.stream, None)
+
+    def _send_bytes(self, action: SendBytes) -> None:
+        connection = self._connections.get(action.stream)
+        if connection is not None:
+            connection.send(action.data)
+
+    def _close_stream(self, action: CloseStream) -> None:
+        connection = self._connections.pop(action.stream, None)
+        if connection is not None:
+            connection.close()
+
+    def _complete_operation(self, action: CompleteOperation) -> None:
+        self._settle(action.token, action.result, None)
+
+    def _fail_operation(self, action: FailOperation) -> None:
+        self._settle(action.token, None, action.error)
+
+    def _settle(self, token: Token, result: Result | None, error: Exception | None) -> None:
+        self._call_off_consultation(token)
+        waiter = self._waiters.pop(token, None)
+        # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
+        if waiter is not None:
+            waiter.settle(result, error)
+
+    def _consult_strategy(self, action: ConsultStrategy) -> None:
+        waiter = self._waiters.get(action.token)
+        if waiter is None:
+            return
+        scope = self._consultations[action.token] = trio.CancelScope()
+        # In the context of the task that asked, so that the strategy sees that task's variables.
+        context = waiter.task.context if waiter.is_parked else copy_context()
+        context.run(self._nursery.start_soon, self._consult, action, scope)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _consult(self, action: ConsultStrategy, scope: trio.CancelScope) -> None:
+        answer: RetryAction | None = None
+        raised: Exception | None = None
+        try:
+            with scope:
+                answer = await action.strategy.retry_after(action.request, action.reason)
+        except Exception as error:
+            raised = error
+        except BaseExceptionGroup as group:
+            # The client is closing, and the strategy failed on top: nobody waits for its errors any more.
+            _, rest = group.split(Exception)
+            assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
+            raise rest from None
+        if not scope.cancelled_caught:
+            self._feed(StrategyDecided(action.token, answer, raised))
+
+    def _call_off_consultation(self, token: Token) -> None:
+        scope = self._consultations.pop(token, None)
+        if scope is not None:
+            scope.cancel()
+
+    # -- Endings.
+
+    def _break_down(self, error: BaseException) -> None:
+        """Note a defect: fail what waits, and let the nursery raise it. Never raises."""
+        self._defect = error
+        self._postponed.clear()
+        self._settle_all()
+        self._nursery.start_soon(_raise, error)
+
+    def _settle_all(self) -> None:
+        for token, waiter in list(self._waiters.items()):
+            self._settle(token, None, self._ending_of(waiter))
+
+    def _ending_of(self, waiter: Waiter) -> InternalError | trio.ClosedResourceError:
+        """Return what the caller of an operation gets when the client has ended."""
+        if not isinstance(self._defect, Exception):
+            # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
+            return trio.ClosedResourceError(
+                f"the cluster is closed, and {waiter.operation.name} got no answer; use it inside its block only"
+            )
+        error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
+        error.__cause__ = self._defect
+        return error
+
+
+async def _raise(error: BaseException) -> None:
+    raise error

@@ -1,0 +1,78 @@
+"""Bucket and scope: the way from a cluster to a collection. Nothing here talks to a server."""
+
+from __future__ import annotations
+
+from triclinium._collection import Collection
+from triclinium._driver import Driver
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
+
+
+class Bucket:
+    """A bucket of the cluster. Whether it exists shows in the first operation."""
+
+    def __init__(self, driver: Driver, name: str) -> None:
+        self._driver = driver
+        self._keyspace = Keyspace(name)
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<Bucket {self._name}>"
+
+    @property
+    def name(self) -> str:
+        """The bucket's name."""
+        return self._name
+
+    def scope(self, name: str) -> Scope:
+        """Return one of the bucket's scopes.
+
+        Raises:
+            InvalidArgumentException: this cannot be the name of a scope.
+        """
+        return Scope(self._driver, self._name, name)
+
+    def default_scope(self) -> Scope:
+        """Return the scope that every bucket has."""
+        return self.scope(DEFAULT_NAME)
+
+    def collection(self, name: str) -> Collection:
+        """Return a collection of the default scope.
+
+        Raises:
+            InvalidArgumentException: this cannot be the name of a collection.
+        """
+        return self.default_scope().collection(name)
+
+    def default_collection(self) -> Collection:
+        """Return the collection that every bucket has."""
+        return Collection(self._driver, self._keyspace)
+
+
+class Scope:
+    """A scope of a bucket. Whether it exists shows in the first operation."""
+
+    def __init__(self, driver: Driver, bucket: str, name: str) -> None:
+        self._driver = driver
+        self._keyspace = Keyspace(bucket, name)
+
+    def __repr__(self) -> str:
+        return f"<Scope {self._keyspace.bucket}.{self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The scope's name."""
+        return self._keyspace.scope
+
+    @property
+    def bucket_name(self) -> str:
+        """The name of the bucket that it belongs to."""
+        return self._keyspace.bucket or ""
+
+    def collection(self, name: str) -> Collection:
+        """Return one of the scope's collections.
+
+        Raises:
+            InvalidArgumentException: this cannot be the name of a collection.
+        """
+        return Collection(self._driver, Keyspace(self._keyspace.bucket, self._keyspace.scope, name))

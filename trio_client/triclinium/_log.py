@@ -1,0 +1,62 @@
+"""What the machine reports, for the standard library's logging.
+
+``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), ``triclinium.connection`` tells
+what happens to connections at INFO.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from triclinium_core.kv.actions import ReportConnection, ReportRefusal, ReportRetry
+
+retry_logger = logging.getLogger("triclinium.retry")
+connection_logger = logging.getLogger("triclinium.connection")
+
+
+class Log:
+    """Writes reports to the log.
+
+    Args:
+        redact: whether document ids are marked as ``<ud>…</ud>``, which Couchbase's tools know how to remove.
+    """
+
+    def __init__(self, *, redact: bool = False) -> None:
+        self._redact = redact
+
+    def retry(self, report: ReportRetry) -> None:
+        """Tell that an operation will be retried, or that its time will be up before it could be."""
+        request = report.request
+        retry_logger.debug(
+            "%s of %s %s in %.3f s (%s, node %s, %d retries so far)",
+            request.operation,
+            self._user_data(request.key),
+            "is sent again" if report.dispatches else "fails unsent",
+            report.delay,
+            report.reason,
+            report.node,
+            request.retry_attempts,
+        )
+
+    def refusal(self, report: ReportRefusal) -> None:
+        """Tell that an operation fails and is not retried."""
+        request = report.request
+        retry_logger.info(
+            "%s of %s is not retried and fails with %s (%s, node %s, %d retries so far, %.3f s old)",
+            request.operation,
+            self._user_data(request.key),
+            report.error,
+            report.reason,
+            report.node,
+            request.retry_attempts,
+            request.age,
+        )
+
+    def connection(self, report: ReportConnection) -> None:
+        """Tell what happened to a connection."""
+        connection_logger.info("%s: %s", report.node, report.text)
+
+    def _user_data(self, key: str | None) -> str:
+        # The representation, for a document id with a line break would forge a line of the log.
+        quoted = repr(key)
+        return f"<ud>{quoted[1:-1]}</ud>" if self._redact and key is not None else quoted

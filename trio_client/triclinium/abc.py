@@ -1,0 +1,43 @@
+"""What may be replaced under the client: the way to a node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedStream:
+    """A byte stream to a node, ready for the first request; over TLS the handshake is done."""
+
+    stream: trio.abc.Stream
+    """It need not support ``send_eof``. One task reads and one task writes, never more."""
+    local_address: str = ""
+    """Our end, for error contexts; empty where it is not known."""
+    remote_address: str = ""
+    """Their end, as an address rather than a name; empty where it is not known."""
+
+
+class Connector(Protocol):
+    """How the client reaches a node. TCP and TLS unless given; a test or a tunnel passes its own."""
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream to ``host:port``.
+
+        It sets no time limit of its own: the client cancels an attempt that takes too long.
+
+        Args:
+            host: a name or an address, without brackets.
+            port: the KV port of the node.
+            tls: whether to speak TLS, verifying the certificate against ``host``.
+
+        Raises:
+            OSError: the node cannot be reached. The subclass tells the client why: ``socket.gaierror``,
+                ``ConnectionRefusedError``, ``ssl.SSLError``, any other; here or as the cause.
+            trio.BrokenResourceError: the stream broke before it was ready; the cause tells why.
+
+        Cancellation: closes what was opened so far.
+        """
+        ...
