@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field, fields
 
 
@@ -50,12 +51,14 @@ class ErrorContext:
     """Why the connection that the request needed was not there."""
 
     def to_json(self) -> str:
-        """Return the known fields as one line of JSON, keys in declaration order, sets as sorted lists."""
+        """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists."""
         known: dict[str, object] = {}
         for spec in fields(self):
             value: object = getattr(self, spec.name)
             if isinstance(value, frozenset):
                 value = sorted(value)
-            if value is not None and value != "" and value != []:
+            if isinstance(value, float) and not math.isfinite(value):
+                value = None  # JSON has no such number, and endless is what a missing timeout says too
+            if value is not None and value not in ("", []):
                 known[spec.name] = value
         return json.dumps(known)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from types import NoneType
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import is_number
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 
@@ -35,9 +37,11 @@ class PasswordAuthenticator:
         if not _can_travel(self.password):
             raise InvalidArgumentException("password must be a string of Unicode without NUL", parameter="password")
         allowed = self.allowed_sasl_mechanisms
-        if allowed is not None and (not allowed or not set(allowed) <= set(SASL_MECHANISMS)):
+        # A lone string is a tuple of letters to Python.
+        named = isinstance(allowed, tuple) and allowed and all(name in SASL_MECHANISMS for name in allowed)
+        if allowed is not None and not named:
             raise InvalidArgumentException(
-                f"allowed_sasl_mechanisms={allowed!r} must name one or more of {', '.join(SASL_MECHANISMS)}",
+                f"allowed_sasl_mechanisms={allowed!r} must be a tuple of one or more of {', '.join(SASL_MECHANISMS)}",
                 parameter="allowed_sasl_mechanisms",
             )
 
@@ -50,6 +54,10 @@ def _can_travel(text: object) -> bool:
 
 
 SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")
+
+
+SECONDS_MAX = 1e9
+"""Thirty years: whoever wants to wait for longer says ``math.inf``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,8 +76,11 @@ class TimeoutOptions:
     def __post_init__(self) -> None:
         for name in self.__slots__:
             value = getattr(self, name)
-            if not isinstance(value, int | float) or isinstance(value, bool) or math.isnan(value) or value <= 0:
-                raise InvalidArgumentException(f"{name}={value!r} must be a number of seconds > 0", parameter=name)
+            if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
+                raise InvalidArgumentException(
+                    f"{name} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
+                    parameter=name,
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +100,27 @@ class ClientOptions:
     renegotiate_on_corrupt_error_map: bool = False
     """Reconnect without XERROR when the error map is corrupt, as RFC 0013 says, at the price of decision C18."""
     user_agent: str = "triclinium/0.1"
+
+    def __post_init__(self) -> None:
+        for name, kinds, meaning in (
+            ("connection_string", (str,), "a string such as couchbase://127.0.0.1"),
+            ("authenticator", (PasswordAuthenticator, NoneType), "a PasswordAuthenticator or None"),
+            ("timeouts", (TimeoutOptions,), "a TimeoutOptions"),
+            ("circuit_breaker", (CircuitBreakerOptions,), "a CircuitBreakerOptions"),
+            ("compression", (bool,), "True or False"),
+            ("hello_after_auth", (bool,), "True or False"),
+            ("renegotiate_on_corrupt_error_map", (bool,), "True or False"),
+            ("user_agent", (str,), "a string"),
+        ):
+            value: object = getattr(self, name)
+            if not isinstance(value, kinds):
+                raise InvalidArgumentException(f"{name} must be {meaning}, not {type(value).__name__}", parameter=name)
+        if not is_strategy(self.retry_strategy):
+            raise InvalidArgumentException(
+                f"retry_strategy={self.retry_strategy!r} has no method retry_after", parameter="retry_strategy"
+            )
+
+
+def is_strategy(value: object) -> bool:
+    """Tell whether ``value`` is an object that can be asked as a retry strategy."""
+    return not isinstance(value, type) and callable(getattr(value, "retry_after", None))

@@ -19,12 +19,35 @@ from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, TimeP
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
 
 KEYSPACE = Keyspace("travel")
 STREAM = StreamId(1)
 OPEN_STREAM = OpenStream(STREAM, "node", 11210, tls=False)
 
 DONE = Done()
+
+
+class NoRandomness:
+    """Nothing in these tests draws."""
+
+    def random(self) -> float:
+        """Raise."""
+        raise AssertionError
+
+
+REQUEST = RetryRequest(
+    service=Service.KV,
+    operation="upsert",
+    idempotent=False,
+    rng=NoRandomness(),
+    key="ada",
+    retry_attempts=2,
+    age=0.25,
+    remaining=2.25,
+)
+"""A request that was retried twice already."""
 
 Answer = Callable[[Event], Sequence[Action]]
 

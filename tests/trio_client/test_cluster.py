@@ -26,7 +26,9 @@ from tests.trio_client.doubles import (
     settle,
 )
 from triclinium import Cluster, PasswordAuthenticator, open_cluster, run_cluster
-from triclinium._cluster import make_driver
+from triclinium._cluster import make_driver, running
+from triclinium._driver import Driver
+from triclinium._log import Log
 from triclinium.errors import InternalError, InvalidArgumentException
 from triclinium_core.kv.events import OperationSubmitted, TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop
@@ -131,6 +133,24 @@ async def test_leaving_closes_connections_at_once() -> None:
     assert stream.is_closed
 
 
+async def test_closing_is_protected_from_ctrl_c() -> None:
+    """Struck between the end of the block and the closing, the background would never end."""
+    protected: list[bool] = []
+
+    class Noting(Driver):
+        def close(self) -> None:
+            protected.append(trio.lowlevel.currently_ki_protected())
+            super().close()
+
+    driver = Noting(ScriptedMachine(), connector=UNREACHABLE, log=Log())
+    async with running(driver):
+        unprotected = trio.lowlevel.currently_ki_protected()
+
+    assert not unprotected
+    assert protected
+    assert all(protected)
+
+
 # -- When a background task crashes.
 
 
@@ -158,9 +178,9 @@ async def test_a_crash_in_the_background_is_an_internal_error() -> None:
     assert "please report this" in str(left)
 
 
-async def test_a_crash_does_not_hide_an_exception_of_the_block() -> None:
-    """The caller's own exception wins, and carries the crash as a note."""
-    error = ValueError("mine")
+@pytest.mark.parametrize("error", [ValueError("mine"), ExceptionGroup("mine", [ValueError(), KeyError()])], ids=repr)
+async def test_a_crash_does_not_hide_an_exception_of_the_block(error: Exception) -> None:
+    """The caller's own exception wins, the very same object, and carries the crash as a note."""
 
     def body() -> None:
         raise error

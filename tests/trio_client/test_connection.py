@@ -265,16 +265,36 @@ async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -
     ours, theirs = memory_stream_pair()
     ears = Ears(connector_to(ours))
 
-    async def close_at_once() -> None:
+    deliver = theirs.send_stream.send_all_hook
+
+    async def deliver_and_close() -> None:
+        assert deliver is not None
+        await deliver()
         ears.connection.close()
 
-    theirs.send_stream.send_all_hook = close_at_once
+    theirs.send_stream.send_all_hook = deliver_and_close
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ears.connection.run)
         await trio.testing.wait_all_tasks_blocked()
         await theirs.send_all(b"late")
 
     assert [OPENED] == ears.events
+
+
+async def test_the_writer_is_protected_from_ctrl_c() -> None:
+    """What a write is given is counted before, so nothing may strike in between."""
+    protected: list[bool] = []
+
+    async def note(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        protected.append(trio.lowlevel.currently_ki_protected())
+        ears.connection.close()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=note, receive_some=never)))
+    ears.connection.send(b"12345")
+    await ears.connection.run()
+
+    assert [True] == protected
 
 
 async def test_an_exception_that_is_no_network_error_leaves() -> None:

@@ -12,7 +12,7 @@ import pytest
 import trio
 import trustme
 
-from triclinium._connector import Loss, TcpConnector, loss_of
+from triclinium._connector import Loss, TcpConnector, _address, loss_of
 from triclinium_core.kv.events import LossCause
 
 
@@ -111,17 +111,17 @@ async def test_tcp_tells_both_addresses() -> None:
             assert f"127.0.0.1:{theirs.socket.getpeername()[1]}" == connected.local_address
 
 
-async def test_ipv6_addresses_stand_in_brackets() -> None:
-    """An address of IPv6 is told from its port."""
-    try:
-        [listener] = await trio.open_tcp_listeners(0, host="::1")
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
-    port = listener.socket.getsockname()[1]
-    async with listener:
-        connected = await TcpConnector().connect("::1", port, tls=False)
-        async with connected.stream:
-            assert f"[::1]:{port}" == connected.remote_address
+@pytest.mark.parametrize(
+    ("expected", "name"),
+    [
+        ("127.0.0.1:11210", ("127.0.0.1", 11210)),
+        ("[::1]:11210", ("::1", 11210, 0, 0)),
+        ("", "/run/socket"),
+    ],
+)
+def test_addresses_are_told_from_their_ports(expected: str, name: object) -> None:
+    """An address of IPv6 stands in brackets; what has no port is not told."""
+    assert expected == _address(name)
 
 
 async def test_a_port_that_nobody_listens_on_refuses() -> None:
@@ -186,10 +186,11 @@ async def serve_tls(context: ssl.SSLContext, *, task_status: trio.TaskStatus[int
 
 async def test_tls_verifies_and_carries_bytes() -> None:
     """With an issuer that is trusted and the right name, the handshake is done when the stream is returned."""
-    with tls_ends("127.0.0.1") as (server, client):
+    with tls_ends("node.example") as (server, client):
         async with trio.open_nursery() as nursery:
             port = await nursery.start(serve_tls, server)
-            connected = await TcpConnector(client).connect("127.0.0.1", port, tls=True)
+            trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", port)))
+            connected = await TcpConnector(client).connect("node.example", port, tls=True)
             assert isinstance(connected.stream, trio.SSLStream)
             negotiated = connected.stream.version()
             await connected.stream.send_all(b"ping")
@@ -219,12 +220,13 @@ async def test_tls_refuses_what_it_cannot_verify(expected: str, name: str, trust
     assert expected in loss.text
 
 
-async def test_a_server_that_speaks_no_tls_is_told() -> None:
-    """Something else than a TLS answer is a failure of TLS, which is what the user has to look at."""
+@pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
+async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
+    """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""
 
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
-        await stream.send_all(b"\x81" + bytes(23))
+        await stream.send_all(answer)
 
     async with trio.open_nursery() as nursery:
         [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))

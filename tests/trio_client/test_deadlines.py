@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from tests.trio_client.doubles import KEYSPACE, ScriptedMachine, open_driver
 from triclinium import AbandonedOperation, fail_after
+from triclinium._deadlines import _open_reports
 from triclinium._driver import Driver
 from triclinium.errors import (
     AmbiguousTimeoutException,
@@ -79,6 +80,14 @@ async def test_a_block_that_is_fast_enough_just_ends(autojump_clock: MockClock) 
 
     assert 1 == scope.deadline
     assert not scope.cancelled_caught
+
+
+async def test_a_block_that_was_not_interrupted_just_ends() -> None:
+    """As with Trio's twin, a cancellation that found nothing to interrupt changes nothing."""
+    with fail_after(1) as scope:
+        scope.cancel()
+
+    assert scope.cancel_called
 
 
 async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: MockClock) -> None:
@@ -227,6 +236,7 @@ async def test_a_block_that_has_ended_leaves_the_others_alone(autojump_clock: Mo
         error = await time_out(body)
 
     assert (AbandonedOperation("upsert", "ada", True),) == error.operations
+    assert not _open_reports.get(trio.lowlevel.current_task())
 
 
 async def test_of_nested_blocks_the_one_that_is_late_raises(autojump_clock: MockClock) -> None:

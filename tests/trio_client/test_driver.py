@@ -384,13 +384,15 @@ async def test_streams_are_opened_written_to_and_read() -> None:
 
     machine = ScriptedMachine(speak)
     ours, theirs = memory_stream_pair()
-    async with open_driver(machine, connector_to(ours)):
+    async with open_driver(machine, connector_to(ours)) as driver:
         greeting = await theirs.receive_some()
         await theirs.send_all(b"welcome")
         await theirs.aclose()
         await trio.testing.wait_all_tasks_blocked()
+        left = dict(driver._connections)
 
     assert b"hello" == greeting
+    assert {} == left
     assert [
         StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
         BytesReceived(STREAM, b"welcome"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 import trio
@@ -12,6 +12,8 @@ from trio.testing import MockClock, memory_stream_pair
 
 from tests.trio_client.doubles import (
     OPEN_STREAM,
+    REQUEST,
+    STREAM,
     ScriptedMachine,
     connector_that_raises,
     connector_to,
@@ -23,16 +25,18 @@ from tests.trio_client.doubles import (
 )
 from triclinium._driver import Driver
 from triclinium.abc import Connector
-from triclinium.errors import InternalError
-from triclinium_core.kv.actions import Action
+from triclinium.errors import CouchbaseException, InternalError
+from triclinium_core.kv.actions import Action, ConsultStrategy
 from triclinium_core.kv.events import (
     BytesReceived,
     Event,
     OperationAbandoned,
     OperationSubmitted,
-    StreamOpened,
     TimePassed,
 )
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import RetryAction
 
 
 async def test_after_the_block_operations_find_the_cluster_closed() -> None:
@@ -133,10 +137,42 @@ async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() ->
             causes.append(await cause_of_failure(driver))
         await trio.sleep_forever()
 
-    left = await leave(break_at(OperationSubmitted), body)
+    machine = break_at(OperationSubmitted)
+    left = await leave(machine, body)
 
     assert [DEFECT, DEFECT] == causes
     assert [DEFECT] == defects(left)
+    assert 1 == len(machine.submitted)
+
+
+async def test_a_broken_machine_is_left_alone() -> None:
+    """Whatever happens after a defect, the machine hears nothing of it."""
+    machine = break_at(TimePassed)
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, TimePassed())
+        driver._feed(BytesReceived(STREAM, b""))
+
+    await leave(machine, body)
+
+    assert [TimePassed(), TimePassed()] == machine.events
+
+
+async def test_only_a_submission_can_be_the_callers_mistake() -> None:
+    """The same exception at any other event is a defect."""
+    error = CouchbaseException("whose fault is it?")
+
+    def refuse(event: Event) -> Sequence[Action]:
+        if isinstance(event, BytesReceived):
+            raise error
+        return ()
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    left = await leave(ScriptedMachine(refuse), body)
+
+    assert [error] == defects(left)
 
 
 async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> None:
@@ -228,19 +264,30 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
 
 
 async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
-    """While the machine is busy, KeyboardInterrupt waits, whoever's task it is."""
-    protected: list[bool] = []
+    """Whoever brings the machine an event is protected from KeyboardInterrupt, even a user who cancels a scope."""
+    protected: dict[type[Event], bool] = {}
+
+    class Now:
+        async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+            await trio.lowlevel.checkpoint()
+            return RetryAction.no_retry()
 
     def note(event: Event) -> Sequence[Action]:
-        protected.append(trio.lowlevel.currently_ki_protected())
-        return settle(event) or (() if isinstance(event, StreamOpened) else [OPEN_STREAM])
+        protected[type(event)] = trio.lowlevel.currently_ki_protected()
+        if isinstance(event, OperationSubmitted):
+            return [OPEN_STREAM, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
+        return ()
 
-    ours, _ = memory_stream_pair()
+    ours, theirs = memory_stream_pair()
     async with open_driver(ScriptedMachine(note), connector_to(ours)) as driver:
-        await perform(driver)
-        await trio.testing.wait_all_tasks_blocked()
-        unprotected = trio.lowlevel.currently_ki_protected()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(perform, driver)
+                await theirs.send_all(b"hello")
+                await theirs.send_eof()
+                await trio.testing.wait_all_tasks_blocked()
+                unprotected = trio.lowlevel.currently_ki_protected()
+                scope.cancel()
 
-    assert protected
-    assert all(protected)
+    assert dict.fromkeys(get_args(Event), True) == protected
     assert not unprotected

@@ -9,7 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from tests.trio_client.doubles import DONE, STREAM, ScriptedMachine, occur, open_driver, perform
+from tests.trio_client.doubles import DONE, REQUEST, STREAM, ScriptedMachine, occur, open_driver, perform
+from triclinium._driver import Driver
 from triclinium.errors import CouchbaseException
 from triclinium_core.kv.actions import Action, CompleteOperation, ConsultStrategy, FailOperation
 from triclinium_core.kv.events import (
@@ -22,19 +23,8 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import RetryAction
 
-
-class NoRandomness:
-    """Nothing in these tests draws."""
-
-    def random(self) -> float:
-        """Raise."""
-        raise AssertionError
-
-
-REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=NoRandomness(), remaining=2.5)
 REASON = RetryReason.KV_LOCKED
 ANSWER = RetryAction.after(0.5)
 BYTES = BytesReceived(STREAM, b"")
@@ -134,7 +124,15 @@ async def never() -> RetryAction:
 
 async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
     """Nothing outlives its caller; an abandoned operation needs no answer."""
-    machine = machine_that_consults(Strategy(never), at=OperationSubmitted)
+    finished: list[bool] = []
+
+    async def think() -> RetryAction:
+        try:
+            return await never()
+        finally:
+            finished.append(True)
+
+    machine = machine_that_consults(Strategy(think), at=OperationSubmitted)
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
@@ -142,7 +140,9 @@ async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
+        finished.append(False)
 
+    assert [True, False] == finished
     assert OperationAbandoned(Token(1)) == machine.events[-1]
 
 
@@ -231,7 +231,18 @@ async def test_a_strategy_that_ends_the_program_ends_it() -> None:
         await trio.lowlevel.checkpoint()
         raise SystemExit(3)
 
+    caught: list[Exception] = []
+
+    async def ask(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            try:
+                await perform(driver)
+            except Exception as error:
+                caught.append(error)
+
     machine = machine_that_consults(Strategy(exit_now), at=OperationSubmitted)
     with pytest.RaisesGroup(SystemExit, flatten_subgroups=True):
         async with open_driver(machine) as driver:
-            await perform(driver)
+            await ask(driver)
+
+    assert [trio.ClosedResourceError] == [type(error) for error in caught]

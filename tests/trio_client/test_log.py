@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 
-from tests.trio_client.doubles import STREAM
+from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._log import Log
 from triclinium_core.kv.actions import ReportConnection, ReportRefusal, ReportRetry
 from triclinium_core.kv.events import Token
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-
-
-class NoRandomness:
-    """Nothing in these tests draws."""
-
-    def random(self) -> float:
-        """Raise."""
-        raise AssertionError
-
-
-def request(key: str | None = "ada") -> RetryRequest:
-    """Return a request that was retried twice already."""
-    return RetryRequest(
-        service=Service.KV,
-        operation="upsert",
-        idempotent=False,
-        rng=NoRandomness(),
-        key=key,
-        retry_attempts=2,
-        age=0.25,
-        remaining=2.25,
-    )
 
 
 def retry(key: str | None = "ada", *, dispatches: bool = True) -> ReportRetry:
     """Return the report of a retry."""
-    return ReportRetry(Token(1), request(key), RetryReason.KV_LOCKED, 0.004, dispatches, "node:11210")
+    return ReportRetry(Token(1), replace(REQUEST, key=key), RetryReason.KV_LOCKED, 0.004, dispatches, "node:11210")
 
 
-REFUSAL = ReportRefusal(
-    Token(1), request(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, "RequestCanceledException", None
-)
+REFUSAL = ReportRefusal(Token(1), REQUEST, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, "RequestCanceledException", None)
 
 
 @pytest.fixture(autouse=True)

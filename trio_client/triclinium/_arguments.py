@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.kv.operation.validation import encode_expiry
+from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
 from triclinium_core.transcoding.transcoder import Transcoder
 
 ANY_CAS = Cas(0)
@@ -32,20 +31,5 @@ def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
     """
     if transcoder is None:
         return JSON_TRANSCODER
-    methods = (getattr(transcoder, name, None) for name in ("encode", "decode"))
-    if isinstance(transcoder, type) or not all(callable(method) for method in methods):
-        raise InvalidArgumentException(
-            f"transcoder={transcoder!r} must be an object with methods encode and decode", parameter="transcoder"
-        )
+    check_transcoder(transcoder)
     return transcoder
-
-
-def flag(value: object, parameter: str) -> bool:
-    """Return a yes or no.
-
-    Raises:
-        InvalidArgumentException: it is neither.
-    """
-    if not isinstance(value, bool):
-        raise InvalidArgumentException(f"{parameter}={value!r} must be True or False", parameter=parameter)
-    return value

@@ -9,19 +9,20 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import trio
 
-from triclinium._arguments import flag
 from triclinium._collection import Collection
 from triclinium._connection import new_nonce
 from triclinium._connector import TcpConnector
 from triclinium._context import check_strategy
 from triclinium._driver import Driver
+from triclinium._hidden_nursery import in_background
 from triclinium._keyspace import Bucket
 from triclinium._log import Log
 from triclinium.abc import Connector
-from triclinium_core.errors import InternalError, InvalidArgumentException
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
+from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
@@ -115,7 +116,7 @@ def open_cluster(
                 compression=compression,
             ),
             connector=_connector(connector, ssl_context),
-            log=Log(redact=flag(redact_logs, "redact_logs")),
+            log=Log(redact=check_flag(redact_logs, "redact_logs")),
         )
     )
 
@@ -177,54 +178,9 @@ def make_driver(
 
 @asynccontextmanager
 async def running(driver: Driver) -> AsyncIterator[Cluster]:
-    """Give the block a cluster at work, in a nursery that nobody sees.
-
-    The block's exception is carried around the nursery, not through it: a nursery would put it into a group, and split
-    and copy one that is a group already.
-    """
-    body_error: BaseException | None = None
-    crash: BaseExceptionGroup | None = None
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(driver.run)
-            try:
-                await driver.started.wait()
-                yield Cluster(driver)
-            except BaseException as error:
-                body_error = error
-            driver.close()
-    except BaseExceptionGroup as group:
-        crash = group
-    leaving = body_error if crash is None else _leaving_after(crash, body_error)
-    if leaving is not None:
-        try:
-            raise leaving
-        finally:
-            # Else the exception, its traceback and this frame would hold on to each other.
-            del leaving, body_error, crash
-
-
-def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
-    """Return what leaves the block when the background has crashed, which had cancelled the block."""
-    if not isinstance(crash, Exception):
-        # No defect: Control-C, or a retry strategy that ended the program with SystemExit.
-        crash.__context__ = body_error
-        return crash
-    own = _without_cancelled(body_error)
-    if own is not None:
-        own.add_note(f"Meanwhile, a background task of triclinium crashed: {crash!r}")
-        return own
-    error = InternalError("a background task of triclinium crashed; please report this with the cause")
-    error.__cause__ = crash
-    return error
-
-
-def _without_cancelled(error: BaseException | None) -> BaseException | None:
-    """Return what the block raised on its own account: the crash had cancelled it."""
-    if isinstance(error, BaseExceptionGroup):
-        cancelled, rest = error.split(trio.Cancelled)
-        return rest if cancelled is not None else error
-    return None if isinstance(error, trio.Cancelled) else error
+    """Give the block a cluster at work."""
+    async with in_background(driver):
+        yield Cluster(driver)
 
 
 def _options(
@@ -254,9 +210,11 @@ def _options(
         timeouts=timeouts or TimeoutOptions(),
         retry_strategy=retry_strategy or FastFailOnTerminalErrorRetryStrategy(),
         circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
-        compression=flag(compression, "compression"),
-        hello_after_auth=flag(hello_after_auth, "hello_after_auth"),
-        renegotiate_on_corrupt_error_map=flag(renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"),
+        compression=check_flag(compression, "compression"),
+        hello_after_auth=check_flag(hello_after_auth, "hello_after_auth"),
+        renegotiate_on_corrupt_error_map=check_flag(
+            renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"
+        ),
     )
 
 

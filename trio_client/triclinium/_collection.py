@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from triclinium._arguments import ANY_CAS, expiry_field, flag, transcoder_or_json
+from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._binary_collection import BinaryCollection
 from triclinium._driver import Driver
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
@@ -228,8 +228,7 @@ class Collection:
 
         def operation() -> Upsert:
             document = transcoder_or_json(transcoder).encode(value)
-            keep = flag(preserve_expiry, "preserve_expiry")
-            return Upsert(self._keyspace, key, document.data, document.flags, expiry_field(expiry), keep)
+            return Upsert(self._keyspace, key, document.data, document.flags, expiry_field(expiry), preserve_expiry)
 
         return await self._driver.perform(MutationResult, operation, retry_strategy)
 
@@ -258,13 +257,14 @@ class Collection:
         """
 
         def operation() -> Replace:
-            document = transcoder_or_json(transcoder).encode(value)
-            keep = flag(preserve_expiry, "preserve_expiry")
-            if keep and expiry is not None:
+            if preserve_expiry and expiry is not None:
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )
-            return Replace(self._keyspace, key, document.data, document.flags, expiry_field(expiry), keep, cas)
+            document = transcoder_or_json(transcoder).encode(value)
+            return Replace(
+                self._keyspace, key, document.data, document.flags, expiry_field(expiry), preserve_expiry, cas
+            )
 
         return await self._driver.perform(MutationResult, operation, retry_strategy)
 

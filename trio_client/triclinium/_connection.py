@@ -70,7 +70,6 @@ class Connection:
         self._is_closed = True
         self._scope.cancel()
 
-    @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Connect, then read and write until the stream is lost or closed."""
         with self._scope:

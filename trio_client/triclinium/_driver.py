@@ -4,10 +4,14 @@ The driver decides nothing. Every event goes through ``_feed``, which looks up e
 Operations park their task until the machine settles them; one task sleeps until the machine's ``wakeup``; each stream
 has its own tasks (``_connection``). All of these live in a nursery that is shielded from the caller's cancel scopes, so
 that a body that is being cancelled can still clean up through the client; leaving the block ends them.
+
+Control-C must not strike while an event is half handled. So whatever leads to ``_feed`` is protected from it, and it
+strikes at the main task's next checkpoint.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
@@ -100,6 +104,7 @@ class Driver:
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
+        self._alarm_time = -math.inf
         self._context = copy_context()
         self._tokens = count(1)
         self._waiters: dict[Token, Waiter] = {}
@@ -213,7 +218,6 @@ class Driver:
 
     # -- Events in, actions out.
 
-    @trio.lowlevel.enable_ki_protection
     def _feed(self, event: Event) -> None:
         """Let the machine handle ``event`` and carry out what it orders. Never raises."""
         if self._is_feeding:
@@ -245,12 +249,15 @@ class Driver:
         for action in actions:
             self._execute[type(action)](action)
         wakeup = self._machine.wakeup
-        self._alarm.deadline = min(self._alarm.deadline, wakeup)
+        if wakeup < self._alarm_time:
+            self._alarm_time = wakeup
+            self._alarm.deadline = wakeup
 
     async def _keep_time(self) -> None:
         """Tell the machine the time whenever its ``wakeup`` has come; one that moved away makes a harmless extra call."""
         while True:
-            with trio.CancelScope(deadline=self._machine.wakeup) as self._alarm:
+            self._alarm_time = self._machine.wakeup
+            with trio.CancelScope(deadline=self._alarm_time) as self._alarm:
                 await trio.sleep_forever()
             self._feed(TimePassed())
 
@@ -262,6 +269,7 @@ class Driver:
         # Not in the context of the operation that happened to need it: the connection will serve others.
         self._context.run(self._nursery.start_soon, self._run_connection, action, connection)
 
+    @trio.lowlevel.enable_ki_protection
     async def _run_connection(self, action: OpenStream, connection: Connection) -> None:
         try:
             await connection.run()
@@ -327,7 +335,6 @@ class Driver:
     def _break_down(self, error: BaseException) -> None:
         """Note a defect: fail what waits, and let the nursery raise it. Never raises."""
         self._defect = error
-        self._postponed.clear()
         self._settle_all()
         self._nursery.start_soon(_raise, error)
 

@@ -1,7 +1,9 @@
 """What the machine reports, for the standard library's logging.
 
 ``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), ``triclinium.connection`` tells
-what happens to connections at INFO.
+what happens to connections at INFO. The numbers and names in the sentences of the former are attributes of the record too,
+for handlers that keep them as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a
+retry also ``delay`` in seconds and ``dispatches``, of a refusal ``error``.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Log:
             report.reason,
             report.node,
             request.retry_attempts,
+            extra={**self._fields(report), "delay": report.delay, "dispatches": report.dispatches},
         )
 
     def refusal(self, report: ReportRefusal) -> None:
@@ -50,13 +53,30 @@ class Log:
             report.node,
             request.retry_attempts,
             request.age,
+            extra={**self._fields(report), "error": report.error},
         )
 
     def connection(self, report: ReportConnection) -> None:
         """Tell what happened to a connection."""
         connection_logger.info("%s: %s", report.node, report.text)
 
+    def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
+        request = report.request
+        return {
+            "operation": request.operation,
+            "key": request.key if request.key is None else self._marked(request.key),
+            "reason": str(report.reason),
+            "node": report.node,
+            "retry_attempts": request.retry_attempts,
+            "age": request.age,
+        }
+
     def _user_data(self, key: str | None) -> str:
+        if key is None:
+            return "None"
         # The representation, for a document id with a line break would forge a line of the log.
         quoted = repr(key)
-        return f"<ud>{quoted[1:-1]}</ud>" if self._redact and key is not None else quoted
+        return self._marked(quoted[1:-1]) if self._redact else quoted
+
+    def _marked(self, text: str) -> str:
+        return f"<ud>{text}</ud>" if self._redact else text

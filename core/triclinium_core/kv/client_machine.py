@@ -14,7 +14,7 @@ actions, never an exception.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
@@ -35,6 +35,7 @@ from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.bootstrap import FailureKind
 from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.codec import CODECS, MalformedResponse
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operations import Operations
@@ -42,7 +43,7 @@ from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.options import ClientOptions
+from triclinium_core.options import ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
@@ -80,7 +81,9 @@ class ClientMachine:
             emit=self._emit,
             listener=self,
         )
-        self._keyspaces = Keyspaces(self._connections, terminal_states, self._emit)
+        self._keyspaces = Keyspaces(
+            self._connections, terminal_states=terminal_states, error_maps=error_maps, emit=self._emit
+        )
         self._operations = Operations(
             timeout=connection_string.timeouts(options.timeouts).kv,
             strategy=options.retry_strategy,
@@ -111,8 +114,8 @@ class ClientMachine:
         """Take note of ``event`` and return what to do, in order.
 
         Raises:
-            InvalidEvent: a token was submitted that names an open operation.
-            InvalidArgumentException: an operation on a document names no bucket.
+            InvalidEvent: a token was submitted that names an open operation, or a decision that nobody asked for.
+            InvalidArgumentException: an operation on a document names no bucket, or another argument is wrong.
         """
         self._handlers[type(event)](event, now)
         actions, self._actions = self._actions, []
@@ -150,10 +153,11 @@ class ClientMachine:
         """Take an answer to where it belongs; ``Connections`` calls this."""
         owner = request.owner
         if isinstance(owner, int):
-            if frame.status == Status.NOT_MY_VBUCKET:
+            carried_config = False
+            if frame.status == Status.NOT_MY_VBUCKET and frame.value:
                 # Decision C10: an embedded config is applied before the retry.
-                self._take_config(node, frame.value)
-            self._operations.answered(owner, node, request, frame, now)
+                carried_config = self._take_config(node, frame.value) is None
+            self._operations.answered(owner, node, request, frame, now, carried_config=carried_config)
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(node, owner, frame, now)
         elif owner is Purpose.CONFIG:
@@ -182,6 +186,16 @@ class ClientMachine:
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
         if event.token in self._operations:
             raise InvalidEvent(f"token {event.token} names an open operation; every operation needs a token of its own")
+        if type(event.operation) not in CODECS:
+            raise InvalidArgumentException(f"operation={event.operation!r} cannot be submitted", parameter="operation")
+        if event.retry_strategy is not None and not is_strategy(event.retry_strategy):
+            raise InvalidArgumentException(
+                f"retry_strategy={event.retry_strategy!r} has no method retry_after", parameter="retry_strategy"
+            )
+        if not isinstance(event.client_context, Mapping | None):
+            raise InvalidArgumentException(
+                f"client_context={event.client_context!r} must be a mapping or None", parameter="client_context"
+            )
         if (
             event.operation.keyspace.bucket is None
             and isinstance(event.operation, DocumentOperation)
@@ -197,7 +211,9 @@ class ClientMachine:
         if not self._started:
             self._started = True
             self._connections.of_bucket(None, now)
-        while (due := self._timers.pop_due(now)) is not None:
+        # What is due at once because of this event waits for the next one: a retry strategy may answer 0 for ever.
+        newest = self._timers.newest
+        while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due
             if kind is TimerKind.OPERATION_DEADLINE:
                 self._operations.deadline_passed(cast(LiveOperation, subject), now)
@@ -207,7 +223,11 @@ class ClientMachine:
                 self._connections.on_timer(kind, cast(NodeMachine, subject), now)
 
     def _on_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame, now: float) -> None:
-        answer = self._keyspaces.take_collection_id(node, question, frame)
+        try:
+            answer = self._keyspaces.take_collection_id(node, question, frame)
+        except MalformedResponse as error:
+            self._connections.close(node, str(error), now)
+            return
         if answer.reason is None and answer.error is None:
             self._operations.resume(answer.waiters, now)
             return
@@ -216,6 +236,8 @@ class ClientMachine:
                 self._operations.collection_not_found(token, answer.reason, answer.detail, now)
             elif answer.error is not None:
                 self._operations.fail(token, answer.error, answer.detail, now)
+        if answer.close_connection is not None:
+            self._connections.close(node, answer.close_connection, now)
 
     def _take_config(self, node: NodeMachine, document: bytes | None) -> str | None:
         stream = self._connections.stream_of(node)

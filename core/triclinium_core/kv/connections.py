@@ -146,9 +146,7 @@ class Connections:
             text += f", with {len(node.in_flight)} requests unanswered"
         if node.last_error is not None:
             text += f" after: {node.last_error}"
-        if node.state.is_underway and node.was_reached and not (node.has_spoken or node.was_ready):
-            text += f"; it has not answered HELLO{_MEMCACHED_HINT}"
-        return text
+        return text + _hint_of_silence(node)
 
     def send(
         self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
@@ -205,7 +203,9 @@ class Connections:
         self._node_timers.pop((node, kind), None)
         match kind:
             case TimerKind.CONNECT:
-                self.close(node, f"not ready after {self._timeouts.connect:g} s: {self.status_text(node)}", now)
+                # Without the error before this one, which ends in the one before that.
+                text = f"still {node.state.value} after {self._timeouts.connect:g} s{_hint_of_silence(node)}"
+                self.close(node, text, now)
             case TimerKind.RECONNECT:
                 self._connect(node, now)
             case TimerKind.KEEP_ALIVE:
@@ -284,7 +284,9 @@ class Connections:
         match request.owner:
             case Purpose.KEEP_ALIVE:
                 self._unschedule(node, TimerKind.KEEP_ALIVE_ANSWER)
-                self._schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+                if node.state is NodeState.READY:
+                    # An answer in the same piece of bytes may have closed the stream.
+                    self._schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
             case Purpose.CANARY:
                 self._unschedule(node, TimerKind.CANARY)
                 self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)
@@ -342,6 +344,13 @@ class Connections:
 
 
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
+
+
+def _hint_of_silence(node: NodeMachine) -> str:
+    if node.state.is_underway and node.was_reached and not (node.has_spoken or node.was_ready):
+        return f"; it has not answered HELLO{_MEMCACHED_HINT}"
+    return ""
+
 
 _TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.CONNECT,

@@ -15,6 +15,7 @@ from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.in_flight import CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, CollectionIds
@@ -22,6 +23,7 @@ from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.retry import kv_responses
+from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
@@ -40,16 +42,24 @@ class CollectionAnswer:
     reason: RetryReason | None = None
     error: type[CouchbaseException] | None = None
     detail: str = ""
+    close_connection: str | None = None
+    """Why the connection has to be closed afterwards."""
 
 
 class Keyspaces:
     """Configs and collection ids, by bucket."""
 
     def __init__(
-        self, connections: Connections, terminal_states: TerminalStates, emit: Callable[[Action], None]
+        self,
+        connections: Connections,
+        *,
+        terminal_states: TerminalStates,
+        error_maps: ErrorMapStore,
+        emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
         self._terminal_states = terminal_states
+        self._error_maps = error_maps
         self._emit = emit
         self._configs: dict[str | None, ClusterConfig] = {}
         self._collections: dict[str | None, CollectionIds] = {}
@@ -97,12 +107,18 @@ class Keyspaces:
         return prefix
 
     def take_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
-        """Take the answer to a question of ours, and return what it means for those who waited."""
+        """Take the answer to a question of ours, and return what it means for those who waited.
+
+        Raises:
+            MalformedResponse: it says success, but tells no id.
+        """
         bucket, scope, collection = node.bucket, question.scope, question.collection
         ids = self._collections.setdefault(bucket, CollectionIds())
         path = _path(scope, collection)
-        if frame.status == Status.SUCCESS and len(frame.extras) == _MANIFEST_AND_COLLECTION.size:
-            _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
+        entry = self._error_maps.entry(node.node, frame.status)
+        verdict = kv_responses.classify("get_collection_id", frame.status, entry)
+        if verdict.reason is None and verdict.error is None:
+            collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             return CollectionAnswer(ids.found(path, collection_id))
         waiters = ids.missing(path)
@@ -113,9 +129,8 @@ class Keyspaces:
         if frame.status == Status.UNKNOWN_SCOPE:
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
-        verdict = kv_responses.classify("get_collection_id", frame.status, None)
         detail = f"{node.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
-        return CollectionAnswer(waiters, verdict.reason, verdict.error or CouchbaseException, detail)
+        return CollectionAnswer(waiters, verdict.reason, verdict.error, detail, verdict.close_connection)
 
     def outdated(self, keyspace: Keyspace) -> None:
         """Forget a collection id that a node did not know (decision C9)."""
@@ -145,17 +160,32 @@ class Keyspaces:
         try:
             config = parse_cluster_config(document, host=node.address.host)
         except MalformedClusterConfig as error:
-            problem = f"sent a cluster config that cannot be: {error}"
-            self._emit(ReportConnection(stream, node.node, problem))
-            return problem
+            return self._refuse_config(node, stream, str(error))
+        if node.bucket is not None and config.name != node.bucket:
+            # Its vbuckets say nothing of where our documents are.
+            return self._refuse_config(node, stream, f"it is not the one of bucket {node.bucket!r}")
         known = self._configs.get(node.bucket)
         if known is None or config.revision > known.revision:
             self._configs[node.bucket] = config
         return None
 
+    def _refuse_config(self, node: NodeMachine, stream: StreamId, why: str) -> str:
+        problem = f"sent a cluster config that cannot be: {why}"
+        self._emit(ReportConnection(stream, node.node, problem))
+        return problem
+
     def knows_bucket(self, bucket: str | None) -> bool:
         """Whether documents of the bucket can be found."""
         return bucket in self._configs
+
+
+def _collection_id(frame: Frame) -> int:
+    if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
+        raise MalformedResponse(
+            f"get_collection_id: status 0x{frame.status:02x} with {len(frame.extras)} bytes of extras cannot be"
+        )
+    _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
+    return int(collection_id)
 
 
 def _path(scope: str, collection: str) -> str:

@@ -43,7 +43,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.failures import subject
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.kv_status import KV_STATUSES, Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import AnyRetryStrategy
@@ -128,8 +128,13 @@ class Operations:
         """Fail an operation with a timeout; one in flight is a failure to its connection's circuit breaker."""
         if operation.is_parked:
             # It never left the client: the error tells what it was waiting for.
+            self._unpark(operation)
             node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
-            self._fail_dispatch(operation, node, self._connections.status_text(node), now)
+            text = self._connections.status_text(node)
+            if node.state is NodeState.READY:
+                keyspace = operation.request.keyspace
+                text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
+            self._fail_dispatch(operation, node, text, now)
             return
         node_of_attempt = self._connections.of_stream(operation.stream)
         self._feed(operation, facts.TimePassed(), now)
@@ -147,14 +152,32 @@ class Operations:
             operation.is_parked = False
             self._dispatch(operation, now)
 
-    def answered(self, token: int, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
-        """Complete, fail or retry the operation that ``frame`` answers."""
+    def answered(
+        self,
+        token: int,
+        node: NodeMachine,
+        request: InFlightRequest,
+        frame: Frame,
+        now: float,
+        *,
+        carried_config: bool = False,
+    ) -> None:
+        """Complete, fail or retry the operation that ``frame`` answers.
+
+        Args:
+            carried_config: whether a cluster config came with it, and was taken.
+        """
         operation = self._open[token]
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         if not is_answer(operation.request, frame.status):
+            if not _is_failure(frame.status):
+                text = f"answered {operation.request.name} with status 0x{frame.status:02x}, which cannot be"
+                self._connections.close(node, text, now, unsettled=request)
+                return
             details = parse_error_body(frame.value)
             response = facts.KvResponse(frame.status, node.node, details.context, details.ref)
-            self._feed(operation, facts.ResponseReceived(response), now, node=node, carried=bool(frame.value))
+            event = facts.ResponseReceived(response)
+            self._feed(operation, event, now, node=node, carried_config=carried_config)
             return
         try:
             result = decode_response(operation.request, frame, vbucket=operation.vbucket)
@@ -244,13 +267,13 @@ class Operations:
         now: float,
         *,
         node: NodeMachine | None = None,
-        carried: bool = False,
+        carried_config: bool = False,
     ) -> None:
         """Feed the operation's retry machine and carry out what it orders.
 
         Args:
             node: where the response came from.
-            carried: whether the response carried a body, which was taken already.
+            carried_config: whether the response carried a cluster config, which was taken already.
         """
         ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
         if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
@@ -265,7 +288,7 @@ class Operations:
                     self._settle(operation)
                     self._emit(FailOperation(Token(operation.token), error))
                 case orders.RefreshTopology():
-                    if node is not None and not carried:
+                    if node is not None and not carried_config:
                         self._connections.refresh_config(node)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
@@ -299,7 +322,17 @@ class Operations:
         node = self._connections.of_stream(operation.stream)
         if node is not None and operation.opaque is not None:
             node.in_flight.abandon(operation.opaque)
+        self._unpark(operation)
+
+    def _unpark(self, operation: LiveOperation) -> None:
         if operation.is_parked:
+            operation.is_parked = False
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
             for waited_for in self._connections.nodes:
                 waited_for.parked.pop(operation.token, None)
+
+
+def _is_failure(status: int) -> bool:
+    """Tell whether ``status`` fails a request; a few statuses are successes of other requests than ours."""
+    row = KV_STATUSES.get(status)
+    return row is None or row.error is not None

@@ -67,9 +67,14 @@ class Timers:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else math.inf
 
-    def pop_due(self, now: float) -> tuple[TimerKind, object] | None:
-        """Remove and return the oldest timer that is due, or None."""
-        if self.wakeup > now:
+    @property
+    def newest(self) -> TimerId:
+        """Id of the timer that was added last; 0 before the first."""
+        return TimerId(self._next_id)
+
+    def pop_due(self, now: float, newest: TimerId) -> tuple[TimerKind, object] | None:
+        """Remove and return the oldest timer that is due, or None; also None where that was added after ``newest``."""
+        if self.wakeup > now or not self._heap or self._heap[0][1] > newest:
             return None
         _, timer, kind, subject = heapq.heappop(self._heap)
         self._live.discard(timer)

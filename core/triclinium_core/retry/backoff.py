@@ -61,8 +61,8 @@ class ExponentialBackoff:
 
     def __post_init__(self) -> None:
         for name, value, least, most in (
-            ("first", self.first, 0.0, self.most),
             ("most", self.most, 0.0, math.inf),
+            ("first", self.first, 0.0, self.most),
             ("factor", self.factor, 1.0, math.inf),
             ("jitter", self.jitter, 0.0, 1.0),
         ):

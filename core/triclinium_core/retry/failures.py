@@ -43,7 +43,7 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
             context,
         )
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
-    hint = f": {HINTS[last_reason]}" if last_reason in HINTS and last_reason is not None else ""
+    hint = _hint(last_reason, context)
     return UnambiguousTimeoutException(
         f"{subject(context)}: not done within {after} and certainly not applied{why}{hint}{_story(context)}", context
     )
@@ -62,7 +62,7 @@ def refused(
         cause: what the strategy raised, if it raised (decision C28).
     """
     context = replace(context, refused_reason=str(reason))
-    hint = f": {HINTS[reason]}" if reason in HINTS else ""
+    hint = _hint(reason, context)
     if cause is not None:
         text = f"{subject(context)}: the retry strategy raised {type(cause).__name__} when asked about {reason}"
     else:
@@ -81,6 +81,12 @@ def surfaced(error: type[CouchbaseException], context: ErrorContext) -> Couchbas
     texts = [text for text in (context.status_text, context.server_context) if text]
     detail = f" ({'; '.join(texts)})" if texts else ""
     return error(f"{subject(context)}: the server answered {answer}{detail}{_story(context)}", context)
+
+
+def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
+    # What may be repeated at any time changes nothing, so there is nothing to look after.
+    harmless = reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT and context.idempotent
+    return f": {HINTS[reason]}" if reason in HINTS and reason is not None and not harmless else ""
 
 
 def _story(context: ErrorContext) -> str:

@@ -61,7 +61,7 @@ from triclinium_core.retry.orchestrator import (
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
-from triclinium_core.retry.strategy import RetryAction, RetryStrategy, is_async
+from triclinium_core.retry.strategy import RetryStrategy, is_async
 
 
 class InvalidEvent(RuntimeError):
@@ -311,7 +311,7 @@ class RetryMachine:
         if event.raised is not None:
             return self._refuse(failure, now, None, event.raised)
         try:
-            verdict = judge(request, failure.reason, cast(RetryAction, event.answer))
+            verdict = judge(request, failure.reason, event.answer)
         except TypeError as error:
             return self._refuse(failure, now, None, error)
         return self._carry_out(verdict, failure, request, now)

@@ -64,7 +64,7 @@ def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) 
     return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
 
 
-def judge(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> Verdict:
+def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
     """Return what happens to ``request`` when a strategy gave ``answer``.
 
     Raises:
@@ -75,6 +75,9 @@ def judge(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> Ve
         raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
     if not isinstance(answer, RetryAction):
         raise TypeError(f"the retry strategy answered {answer!r}; it must answer a RetryAction")
+    if request.remaining <= RESOLUTION:
+        # Decision C23: a strategy that had to be awaited may answer when the deadline has passed.
+        return TimeOut()
     if answer.delay is None:
         return Refuse(answer.error)
     if not (request.idempotent or reason.allows_non_idempotent_retry):

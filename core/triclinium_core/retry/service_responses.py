@@ -116,7 +116,8 @@ def classify(service: Service, http_status: int, body: bytes | str) -> ServiceVe
 def _classify_error_code(service: Service, http_status: int, decoded: object) -> ServiceVerdict:
     code, message = first_error(decoded)
     if code is None:
-        error = None if http_status < 300 else errors.CouchbaseException
+        names_errors = isinstance(decoded, Mapping) and bool(decoded.get("errors"))
+        error = None if http_status < 300 and not names_errors else errors.CouchbaseException
         return ServiceVerdict(None, error, "RFC 0049 Response Code Retry List: no error code in the body", message)
     line = RETRYABLE_ERROR_CODES.get((service, code))
     if line is None or line.message_contains not in message:

@@ -35,10 +35,8 @@ class RetryAction:
 
     def __post_init__(self) -> None:
         for name, value in (("delay", self.delay), ("within", self.within)):
-            if value is not None and not (is_number(value) and 0 <= value < math.inf):
-                raise InvalidArgumentException(
-                    f"{name}={value!r} of a retry must be a finite number of seconds >= 0", parameter=name
-                )
+            if value is not None:
+                _require_seconds(name, value)
         if self.error is not None and not (isinstance(self.error, type) and issubclass(self.error, CouchbaseException)):
             raise InvalidArgumentException(
                 f"error={self.error!r} must be CouchbaseException or a subclass of it", parameter="error"
@@ -51,6 +49,7 @@ class RetryAction:
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.
         """
+        _require_seconds("delay", seconds)
         return cls(seconds, None, within)
 
     @classmethod
@@ -61,6 +60,13 @@ class RetryAction:
             InvalidArgumentException: ``error`` is no class of ours.
         """
         return cls(None, error)
+
+
+def _require_seconds(name: str, value: float) -> None:
+    if not (is_number(value) and 0 <= value < math.inf):
+        raise InvalidArgumentException(
+            f"{name}={value!r} of a retry must be a finite number of seconds >= 0", parameter=name
+        )
 
 
 class RetryStrategy(Protocol):

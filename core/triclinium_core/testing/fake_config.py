@@ -37,11 +37,11 @@ class FakeConfig:
 
     def __init__(self, options: FakeNodeOptions) -> None:
         self.version = ConfigVersion(options.config_epoch, options.config_revision)
-        self._options = options
+        self.options = options
 
     def encode(self, bucket: str | None) -> bytes:
         """Return the config of ``bucket`` as JSON; the global one where ``bucket`` is None."""
-        options = self._options
+        options = self.options
         services = {"kv": options.port} | ({"kvSSL": options.tls_port} if options.tls_port is not None else {})
         node: dict[str, object] = {"services": services, "thisNode": True}
         if options.host != HOST_PLACEHOLDER:
@@ -58,7 +58,7 @@ class FakeConfig:
         return msgspec.json.encode(config)
 
     def _bucket_part(self, bucket: str) -> dict[str, object]:
-        options = self._options
+        options = self.options
         address = f"{options.host}:{options.port}"
         capabilities = [
             name

@@ -187,6 +187,14 @@ class FakeNode:
                 actions.append(SendReply(connection.number, notification))
         return actions
 
+    def set_ports(self, port: int, tls_port: int | None = None) -> None:
+        """Have the node stand in configs under the ports that it is really served on, before clients connect.
+
+        Raises:
+            InvalidArgumentException: a port that there is not.
+        """
+        self._state.set_ports(port, tls_port)
+
     # Time.
 
     def _see(self, now: float) -> None:

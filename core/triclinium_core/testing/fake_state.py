@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from triclinium_core.kv.node.scram import ScramServer
 from triclinium_core.kv.wire.constants import HelloFeature
@@ -46,6 +47,10 @@ class NodeState:
         self.collections = FakeCollections(options.collections)
         self.documents = FakeDocuments(vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero)
         self._exchanges = 0
+
+    def set_ports(self, port: int, tls_port: int | None) -> None:
+        """Have the node stand under these ports in configs."""
+        self.options = self.config.options = replace(self.options, port=port, tls_port=tls_port)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
         """Return the server's side of a SCRAM exchange; nonce and salt count up, so that runs repeat."""

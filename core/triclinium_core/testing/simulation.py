@@ -48,6 +48,7 @@ from triclinium_core.testing.fake_node import FakeNode
 
 STEPS_MAX = 100_000
 """More steps than this without an end are a livelock, not a test."""
+LIVELOCK = "client and node keep each other busy without time passing"
 
 
 class Midpoint:
@@ -121,10 +122,12 @@ class Simulation:
         """Let the caller of an operation leave."""
         self.feed(OperationAbandoned(token))
 
-    def feed(self, event: Event) -> None:
-        """Feed an event to the client, and carry out what it orders."""
-        for action in self.machine.handle(event, self.now):
+    def feed(self, event: Event) -> Sequence[Action]:
+        """Feed an event to the client, carry out what it orders, and return that."""
+        actions = self.machine.handle(event, self.now)
+        for action in actions:
             self._carry_out(action)
+        return actions
 
     def open(self, stream: StreamId) -> None:
         """Let a connect succeed, or fail where the node refuses."""
@@ -165,7 +168,11 @@ class Simulation:
     def advance(self, seconds: float) -> None:
         """Let time pass, stopping at every instant at which client or node have something to do."""
         end = self.now + seconds
+        steps = 0
         while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+            steps = steps + 1 if instant <= self.now else 0
+            if steps > STEPS_MAX:
+                raise AssertionError(LIVELOCK)
             self.now = max(self.now, instant)
             self.tick()
         self.now = end
@@ -192,7 +199,7 @@ class Simulation:
                     self.deliver(stream)
             else:
                 return
-        raise AssertionError("client and node keep each other busy without time passing")
+        raise AssertionError(LIVELOCK)
 
     def run(self, seconds: float = 60.0) -> None:
         """Let everything flow and time pass until every operation is settled, or ``seconds`` are over."""

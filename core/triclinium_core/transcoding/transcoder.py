@@ -68,7 +68,8 @@ class JsonTranscoder:
                 value: T = msgspec.json.decode(data)
                 return value
             return msgspec.json.decode(data, type=as_type)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+            # TypeError: msgspec knows no JSON for such a type.
             raise DecodingFailureException(f"the document is not {_name(as_type)} in JSON: {error}") from error
 
 

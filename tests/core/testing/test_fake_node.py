@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.retry.kv_status import Status
@@ -444,6 +445,18 @@ def test_connections_do_not_know_each_other() -> None:
 
     assert Status.NO_ACCESS == status_of(second.ask_of(Opcode.GET, "ada"))
     assert b"1" == ready_client(first.node, connection=3).ask_of(Opcode.GET, "ada").value
+
+
+def test_configs_name_the_ports_that_it_is_served_on() -> None:
+    """They may become known after the node was made; its version stays."""
+    client = ready_client()
+    client.node.set_ports(12000, 12001)
+
+    config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG))
+    assert [{"services": {"kv": 12000, "kvSSL": 12001}, "thisNode": True, "hostname": "127.0.0.1"}] == config["nodesExt"]
+    assert (12000, 12001) == (client.node.options.port, client.node.options.tls_port)
+    with pytest.raises(InvalidArgumentException):
+        client.node.set_ports(0)
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 50), is_ready=st.booleans())

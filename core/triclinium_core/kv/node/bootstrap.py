@@ -34,6 +34,11 @@ WANTED_FEATURES = (
 )
 COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
 USER_AGENT_SIZE_MAX = 200
+"""Characters (SDK-RFC 0035)."""
+HELLO_SIZE_MAX = 1024
+"""Bytes of granted features that are looked at; a server grants what it was asked for, some twenty bytes."""
+MECHANISMS_SIZE_MAX = 1024
+"""Bytes of mechanism names that are looked at; servers have some fifty."""
 
 
 @unique
@@ -131,7 +136,11 @@ class Bootstrap:
         opcode, step = self._steps.pop(frame.opaque, (None, None))
         if step is None or opcode != frame.opcode:
             return self._fail(f"answered a request that was not made: opcode 0x{frame.opcode:02x}")
-        return step(frame)
+        data = step(frame)
+        if self.state is NodeState.JOINING and not self._steps:
+            # The config may be answered before what was asked earlier; only all of it together makes a connection.
+            self.state = NodeState.READY
+        return data
 
     def _request(
         self, opcode: Opcode, step: Callable[[Frame], bytes], *, key: bytes = b"", value: bytes = b""
@@ -152,7 +161,10 @@ class Bootstrap:
             features += COMPRESSION_FEATURES
         if self._plan.xerror:
             features.append(HelloFeature.XERROR)
-        agent = json.dumps({"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id})
+        # SDK-RFC 0035 "Client / Connection IDs": without whitespace.
+        agent = json.dumps(
+            {"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id}, separators=(",", ":")
+        )
         value = struct.pack(f">{len(features)}H", *features)
         burst = self._request(Opcode.HELLO, self._on_hello, key=agent.encode(), value=value)
         if self._plan.xerror:
@@ -166,8 +178,10 @@ class Bootstrap:
             # Decision C27: a plain memcached answers so, and has lost the stream by now.
             text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
             return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
-        if frame.status != Status.SUCCESS or len(frame.value) % 2:
+        if frame.status != Status.SUCCESS:
             return self._fail(f"refused HELLO: {_named(frame.status)}", status=frame.status)
+        if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
+            return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
         if self.state is NodeState.NEGOTIATING:
             self.state = NodeState.AUTHENTICATING
@@ -188,8 +202,8 @@ class Bootstrap:
     def _on_mechanisms(self, frame: Frame) -> bytes:
         self._hello_answered = True
         if frame.status == Status.SUCCESS:
-            names = frame.value.decode("ascii", "replace").split()
-            self.negotiated.offered_mechanisms = tuple(names[:100])
+            names = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
+            self.negotiated.offered_mechanisms = tuple(names)
         return b""
 
     def _authenticate(self, mechanism: str) -> bytes:
@@ -265,7 +279,6 @@ class Bootstrap:
         elif self._plan.bucket is not None:
             # Without a bucket's config no document can be found; without a global one everything can.
             return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)
-        self.state = NodeState.READY
         return b""
 
 

@@ -77,10 +77,10 @@ class InFlightTable:
 
     def next_opaque(self) -> int:
         """Return an opaque that no unanswered request has."""
-        self._next_opaque = self._next_opaque + 1 if self._next_opaque < OPAQUE_MAX else 1
-        while self._next_opaque in self._requests:
-            self._next_opaque += 1
-        return self._next_opaque
+        while True:
+            self._next_opaque = self._next_opaque + 1 if self._next_opaque < OPAQUE_MAX else 1
+            if self._next_opaque not in self._requests:
+                return self._next_opaque
 
     def add(self, opaque: int, opcode: int, owner: Owner, size: int) -> None:
         """Take note of a frame of ``size`` bytes that was ordered to be sent."""

@@ -61,6 +61,7 @@ class NodeMachine:
         self.parked: dict[int, None] = {}
         """Tokens of the operations that wait until the connection is ready, oldest first."""
         self.last_heard: float = -math.inf
+        """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
         self.config_is_asked: bool = False
         """Whether a cluster config was asked for and has not come yet."""
@@ -71,13 +72,17 @@ class NodeMachine:
         self.was_ready: bool = False
         """Whether the connection was ever ready."""
         self.failed_attempts: int = 0
-        """Streams that were lost one after the other before they became ready."""
+        """Streams that were lost one after the other before a request was answered on them."""
         self._addresses = addresses
         self._attempts = 0
         self._bare = bare
         self._compression = compression
         self._bootstrap: Bootstrap | None = None
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
+        self._frames_came = False
+        """Whether the peer of the present stream has sent a whole frame."""
+        self._is_proven = False
+        """Whether a request was answered on the present stream, once it was ready."""
 
     @property
     def node(self) -> str:
@@ -94,6 +99,7 @@ class NodeMachine:
         self._move(NodeEvent.BACKOFF_OVER, NodeState.CONNECTING)
         self.address = self._addresses[self._attempts % len(self._addresses)]
         self._attempts += 1
+        self._frames_came = self._is_proven = False
         self.negotiated = Negotiated()
         self.dialect = Dialect(bare=self._bare, compression=self._compression)
         return self.address
@@ -115,10 +121,11 @@ class NodeMachine:
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
         """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
-        self.last_heard = now
         news: list[News] = []
-        heard_before = self.has_spoken
         for frame in self._buffer.receive(data):
+            # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
+            self.last_heard = now
+            self._frames_came = True
             if frame.magic == Magic.SERVER_REQUEST:
                 # No feature that makes a server ask was negotiated.
                 continue
@@ -132,7 +139,7 @@ class NodeMachine:
                 news.append(unusable)
                 return news
         if self._buffer.malformed is not None:
-            hint = None if heard_before else recognise(data)
+            hint = None if self._frames_came else recognise(data)
             text = f"sent bytes that are no frame: {self._buffer.malformed}"
             news.append(BecameUnusable(f"{text}; {hint}" if hint else text))
         return news
@@ -140,7 +147,7 @@ class NodeMachine:
     def lost(self, detail: str) -> Iterator[InFlightRequest]:
         """Take note that the stream is gone, and return the requests that had no answer, oldest first."""
         if self.state is not NodeState.LOST:
-            if self.state is not NodeState.READY:
+            if not self._is_proven:
                 self.failed_attempts += 1
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
         self.last_error = detail
@@ -162,6 +169,8 @@ class NodeMachine:
         if request is None or request.opcode != frame.opcode:
             text = f"answered a request that was not made: opcode 0x{frame.opcode:02x}, opaque {frame.opaque}"
             return BecameUnusable(text, unsettled=request)
+        self._is_proven = True
+        self.failed_attempts = 0
         news.append(Answered(request, frame))
         return None
 
@@ -193,7 +202,6 @@ class NodeMachine:
         self._move(event, NodeState.READY)
         self._bootstrap = None
         self.was_ready = True
-        self.failed_attempts = 0
         self.last_error = None
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
         return BecameReady(self.negotiated)

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
@@ -51,6 +52,10 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     keyspace: Keyspace
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.keyspace, Keyspace):
+            raise InvalidArgumentException(f"keyspace={self.keyspace!r} must be a Keyspace", parameter="keyspace")
+
 
 class Noop(Operation, frozen=True, gc=False):
     """Nothing, answered by the node: for keep-alive, canary and ping."""
@@ -65,6 +70,7 @@ class DocumentOperation(Operation, frozen=True, gc=False):
     key: str
 
     def __post_init__(self) -> None:
+        Operation.__post_init__(self)
         check.check_key(self.key, in_default_collection=self.keyspace.is_default_collection)
 
 
@@ -75,6 +81,10 @@ class Get(DocumentOperation, frozen=True, gc=False):
     opcode: ClassVar[Opcode] = Opcode.GET
 
     transcoder: Transcoder = JSON_TRANSCODER
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_transcoder(self.transcoder)
 
 
 class Exists(DocumentOperation, frozen=True, gc=False):
@@ -96,6 +106,7 @@ class GetAndTouch(DocumentOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check.check_transcoder(self.transcoder)
 
 
 class GetAndLock(DocumentOperation, frozen=True, gc=False):
@@ -110,6 +121,7 @@ class GetAndLock(DocumentOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         check.check_integer(self.lock_time, "lock_time", 1, check.LOCK_TIME_MAX)
+        check.check_transcoder(self.transcoder)
 
 
 class Unlock(DocumentOperation, frozen=True, gc=False):
@@ -180,6 +192,10 @@ class Upsert(Store, frozen=True, gc=False):
 
     preserve_expiry: bool = False
 
+    def __post_init__(self) -> None:
+        Store.__post_init__(self)
+        check.check_flag(self.preserve_expiry, "preserve_expiry")
+
 
 class Replace(Store, frozen=True, gc=False):
     """Replace a document that must exist; a ``cas`` of 0 means whatever its version."""
@@ -192,6 +208,7 @@ class Replace(Store, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
+        check.check_flag(self.preserve_expiry, "preserve_expiry")
         check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 

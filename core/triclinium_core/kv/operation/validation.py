@@ -20,6 +20,7 @@ LOCK_TIME_MAX = 30
 """Seconds; the server silently takes its default for more, so we refuse more."""
 
 _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
+_BUCKET_NAME = re.compile(r"[A-Za-z0-9_.\-%]{1,100}")
 
 
 def check_name(value: object, parameter: str) -> str:
@@ -30,10 +31,11 @@ def check_name(value: object, parameter: str) -> str:
     """
     if not isinstance(value, str) or not value:
         raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
-    if parameter != "bucket" and not _NAME.fullmatch(value):
-        raise InvalidArgumentException(
-            f"{parameter}={value[:60]!r} must be 1 to 251 characters out of A-Z a-z 0-9 _ - %", parameter=parameter
-        )
+    pattern, rule = _NAME, "1 to 251 characters out of A-Z a-z 0-9 _ - %"
+    if parameter == "bucket":
+        pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %"
+    if not pattern.fullmatch(value):
+        raise InvalidArgumentException(f"{parameter}={value[:60]!r} must be {rule}", parameter=parameter)
     return value
 
 
@@ -48,7 +50,7 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
     try:
         key = value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgumentException(f"key={value!r} is not Unicode that UTF-8 can store", parameter="key") from error
+        raise InvalidArgumentException(f"key={value[:40]!r} is not Unicode that UTF-8 can store", parameter="key") from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
         raise InvalidArgumentException(
@@ -79,10 +81,36 @@ def check_integer(value: object, parameter: str, least: int, most: int) -> int:
         InvalidArgumentException: not an integer, or out of range.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        # Python refuses to write out an integer of thousands of digits.
+        shown = repr(value) if not isinstance(value, int) or value.bit_length() <= 128 else "an immense number"
         raise InvalidArgumentException(
-            f"{parameter}={value!r} must be an integer from {least} to {most}", parameter=parameter
+            f"{parameter}={shown} must be an integer from {least} to {most}", parameter=parameter
         )
     return value
+
+
+def check_flag(value: object, parameter: str) -> bool:
+    """Return True or False.
+
+    Raises:
+        InvalidArgumentException: anything else, whatever its truth value.
+    """
+    if not isinstance(value, bool):
+        raise InvalidArgumentException(f"{parameter}={value!r} must be True or False", parameter=parameter)
+    return value
+
+
+def check_transcoder(value: object) -> None:
+    """Raise where ``value`` cannot decode documents.
+
+    Raises:
+        InvalidArgumentException: it lacks ``encode`` or ``decode``, or is a class.
+    """
+    has_both = callable(getattr(value, "encode", None)) and callable(getattr(value, "decode", None))
+    if isinstance(value, type) or not has_both:
+        raise InvalidArgumentException(
+            f"transcoder={value!r} must be a Transcoder, such as JsonTranscoder()", parameter="transcoder"
+        )
 
 
 def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -> int:
@@ -109,12 +137,12 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
             return seconds
         moment = math.ceil(wall_seconds) + seconds
     elif isinstance(expiry, datetime):
-        if expiry.tzinfo is None:
+        if expiry.utcoffset() is None:
             raise InvalidArgumentException(
                 f"expiry={expiry!r} has no time zone; give it one, such as datetime.timezone.utc", parameter="expiry"
             )
         moment = math.ceil(expiry.timestamp())
-        if moment <= wall_seconds:
+        if expiry.timestamp() <= wall_seconds:
             raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
     else:
         raise InvalidArgumentException(f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry")

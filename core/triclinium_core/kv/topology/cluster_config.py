@@ -11,6 +11,8 @@ import msgspec
 
 CONFIG_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """A config of a thousand nodes with 1024 vbuckets has well under a megabyte."""
+HOST_PLACEHOLDER = b"$HOST"
+_SHOWN_CHARACTERS_MAX = 80
 
 
 class MalformedClusterConfig(ValueError):
@@ -69,12 +71,14 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or a size
             beyond all sense.
     """
-    if len(document) > CONFIG_SIZE_BYTES_MAX:
-        raise MalformedClusterConfig(f"{len(document)} bytes; at most {CONFIG_SIZE_BYTES_MAX} make sense")
     # An IPv6 address stands in brackets where a port follows it.
-    shown = f"[{host}]" if ":" in host else host
+    name = (f"[{host}]" if ":" in host else host).encode()
+    # Counted before it is replaced: many placeholders must not grow into more than a config may have.
+    size = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
+    if size > CONFIG_SIZE_BYTES_MAX:
+        raise MalformedClusterConfig(f"{size} bytes; at most {CONFIG_SIZE_BYTES_MAX} make sense")
     try:
-        config = _DECODER.decode(document.replace(b"$HOST", shown.encode()))
+        config = _DECODER.decode(document.replace(HOST_PLACEHOLDER, name))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise MalformedClusterConfig(str(error)) from error
     if config.name is not None:
@@ -83,14 +87,15 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
 
 
 def _check_bucket_config(config: ClusterConfig) -> None:
+    bucket = f"bucket {(config.name or '')[:_SHOWN_CHARACTERS_MAX]!r}"
     if config.node_locator is not None and config.node_locator != "vbucket":
         raise MalformedClusterConfig(
-            f"bucket {config.name!r} is a memcached bucket (locator {config.node_locator!r}), which this client does "
-            "not speak to; use a couchbase or ephemeral bucket"
+            f"{bucket} is a memcached bucket (locator {config.node_locator[:_SHOWN_CHARACTERS_MAX]!r}), which this "
+            "client does not speak to; use a couchbase or ephemeral bucket"
         )
     count = config.vbucket_count
     if not 1 <= count <= 0x10000:
-        raise MalformedClusterConfig(f"bucket {config.name!r} has {count} vbuckets; 1 to 65536 are possible")
+        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to 65536 are possible")
     assert config.v_bucket_server_map is not None
     servers = len(config.v_bucket_server_map.server_list)
     for vbucket, holders in enumerate(config.v_bucket_server_map.v_bucket_map):

@@ -71,10 +71,11 @@ class CollectionIds:
             collection.state = CollectionState.UNKNOWN
 
     def stop_waiting(self, path: str, waiter: int) -> None:
-        """Let ``waiter`` wait no longer."""
+        """Let ``waiter`` wait no longer; whoever comes next asks again, for the question may have got lost."""
         collection = self._collections.get(path)
         if collection is not None and waiter in collection.waiting:
             collection.waiting.remove(waiter)
+            collection.state = CollectionState.UNKNOWN
 
     def connection_lost(self) -> list[int]:
         """Give up all questions that were asked and not answered, and return who waited for them."""
@@ -82,7 +83,7 @@ class CollectionIds:
         for collection in self._collections.values():
             if collection.state is CollectionState.ASKED:
                 collection.state = CollectionState.UNKNOWN
-                waiting += _release(collection)
+            waiting += _release(collection)
         return waiting
 
 

@@ -44,7 +44,8 @@ TIMEOUT_OPTIONS: Mapping[str, str] = {
 """Options of the query part, in seconds, and the field of ``TimeoutOptions`` that each sets."""
 
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
-_NAMED = re.compile(r"(?P<host>[^\s:\[\]/?@#]+)(?::(?P<port>[0-9]+))?")
+# Letters of any script: a host name may be an internationalised one.
+_NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)

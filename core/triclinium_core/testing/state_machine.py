@@ -1,0 +1,272 @@
+"""A Hypothesis state machine that plays histories of a key-value client against a fake node, and holds it to its laws.
+
+Needs the extra ``testing``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
+from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.testing.fake_documents import Document
+from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.faults import Fault
+from triclinium_core.testing.model import Model
+from triclinium_core.testing.simulation import Link
+from triclinium_core.testing.strategies import (
+    RETRY_STRATEGIES,
+    Recipe,
+    Strike,
+    cuts,
+    data_faults,
+    recipes,
+    retry_strategies,
+    strikes,
+)
+from triclinium_core.testing.submissions import Place, Violation
+from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.watched_simulation import WatchedSimulation
+from triclinium_core.transcoding.flags import BINARY_FLAGS
+
+BUCKET = "default"
+SCOPE, COLLECTION, COLLECTION_ID = "inventory", "airline", 8
+ERROR_MAP_ROWS = tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
+RECOVERY_STEP = 0.5
+RECOVERY_SECONDS = 60.0
+"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
+
+_positions = st.integers(0, 3)
+
+
+class KVStateMachine(RuleBasedStateMachine):
+    """One client, one node, and everything that may happen between them.
+
+    It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults strike,
+    time passes; and it checks every one, as ``watched_simulation`` says. Now and then, and at the end of every run,
+    the faults are cleared, and the client has to recover and serve.
+
+    Derive from it to add a rule or a law::
+
+        class LockedDocuments(KVStateMachine):
+            @rule(key=KVStateMachine.keys, seconds=st.integers(1, 30))
+            def lock(self, key: str, seconds: int) -> None:
+                self.submit(GetAndLock(self.keyspace, key, seconds))
+
+            @invariant()
+            def only_the_holder_writes(self) -> None:
+                for place, lock in self.model.locks.items():
+                    assert lock.cas == self.document(place).cas
+
+
+        TestLockedDocuments = LockedDocuments.TestCase
+
+    ``keys`` and ``counters`` draw keys, of documents of bytes and of counters. What a rule writes must come from
+    ``self.model.marks``, which makes every document tell who wrote it.
+    """
+
+    keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
+    counters: ClassVar[st.SearchStrategy[str]] = st.just("hits")
+    keyspace: ClassVar[Keyspace] = Keyspace(BUCKET)
+    keyspaces: ClassVar[Sequence[Keyspace]] = (keyspace, Keyspace(BUCKET, SCOPE, COLLECTION))
+
+    _recipes = recipes(
+        st.tuples(st.sampled_from(keyspaces), keys).map(lambda parts: Place(*parts)),
+        st.tuples(st.sampled_from(keyspaces), counters).map(lambda parts: Place(*parts)),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.simulation = self.make_simulation()
+
+    def make_simulation(self) -> WatchedSimulation:
+        """Return a client and a node that have not met; override it for other options."""
+        # A small bucket and a short error map, since a history has many bootstraps.
+        node = FakeNode(
+            FakeNodeOptions(
+                buckets=(BUCKET,),
+                vbuckets=128,
+                error_map=ErrorMapDocument(ERROR_MAP.revision, ERROR_MAP_ROWS),
+                collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
+            )
+        )
+        options = ClientOptions(
+            connection_string=f"couchbase://{node.options.host}:{node.options.port}",
+            authenticator=PasswordAuthenticator(node.options.username, node.options.password),
+            # So few that a short history opens it.
+            circuit_breaker=CircuitBreakerOptions(volume_threshold=3),
+        )
+        return WatchedSimulation(node, options, dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True)))
+
+    # For rules and laws.
+
+    @property
+    def node(self) -> FakeNode:
+        """The client's peer."""
+        return self.simulation.node
+
+    @property
+    def model(self) -> Model:
+        """What the callers know."""
+        self.simulation.model.now = self.simulation.now
+        return self.simulation.model
+
+    @property
+    def now(self) -> float:
+        """The time in seconds."""
+        return self.simulation.now
+
+    def submit(self, operation: Operation, *, retry_strategy: str = "default") -> Token:
+        """Submit an operation now, and return its token.
+
+        Args:
+            retry_strategy: a name in ``RETRY_STRATEGIES``.
+        """
+        return self.simulation.submit(operation, retry_strategy=RETRY_STRATEGIES[retry_strategy])
+
+    def document(self, place: Place) -> Document | None:
+        """Return the document as it is on the node now; None where there is none."""
+        collection_id = dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True))[place.keyspace]
+        self.node.time_passed(self.now)
+        return self.node.documents.get(BUCKET, place.key, collection_id=collection_id)
+
+    # What callers do.
+
+    @initialize(is_connected=st.booleans())
+    def begin(self, is_connected: bool) -> None:
+        """Start the client; connected, or from the first byte on."""
+        self.simulation.tick()
+        if is_connected:
+            self.submit(Get(self.keyspace, "ada"))
+            self.simulation.flow()
+
+    @rule(recipe=_recipes, retry_strategy=retry_strategies())
+    def operate(self, recipe: Recipe, retry_strategy: str) -> None:
+        """Submit an operation."""
+        self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
+
+    @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=st.none() | data_faults())
+    def exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault | None) -> None:
+        """Submit an operation, which a fault may strike, and let everything move."""
+        operation = recipe.make(self.model)
+        if fault is not None:
+            self.node.faults.next(operation.opcode, fault)
+        self.submit(operation, retry_strategy=retry_strategy)
+        self.simulation.flow()
+
+    @precondition(lambda self: self.model.open)
+    @rule(position=_positions)
+    def abandon(self, position: int) -> None:
+        """Let a caller leave."""
+        submissions = self.model.open
+        self.simulation.abandon(Token(submissions[position % len(submissions)].token))
+
+    @precondition(lambda self: self.simulation.consulted)
+    @rule(answer=st.sampled_from(("retry", "refuse", "raise", "nonsense")))
+    def decide(self, answer: str) -> None:
+        """Answer for the oldest asynchronous strategy that was asked."""
+        token = self.simulation.consulted.pop(0).token
+        answers = {"retry": RetryAction.after(0.02), "refuse": RetryAction.no_retry()}
+        raised = ZeroDivisionError("a strategy with a defect") if answer == "raise" else None
+        self.simulation.feed(StrategyDecided(token, answers.get(answer), raised))
+
+    # What the network does.
+
+    @precondition(lambda self: self._links(lambda link: not link.is_open))
+    @rule(position=_positions)
+    def open_stream(self, position: int) -> None:
+        """Let a connect succeed, or be refused."""
+        streams = self._links(lambda link: not link.is_open)
+        self.simulation.open(streams[position % len(streams)])
+
+    @precondition(lambda self: self._links(lambda link: link.is_open and bool(link.outgoing)))
+    @rule(position=_positions, size=cuts())
+    def hand_over(self, position: int, size: int | None) -> None:
+        """Let bytes of the client reach the node."""
+        streams = self._links(lambda link: link.is_open and bool(link.outgoing))
+        self.simulation.hand_over(streams[position % len(streams)], size)
+
+    @precondition(lambda self: self._links(lambda link: link.is_hung_up or bool(link.incoming)))
+    @rule(position=_positions, size=cuts())
+    def deliver(self, position: int, size: int | None) -> None:
+        """Let bytes of the node, or its end, reach the client."""
+        streams = self._links(lambda link: link.is_hung_up or bool(link.incoming))
+        self.simulation.deliver(streams[position % len(streams)], size)
+
+    @precondition(lambda self: self.simulation.links)
+    @rule(
+        position=_positions,
+        cause=st.sampled_from((LossCause.RESET, LossCause.UNREACHABLE, LossCause.TLS)),
+        begun=st.integers(0, 100),
+    )
+    def lose_stream(self, position: int, cause: LossCause, begun: int) -> None:
+        """Break a stream, while the driver is busy with handing over the next ``begun`` bytes, which never arrive."""
+        streams = list(self.simulation.links)
+        stream = streams[position % len(streams)]
+        link = self.simulation.links[stream]
+        if link.is_open:
+            link.handed_over += min(begun, len(link.outgoing))
+        self.simulation.lose(stream, cause)
+
+    @rule()
+    def flow(self) -> None:
+        """Let everything move that can."""
+        self.simulation.flow()
+
+    @rule(strike=strikes())
+    def strike(self, strike: Strike) -> None:
+        """Let a fault wait for its command."""
+        strike.arm(self.node.faults)
+
+    @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
+    def stall(self, seconds: float) -> None:
+        """Let time pass while nothing moves."""
+        self.simulation.advance(seconds)
+
+    @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
+    def run(self, seconds: float) -> None:
+        """Let time pass while everything moves."""
+        self.simulation.flow_for(seconds)
+
+    # The liveness half.
+
+    @rule(is_busy=st.booleans())
+    def recover(self, is_busy: bool) -> None:
+        """Clear all faults: the client becomes healthy again, whether it has work meanwhile or not, and then serves."""
+        simulation = self.simulation
+        self.node.faults.clear()
+        give_up = simulation.now + RECOVERY_SECONDS
+        simulation.flow()
+        while not simulation.is_healthy or self.model.open:
+            if simulation.now >= give_up:
+                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {simulation.describe()}")
+            if is_busy and not simulation.is_healthy:
+                self.submit(Get(self.keyspace, "ada"))
+            simulation.flow_for(RECOVERY_STEP)
+        simulation.check_frames()
+        self._serve()
+
+    def _serve(self) -> None:
+        """Write and read every kind of document; whatever is wrong now has no excuse."""
+        for keyspace in self.keyspaces:
+            self.submit(Upsert(keyspace, "ada", self.model.marks.fragment(), BINARY_FLAGS))
+            self.submit(Get(keyspace, "ada"))
+        self.simulation.flow_for(self.simulation.options.timeouts.kv)
+
+    def teardown(self) -> None:
+        """Recover, unless the run has failed already."""
+        if sys.exc_info()[0] is None:
+            self.recover(is_busy=False)
+
+    def _links(self, is_wanted: Callable[[Link], bool]) -> list[StreamId]:
+        return [stream for stream, link in self.simulation.links.items() if is_wanted(link)]

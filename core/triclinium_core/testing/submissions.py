@@ -1,0 +1,106 @@
+"""One operation as its caller knows it: what was asked for, when, and what is certain of it."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, DurabilityAmbiguousException
+from triclinium_core.kv.operation.requests import (
+    Concatenate,
+    Count,
+    DocumentOperation,
+    GetAndLock,
+    GetAndTouch,
+    Keyspace,
+    Remove,
+    Replace,
+    Store,
+    Touch,
+    Unlock,
+)
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
+from triclinium_core.retry.reasons import RetryReason
+
+Instant = tuple[float, int]
+"""Seconds, and a count that orders what happens within the same second."""
+
+NEVER: Instant = (math.inf, 0)
+BEFORE_ALL: Instant = (-math.inf, 0)
+
+CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock)
+"""Operations that give a document another CAS."""
+
+
+class Violation(AssertionError):
+    """A client told its caller what no history allows, or did what it must not; the message says which."""
+
+
+class Place(NamedTuple):
+    """Where a document lives."""
+
+    keyspace: Keyspace
+    key: str
+
+
+class Submission:
+    """One operation on a document."""
+
+    __slots__ = ("applied_by", "begin", "created", "is_void", "operation", "over_by", "place", "settled", "token")
+
+    def __init__(self, token: int, operation: DocumentOperation, begin: Instant) -> None:
+        self.token = token
+        self.operation = operation
+        self.place = Place(operation.keyspace, operation.key)
+        self.begin = begin
+        self.settled = NEVER
+        """When the caller was told, or left."""
+        self.applied_by = NEVER
+        """By when it has been applied for certain."""
+        self.over_by = NEVER
+        """By when it has been applied, or never will be."""
+        self.is_void = False
+        """Whether it has certainly not been applied and never will be."""
+        self.created = isinstance(operation, Store)
+        """Whether, once applied, it has made the document that there is: for a count only its result tells."""
+
+    def __repr__(self) -> str:
+        return f"operation {self.token} ({self.operation.name} {self.operation.key!r})"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its caller waits."""
+        return self.settled == NEVER
+
+    @property
+    def may_create(self) -> bool:
+        """Whether the document may be of its making."""
+        operation = self.operation
+        return isinstance(operation, Store) or (isinstance(operation, Count) and operation.initial is not None)
+
+    @property
+    def cas(self) -> int:
+        """The CAS that it was given; 0 for none."""
+        operation = self.operation
+        return operation.cas if isinstance(operation, Replace | Remove | Concatenate | Unlock) else 0
+
+    def expiry(self) -> tuple[Instant, Instant] | None:
+        """Return from when on the document may have expired because of it, and by when it has; None for never."""
+        operation = self.operation
+        if not isinstance(operation, Store | Count | Touch | GetAndTouch) or not operation.expiry or self.is_void:
+            return None
+        if operation.expiry > RELATIVE_EXPIRY_MAX:
+            return self.begin, NEVER
+        return (self.begin[0] + operation.expiry, 0), (self.over_by[0] + operation.expiry, 0)
+
+    def was_applied(self, instant: Instant) -> None:
+        """Take note that it is certain to have been applied by then."""
+        self.applied_by = min(self.applied_by, instant)
+        self.over_by = min(self.over_by, instant)
+
+
+def may_be_applied(error: CouchbaseException) -> bool:
+    """Tell whether an operation that failed with ``error`` may have been applied, as far as its caller is told."""
+    if isinstance(error, AmbiguousTimeoutException | DurabilityAmbiguousException):
+        return True
+    return error.context.refused_reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)

@@ -1,0 +1,117 @@
+"""What went wrong between a client and its node, and when: the excuses that a client has. Without one it must succeed.
+
+A stream is *suspect* once a fault struck it or its bytes were withheld: the client may close it. It is *stuck* while what
+was delivered ends within a frame: the client waits for the rest, or comes to close it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.faults import (
+    DATA_OPCODES,
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    Delay,
+    DropResponse,
+)
+from triclinium_core.testing.submissions import Instant, Violation
+
+HARMLESS_STATUSES: tuple[int, ...] = (
+    Status.LOCKED,
+    Status.WOULD_THROTTLE,
+    Status.CANCELLED,
+    Status.OUT_OF_MEMORY,
+    Status.NOT_SUPPORTED,
+    Status.INTERNAL_ERROR,
+    Status.BUSY,
+    Status.TEMPORARY_FAILURE,
+    Status.UNKNOWN_COLLECTION,
+    Status.SYNC_WRITE_IN_PROGRESS,
+    Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
+    0x7FF0,
+    0x7FF1,
+    0x7FF2,
+    0x7ABC,
+)
+"""Statuses that say nothing of the document and leave the connection as it is; four that only an error map can know."""
+
+INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
+"""Statuses after which the connection is of no more use."""
+
+_BODY_LENGTH = slice(8, 12)
+"""Where the length of the body stands in a header."""
+
+_SILENT_OPCODES = DATA_OPCODES | {Opcode.NOOP, Opcode.GET_COLLECTION_ID, Opcode.GET_CLUSTER_CONFIG}
+"""Commands whose loss or failure leaves the connection usable."""
+
+
+class Troubles:
+    """The excuses of one client."""
+
+    def __init__(self) -> None:
+        self.newest: Instant = (-1.0, 0)
+        """When something went wrong last that an operation may notice which was not struck itself."""
+        self._suspect: set[int] = set()
+        self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
+        """What came on each stream behind its last whole frame."""
+        self._withholds = False
+
+    def struck(self, command: LoggedCommand, instant: Instant) -> None:
+        """Take note of a command that was struck by a fault."""
+        fault, stream = command.fault, command.connection
+        if command.opcode not in DATA_OPCODES:
+            self.newest = instant
+            self._suspect.add(stream)
+        match fault:
+            case None | Delay() | DropResponse() | AnswerNotMyVbucket() if command.opcode in _SILENT_OPCODES:
+                pass
+            case AnswerStatus(code) if code in HARMLESS_STATUSES and command.opcode in _SILENT_OPCODES:
+                pass
+            case _:
+                self.newest = instant
+                self._suspect.add(stream)
+
+    def lost(self, instant: Instant) -> None:
+        """Take note of a stream that is gone, whoever ended it."""
+        self.newest = instant
+
+    def withholding(self, instant: Instant) -> None:
+        """Take note that from now on time passes while bytes are withheld."""
+        self.newest = instant
+        self._withholds = True
+
+    def withheld(self, streams: Iterable[int], instant: Instant) -> None:
+        """Take note that the bytes of these streams were withheld up to now."""
+        self.newest = instant
+        self._withholds = False
+        self._suspect.update(streams)
+
+    def delivered(self, stream: int, data: bytes) -> None:
+        """Take note of bytes that the client received."""
+        received = self._received[stream]
+        received += data
+        while len(received) >= HEADER_SIZE:
+            size = HEADER_SIZE + int.from_bytes(received[_BODY_LENGTH], "big")
+            if len(received) < size:
+                break
+            del received[:size]
+
+    def is_stuck(self, stream: int) -> bool:
+        """Tell whether the client has received part of a frame."""
+        return bool(self._received[stream])
+
+    def check_end(self, stream: int, reason: str) -> None:
+        """Raise ``Violation`` where a client closes, or a node hangs up, for no reason."""
+        if stream not in self._suspect and not self._withholds:
+            raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
+
+
+def frame_size(frame: Frame) -> int:
+    """Return how many bytes a frame has on the wire."""
+    return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)

@@ -1,0 +1,249 @@
+"""A simulation in which every event and every action is held against what may be: the laws of a key-value client.
+
+*Safety*: an operation settles exactly once, never after it was abandoned, and what its caller is told fits a history
+(``model``); nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than
+reported (``ledger``). *Liveness*: without trouble there is no excuse (``troubles``): no timeout, no cancellation, no closed
+connection; after its deadline no operation is open, and time never stands still.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+    TimeoutException,
+)
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.events import (
+    Event,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    Token,
+)
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.circuit_breaker import BreakerState
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.ledger import CHANGING_OPCODES, Ledger
+from triclinium_core.testing.model import Model
+from triclinium_core.testing.simulation import Simulation
+from triclinium_core.testing.submissions import Submission, Violation
+from triclinium_core.testing.troubles import Troubles
+
+TICKS_MAX = 1_000
+"""More ticks than this at one moment, and time stands still."""
+
+_ANSWERS = (
+    CasMismatchException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+)
+"""Failures that are what the caller asked for: they need no excuse, but a history."""
+
+
+class WatchedSimulation(Simulation):
+    """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
+
+    Args:
+        node: the peer; nobody but this client may change its documents.
+        options: what the client is told.
+        collection_ids: of all collections that operations will name.
+    """
+
+    def __init__(self, node: FakeNode, options: ClientOptions, collection_ids: Mapping[Keyspace, int]) -> None:
+        super().__init__(node, options)
+        self.options = options
+        self.model = Model()
+        self.ledger = Ledger(collection_ids)
+        self.troubles = Troubles()
+        self._began_healthy: dict[int, bool] = {}
+        self._commands_read = 0
+        self._timeouts = 0
+        self._ticks = 0
+        self._ticked_at = -1.0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no byte is under way, and no stream."""
+        return next(self._busy_links(), None) is None
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every connection is ready to serve."""
+        connections = self.machine.statistics().connections
+        return (
+            self.is_quiet
+            and not any(self.troubles.is_stuck(stream) for stream in self.links)
+            and all(connection.state == NodeState.READY.name for connection in connections)
+            and not self._open_breakers()
+        )
+
+    def describe(self) -> str:
+        """Return what is not as it should be, for a failing example."""
+        connections = self.machine.statistics().connections
+        states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
+        stuck = [f"stream {stream} is within a frame" for stream in self.links if self.troubles.is_stuck(stream)]
+        return "; ".join([*states, *map(str, self._open_breakers()), *stuck, *map(repr, self.model.open)])
+
+    def feed(self, event: Event) -> Sequence[Action]:
+        """Feed an event to the client, carry out what it orders, and check it."""
+        self.model.now = self.now
+        match event:
+            case OperationSubmitted(token, operation):
+                self._began_healthy[token] = self.is_healthy
+                submission = self.model.submitted(token, operation)
+                if submission is not None:
+                    self.ledger.submitted(submission, self.now + self.options.timeouts.kv)
+            case OperationAbandoned(token):
+                self._abandon(token)
+            case StreamLost(stream, cause, _, handed_over):
+                self._lose(stream, handed_over)
+                if cause is LossCause.END_OF_STREAM:
+                    self.troubles.check_end(stream, "the node hung up")
+            case _:
+                pass
+        actions = super().feed(event)
+        for action in actions:
+            self._check(action)
+        return actions
+
+    def hand_over(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the node have bytes, and read what it notes of them."""
+        super().hand_over(stream, size)
+        if stream in self.links:
+            self.ledger.left(stream, self.links[stream].handed_over)
+        for command in self.node.command_log[self._commands_read :]:
+            instant = self.model.instant()
+            if command.fault is not None:
+                self.troubles.struck(command, instant)
+            self.ledger.commanded(command, instant)
+        self._commands_read = len(self.node.command_log)
+
+    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the client have bytes, and see whether they make whole frames."""
+        self.troubles.delivered(stream, bytes(self.links[stream].incoming[:size]))
+        super().deliver(stream, size)
+
+    def tick(self) -> None:
+        """Tell client and node what time it is, and check that this is the end of what was due."""
+        super().tick()
+        self._ticks = self._ticks + 1 if self._ticked_at == self.now else 0
+        self._ticked_at = self.model.now = self.now
+        if self._ticks > TICKS_MAX:
+            raise Violation(f"at {self.now:.6f} s the client is due again and again")
+        for submission in self.model.open:
+            if submission.begin[0] + self.options.timeouts.kv < self.now:
+                raise Violation(f"{submission} is open after its deadline")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass while no byte moves."""
+        self.troubles.withholding(self.model.instant())
+        super().advance(seconds)
+        self.model.now = self.now
+        self.troubles.withheld((stream for stream, _ in self._busy_links()), self.model.instant())
+
+    def flow_for(self, seconds: float) -> None:
+        """Let time pass while everything moves as soon as it can."""
+        end = self.now + seconds
+        self.flow()
+        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+            self.now = max(self.now, instant)
+            self.flow()
+        self.now = self.model.now = end
+
+    def check_frames(self) -> None:
+        """Check, once nothing is under way, that frames, retries and results agree."""
+        self.model.quieted()
+        self.ledger.check_frames()
+
+    def _check(self, action: Action) -> None:
+        match action:
+            case SendBytes(stream, data):
+                self.ledger.ordered(stream, data)
+            case CloseStream(stream, reason):
+                self.troubles.check_end(stream, reason)
+                # The client cannot know how much of it has left, and neither do we.
+                self._lose(stream, sys.maxsize)
+            case ReportRetry(token) if token in self.model.submissions:
+                self.ledger.retried(self.model.submissions[token], action, self.now)
+            case CompleteOperation(token, result) if token in self.model.submissions:
+                submission = self._settled(token)
+                self.ledger.completed(submission)
+                if self.ledger.was_forged(submission):
+                    self.model.abandoned(token, ambiguous=True)
+                else:
+                    self.model.completed(token, result)
+            case FailOperation(token, error) if token in self.model.submissions:
+                submission = self._settled(token)
+                self.ledger.failed(submission, error)
+                self.model.failed(token, error)
+                self._check_excuse(submission, error)
+            case _:
+                pass
+
+    def _settled(self, token: Token) -> Submission:
+        submission = self.model.submissions[token]
+        if not submission.is_open:
+            raise Violation(f"{submission} is settled although its caller has left")
+        return submission
+
+    def _abandon(self, token: Token) -> None:
+        submission = self.model.submissions.get(token)
+        if submission is not None and submission.is_open:
+            is_ambiguous = self.machine.is_ambiguous(token)
+            self.model.abandoned(token, ambiguous=is_ambiguous)
+            self.ledger.abandoned(submission, ambiguous=is_ambiguous)
+
+    def _lose(self, stream: StreamId, handed_over: int) -> None:
+        self.ledger.left(stream, handed_over)
+        self.troubles.lost(self.model.instant())
+
+    def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
+        refused = error.context.refused_reason
+        if refused is not None and RetryReason(refused).always_retry:
+            raise Violation(f"{submission} is not retried for {refused}, which is always retried")
+        if isinstance(error, AmbiguousTimeoutException) and submission.operation.opcode not in CHANGING_OPCODES:
+            raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
+        self._timeouts += isinstance(error, TimeoutException)
+        if isinstance(error, _ANSWERS) or self._is_excused(submission, error):
+            return
+        raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+
+    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+        return (
+            not self._began_healthy[submission.token]
+            or self.troubles.newest > submission.begin
+            or self.ledger.was_struck(submission)
+            or self.model.may_be_locked(submission)
+            or self._is_excused_by_breaker(error)
+        )
+
+    def _is_excused_by_breaker(self, error: CouchbaseException) -> bool:
+        options = self.options.circuit_breaker
+        reasons = {*error.context.retry_reasons, error.context.refused_reason}
+        failures_least = options.volume_threshold * options.error_threshold_percentage / 100
+        return RetryReason.CIRCUIT_BREAKER_OPEN in reasons and self._timeouts >= failures_least
+
+    def _open_breakers(self) -> list[BreakerState]:
+        breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]
+        return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]

@@ -1,0 +1,115 @@
+"""The state machines of the core, as the documentation draws them: their tables, and where each state stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set as AbstractSet
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from docs._ext.state_diagram import Choice, Frame, Layout, Table
+from triclinium_core.kv.node.states import NODE_TRANSITIONS
+from triclinium_core.retry.circuit_breaker import BREAKER_TRANSITIONS
+from triclinium_core.retry.states import REQUEST_TRANSITIONS
+
+State = TypeVar("State", bound=Enum)
+Event = TypeVar("Event")
+
+
+class Machine(NamedTuple):
+    """One machine: its table, its drawing, and the file that the table stands in."""
+
+    table: Table
+    layout: Layout
+    source: str
+
+
+def by_name(table: Mapping[State, Mapping[Event, AbstractSet[State]]]) -> Table:
+    """Return a table of members and classes by their names, states and events in their order."""
+    return {
+        state.name: {
+            event.name if isinstance(event, Enum) else getattr(event, "__name__", repr(event)): frozenset(
+                target.name for target in targets
+            )
+            for event, targets in row.items()
+        }
+        for state, row in table.items()
+    }
+
+
+_REQUEST = Layout(
+    title="One request",
+    size=(800, 450),
+    states={
+        "PENDING": (165, 80),
+        "CONSULTING": (165, 225),
+        "IN_FLIGHT": (165, 370),
+        "WAITING": (510, 80),
+        "EXPIRING": (510, 320),
+        "ABANDONED": (735, 80),
+        "FAILED": (735, 225),
+        "COMPLETED": (735, 395),
+    },
+    final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
+    frames={
+        "unsettled": Frame(frozenset({"PENDING", "IN_FLIGHT", "CONSULTING", "WAITING", "EXPIRING"}), (10, 20, 590, 430))
+    },
+    choices={"verdict": Choice(frozenset({"WAITING", "EXPIRING", "FAILED"}), (390, 225))},
+    bends={("PENDING", "IN_FLIGHT"): -95},
+    labels={("PENDING", "verdict"): 0.45, ("IN_FLIGHT", "verdict"): 0.62, ("IN_FLIGHT", "CONSULTING"): 0.4},
+    starts={("unsettled", "ABANDONED"): (590, 130), ("unsettled", "FAILED"): (590, 290)},
+)
+
+_BREAKER = Layout(
+    title="The circuit breaker of one connection",
+    size=(640, 290),
+    states={"CLOSED": (90, 50), "OPEN": (550, 50), "HALF_OPEN": (320, 230)},
+    bends={
+        ("CLOSED", "OPEN"): -14,
+        ("OPEN", "CLOSED"): -14,
+        ("OPEN", "HALF_OPEN"): -22,
+        ("HALF_OPEN", "OPEN"): -22,
+    },
+)
+
+_NODE = Layout(
+    title="One connection",
+    size=(770, 560),
+    states={
+        "CONNECTING": (470, 60),
+        "NEGOTIATING": (470, 185),
+        "AUTHENTICATING": (470, 290),
+        "JOINING": (470, 395),
+        "READY": (470, 500),
+        "LOST": (60, 290),
+    },
+    frames={
+        "connected": Frame(
+            frozenset({"NEGOTIATING", "AUTHENTICATING", "JOINING", "READY"}),
+            (255, 145, 745, 535),
+            "BYTES_RECEIVED",
+        ),
+        "alive": Frame(
+            frozenset({"CONNECTING", "NEGOTIATING", "AUTHENTICATING", "JOINING", "READY"}), (225, 15, 760, 550)
+        ),
+    },
+    bends={
+        ("CONNECTING", "AUTHENTICATING"): 80,
+        ("CONNECTING", "READY"): 170,
+        ("NEGOTIATING", "JOINING"): -90,
+        ("NEGOTIATING", "READY"): -150,
+        ("AUTHENTICATING", "READY"): -60,
+    },
+    labels={
+        ("CONNECTING", "AUTHENTICATING"): 0.72,
+        ("CONNECTING", "READY"): 0.55,
+        ("connected", "LOST"): 0.62,
+        ("LOST", "CONNECTING"): 0.3,
+    },
+    starts={("alive", "LOST"): (225, 260), ("connected", "LOST"): (255, 330)},
+)
+
+MACHINES: Mapping[str, Machine] = {
+    "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/states.py"),
+    "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/circuit_breaker.py"),
+    "connection": Machine(by_name(NODE_TRANSITIONS), _NODE, "triclinium_core/kv/node/states.py"),
+}

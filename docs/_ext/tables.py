@@ -1,0 +1,241 @@
+"""Tables of the documentation that are made from the tables of the core, as Markdown: they cannot drift apart."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from docs._ext.machines import MACHINES
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.timers import TimerKind
+from triclinium_core.retry import error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy
+from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
+from triclinium_core.retry.failures import HINTS
+from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
+from triclinium_core.retry.reasons import RetryReason
+
+RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
+"""The number of an exception in its docstring; the RFC asks that users never see them."""
+
+YES = "yes"
+NO = ""
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def retry_reasons() -> str:
+    """Return every reason with its flags, and what the default strategy does with it."""
+    return markdown(
+        ("reason", "any request may be retried", "always retried", "what happened", "next step"),
+        (
+            (
+                f"`{reason}`",
+                YES if reason.allows_non_idempotent_retry else NO,
+                YES if reason.always_retry else NO,
+                reason.meaning,
+                HINTS.get(reason, ""),
+            )
+            for reason in RetryReason
+        ),
+    )
+
+
+def terminal_reasons() -> str:
+    """Return what the default strategy fails at once, in the order in which the reasons are looked for."""
+    return markdown(
+        ("reason", "fails at once with"),
+        ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
+    )
+
+
+def retryable_statuses() -> str:
+    """Return the KV statuses that are retried."""
+    return markdown(
+        ("status", "reason", "not for", "when the strategy refuses", "clause of RFC 0049, Response Code Retry List"),
+        (
+            (
+                f"`0x{line.status:02x}` {line.status.name}",
+                f"`{line.reason}`",
+                _names(sorted(line.excluded)),
+                "always retried" if line.reason.always_retry else _error(kv_status.KV_STATUSES[line.status].error),
+                line.clause,
+            )
+            for line in kv_responses.RETRYABLE_STATUSES.values()
+        ),
+    )
+
+
+def kv_statuses() -> str:
+    """Return the exception of every known status."""
+    return markdown(
+        ("status", "name", "raises", "but for"),
+        (
+            (
+                f"`0x{row.status:02x}`",
+                row.status.name,
+                _error(row.error) if row.error is not None else "no failure",
+                _by_error(row.of_operation),
+            )
+            for row in kv_status.KV_STATUSES.values()
+        ),
+    )
+
+
+def statuses_left_to_the_map() -> str:
+    """Return the statuses that have a name but leave the decision to the node's error map."""
+    return markdown(
+        ("status", "name", "without an entry, raises"),
+        (
+            (f"`0x{status:02x}`", kv_status.status_name(status) or "", _error(error))
+            for status, error in kv_status.ERRORS_WITHOUT_A_MAP.items()
+        ),
+    )
+
+
+def attribute_errors() -> str:
+    """Return the exception of an unknown status by the attributes of its entry, the first one that it has."""
+    return markdown(
+        ("attribute", "raises"),
+        (
+            *((f"`{attribute}`", _error(error)) for attribute, error in kv_responses.ERRORS_BY_ATTRIBUTE),
+            ("none of these", _error(CouchbaseException)),
+        ),
+    )
+
+
+def service_codes() -> str:
+    """Return what the HTTP services' answers are retried for."""
+    lines = [
+        *service_responses.RETRYABLE_ERROR_CODES.values(),
+        *service_responses.RETRYABLE_HTTP_STATUSES.values(),
+    ]
+    codes = service_responses.RETRYABLE_ERROR_CODES
+    return markdown(
+        ("service", "answer", "reason", "when the strategy refuses", "clause of RFC 0049, Response Code Retry List"),
+        (
+            (
+                str(line.service),
+                f"error {line.code}" if (line.service, line.code) in codes else f"HTTP {line.code}",
+                f"`{line.reason}`",
+                "always retried" if line.reason.always_retry else _error(line.error),
+                line.clause,
+            )
+            for line in lines
+        ),
+    )
+
+
+def idempotent_operations() -> str:
+    """Return the operations that may be sent again at any stage."""
+    return markdown(
+        ("service", "operation", "idempotent", "clause of RFC 0049, Idempotent Operation List"),
+        (
+            (
+                str(row.service),
+                "every one" if row.operation == ANY_OPERATION else f"`{row.operation}`",
+                "always" if row.idempotency is Idempotency.ALWAYS else row.idempotency.value,
+                row.clause,
+            )
+            for row in idempotency.IDEMPOTENT_OPERATIONS
+        ),
+    )
+
+
+class _NoJitter:
+    def random(self) -> float:
+        return 0.0
+
+
+def backoffs() -> str:
+    """Return the first delays of the two calculators, in milliseconds."""
+    attempts = range(12)
+    best_effort, rng = exponential(), _NoJitter()
+    assert controlled(len(CONTROLLED_DELAYS)) == CONTROLLED_DELAY_MAX
+    return markdown(
+        ("retries already done", *map(str, attempts)),
+        (
+            ("best effort, ms", *(f"{best_effort(attempt, rng) * 1000:g}" for attempt in attempts)),
+            ("always retried, ms", *(f"{controlled(attempt) * 1000:g}" for attempt in attempts)),
+        ),
+    )
+
+
+def timers() -> str:
+    """Return what a client waits for."""
+    return markdown(("timer", "what is due"), ((f"`{kind.name}`", kind.value) for kind in TimerKind))
+
+
+def error_tree() -> str:
+    """Return the exceptions as nested lists, each with the first line of its docstring."""
+    return "\n".join(_branch(CouchbaseException, 0))
+
+
+def _branch(error: type[CouchbaseException], depth: int) -> Iterable[str]:
+    yield f"{'  ' * depth}- {{py:exc}}`~triclinium.errors.{error.__name__}`: {_first_line(error)}"
+    for child in error.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from _branch(child, depth + 1)
+
+
+def _first_line(documented: object) -> str:
+    return RFC_NUMBER.sub("", (inspect.getdoc(documented) or "").partition("\n")[0])
+
+
+def _error(error: type[CouchbaseException] | None) -> str:
+    return f"{{py:exc}}`~triclinium.errors.{error.__name__}`" if error is not None else ""
+
+
+def _by_error(of_operation: Mapping[str, type[CouchbaseException]]) -> str:
+    by_error: dict[type[CouchbaseException], list[str]] = {}
+    for operation, error in of_operation.items():
+        by_error.setdefault(error, []).append(operation)
+    return "; ".join(f"{_names(operations)}: {_error(error)}" for error, operations in by_error.items())
+
+
+def _names(operations: Iterable[str]) -> str:
+    return ", ".join(f"`{operation}`" for operation in operations)
+
+
+def state_table(machine: str) -> str:
+    """Return a machine's table: every state and event, and where it may lead."""
+    table = MACHINES[machine].table
+    rows: list[tuple[str, str, str]] = []
+    for state, events in table.items():
+        if all(targets == {state} for targets in events.values()):
+            rows.append((f"`{state}`", "every one", "stays"))
+            continue
+        for event, targets in events.items():
+            rows.append((f"`{state}`", f"`{event}`", _targets(state, targets, list(table))))
+    return markdown(("state", "event", "may lead to"), rows)
+
+
+def _targets(state: str, targets: Iterable[str], order: Sequence[str]) -> str:
+    found = sorted(targets, key=order.index)
+    if found == [state]:
+        return "stays"
+    return ", ".join("stays" if target == state else f"`{target}`" for target in found)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "attribute_errors": attribute_errors,
+    "backoffs": backoffs,
+    "error_tree": error_tree,
+    "idempotent_operations": idempotent_operations,
+    "kv_statuses": kv_statuses,
+    "retry_reasons": retry_reasons,
+    "retryable_statuses": retryable_statuses,
+    "service_codes": service_codes,
+    "statuses_left_to_the_map": statuses_left_to_the_map,
+    "terminal_reasons": terminal_reasons,
+    "timers": timers,
+}
+"""What ``{generated}`` can show."""
+
+SOURCES = (errors, error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy)
+"""Whose change makes the tables other ones."""

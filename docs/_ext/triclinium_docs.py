@@ -1,0 +1,132 @@
+"""Sphinx directives that show what the code says.
+
+``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` are machines of
+``machines``, ``{cli-help}`` is what the commands say of themselves, and ``{newsfragments}`` what a release will announce.
+"""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import cast
+
+import click
+from docutils import nodes  # type: ignore[import-untyped]
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+
+from docs._ext import machines, state_diagram, tables
+from docs._ext.machines import MACHINES
+from docs._ext.state_diagram import draw_svg
+from docs._ext.tables import RFC_NUMBER, TABLES, state_table
+from triclinium._cli import main
+
+WIDTH = 88
+"""Columns of the help texts."""
+
+KINDS = {
+    "breaking": "Breaking changes",
+    "feature": "Features",
+    "bugfix": "Bug fixes",
+    "perf": "Performance",
+    "doc": "Documentation",
+}
+"""Kinds of changes that users read of, as towncrier is told in pyproject.toml."""
+
+
+class _Named(SphinxDirective):
+    """A directive with one argument, the name of what to show."""
+
+    required_arguments = 1
+
+    @property
+    def name_to_show(self) -> str:
+        """The argument."""
+        for module in (machines, state_diagram, tables, *tables.SOURCES):
+            self.env.note_dependency(inspect.getsourcefile(module) or "")
+        return str(self.arguments[0])
+
+
+class Generated(_Named):
+    """A table that is made from the code's own."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the table."""
+        return self.parse_text_to_nodes(TABLES[self.name_to_show]())
+
+
+class StateTable(_Named):
+    """A transition table."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the nodes of the table."""
+        return self.parse_text_to_nodes(state_table(self.name_to_show))
+
+
+class StateDiagram(_Named):
+    """A transition table as a drawing."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the drawing; builders that cannot show it leave it out."""
+        machine = MACHINES[self.name_to_show]
+        return [nodes.raw("", f"<p>{draw_svg(machine.table, machine.layout)}</p>", format="html")]
+
+
+class CliHelp(SphinxDirective):
+    """The help texts of all commands."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section for each command."""
+        parts: list[nodes.Node] = []
+        group = click.Context(main, info_name="triclinium")
+        for name in main.list_commands(group):
+            command = main.get_command(group, name)
+            assert command is not None, f"{name} is listed, so it is there"
+            text = command.get_help(
+                click.Context(command, group, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
+            )
+            section = nodes.section("", nodes.title("", f"triclinium {name}"), ids=[f"triclinium-{name}"])
+            section += nodes.literal_block(text, text, language="text")
+            parts.append(section)
+        return parts
+
+
+class Newsfragments(SphinxDirective):
+    """What is merged and not yet released."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a section of lists, one for each kind of change; nothing where there is no fragment."""
+        folder = Path(self.env.srcdir) / "newsfragments"
+        self.env.note_dependency(str(folder))
+        lists: list[str] = []
+        for kind, title in KINDS.items():
+            fragments = sorted(folder.glob(f"*.{kind}.md"))
+            if fragments:
+                lists += [f"**{title}**", *(f"- {path.read_text(encoding='utf-8').strip()}" for path in fragments)]
+        return self.parse_text_to_nodes(
+            "\n\n".join(["## Not released yet", *lists]) if lists else "", allow_section_headings=True
+        )
+
+
+def prepare_docstring(*described: object) -> None:
+    """Take a docstring, the last of the arguments, before napoleon reads it; the second one is the kind of thing.
+
+    The numbers of RFC 0058 go, for users are not to see them. An empty line in front keeps napoleon from reading the
+    words before a colon as a type.
+    """
+    lines = cast("list[str]", described[-1])
+    lines[:] = [RFC_NUMBER.sub("", line) for line in lines]
+    if described[1] in {"attribute", "data", "property"}:
+        lines.insert(0, "")
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register the directives."""
+    app.add_directive("generated", Generated)
+    app.add_directive("state-table", StateTable)
+    app.add_directive("state-diagram", StateDiagram)
+    app.add_directive("cli-help", CliHelp)
+    app.add_directive("newsfragments", Newsfragments)
+    app.connect("autodoc-process-docstring", prepare_docstring, priority=100)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

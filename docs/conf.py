@@ -1,0 +1,34 @@
+"""Sphinx: ``uv run sphinx-build -W docs docs/_build``. Nothing is fetched while it builds, or when it is read."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+project = "triclinium"
+copyright = "the triclinium authors"  # noqa: A001  # Sphinx looks for this name
+version = release = installed_version("triclinium")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "docs._ext.triclinium_docs"]
+exclude_patterns = ["_build", "_ext", "newsfragments", "howto/examples"]
+
+html_theme = "furo"
+html_title = f"triclinium {version}"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+html_copy_source = False
+html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_class_signature = "mixed"
+python_maximum_signature_line_length = 100
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False

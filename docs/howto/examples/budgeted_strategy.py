@@ -1,0 +1,93 @@
+"""A retry strategy of one's own: asked as a table first, then used by a client."""
+
+from __future__ import annotations
+
+import random
+
+import trio
+import trio.testing
+
+from triclinium import (
+    BestEffortRetryStrategy,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    RetryStrategy,
+    client_context,
+    retrying,
+)
+from triclinium.errors import TemporaryFailureException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.retry.service import Service
+from triclinium_core.testing import temporary_failure
+
+
+class Budgeted:
+    """Passes retries on to another strategy until its tokens are spent; many calls may share one."""
+
+    def __init__(self, inner: RetryStrategy, tokens: int) -> None:
+        self._inner = inner
+        self.tokens = tokens
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return what the inner strategy says, or no retry where there is no token left."""
+        if self.tokens < 1:
+            return RetryAction.no_retry()
+        self.tokens -= 1
+        return self._inner.retry_after(request, reason)
+
+
+class NoRetryForRobots(BestEffortRetryStrategy):
+    """Lets people wait, and robots fail at once."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return no retry for what a robot asked, else what best effort says."""
+        if request.client_context.get("is_robot"):
+            return RetryAction.no_retry()
+        return super().retry_after(request, reason)
+
+
+def ask(strategy: RetryStrategy, *, retry_attempts: int) -> float | None:
+    """Return the delay that a write gets which the node was too busy for; None for no retry."""
+    request = RetryRequest(
+        service=Service.KV,
+        operation="upsert",
+        idempotent=False,
+        rng=random.Random(0),
+        retry_attempts=retry_attempts,
+        remaining=2.5,
+    )
+    return strategy.retry_after(request, RetryReason.KV_TEMPORARY_FAILURE).delay
+
+
+def as_a_table() -> None:
+    """Two tokens buy exactly two retries: no cluster, no event loop, no clock."""
+    budgeted = Budgeted(BestEffortRetryStrategy(), tokens=2)
+    delays = [ask(budgeted, retry_attempts=attempt) for attempt in range(4)]
+    print("delays:", delays)
+
+    assert delays == [0.001, 0.002, None, None]
+
+
+async def in_a_client() -> None:
+    """The same strategy, used by a block of code against a node that is always too busy."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        people = cluster.bucket("default").default_collection()
+        fake.node.faults.always(None, temporary_failure())
+
+        with retrying(Budgeted(BestEffortRetryStrategy(), tokens=2)):
+            try:
+                await people.upsert("ada", {"born": 1815})
+            except TemporaryFailureException as error:
+                print("budgeted:", error)
+
+        with retrying(NoRetryForRobots()), client_context(is_robot=True):
+            try:
+                await people.get("ada")
+            except TemporaryFailureException as error:
+                print("robot:", error)
+
+
+if __name__ == "__main__":
+    as_a_table()
+    trio.run(in_a_client, clock=trio.testing.MockClock(autojump_threshold=0))

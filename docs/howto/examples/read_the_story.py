@@ -1,0 +1,49 @@
+"""What a failed operation can tell: the log, the error's context, the counters, and the rule behind it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import trio
+import trio.testing
+
+from triclinium.errors import CouchbaseException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.events import HandedOver, SocketClosed
+from triclinium_core.retry.explain import Case, explain
+from triclinium_core.retry.service import Service
+from triclinium_core.testing import hang_up, temporary_failure
+
+
+async def main() -> None:
+    """Let a node be too busy once, and then close the connection on a write."""
+    async with open_fake_cluster() as fake, fake.open_client(redact_logs=True) as cluster:
+        people = cluster.bucket("default").default_collection()
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        fake.node.faults.next(Opcode.SET, hang_up())
+        try:
+            await people.upsert("ada", {"born": 1815})
+        except CouchbaseException as error:
+            print(f"\n{type(error).__name__}: {error}\n")
+            context = json.loads(error.context.to_json())
+            for name in ("operation", "idempotent", "retry_attempts", "retry_reasons", "refused_reason"):
+                print(f"{name}: {context[name]}")
+        print("retries so far:", {str(reason): n for reason, n in cluster.statistics().retries_by_reason.items()})
+
+
+def why() -> None:
+    """Ask the very objects that decided for the sentences and the clauses."""
+    case = Case(service=Service.KV, operation="upsert", happened=SocketClosed(HandedOver.ALL))
+    print()
+    for sentence in explain(case).sentences():
+        print("-", sentence)
+
+
+if __name__ == "__main__":
+    logging.basicConfig(stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
+    logging.getLogger("triclinium.retry").setLevel(logging.DEBUG)
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    why()

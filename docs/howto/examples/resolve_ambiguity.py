@@ -1,0 +1,50 @@
+"""A write that ran out of time, and how its caller finds out what became of it."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+import triclinium
+from triclinium import Collection
+from triclinium.errors import AmbiguousTimeoutException, CasMismatchException, RequestCanceledException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import drop_response
+
+
+async def pay(orders: Collection, order: str, payment: str) -> str:
+    """Mark an order as paid, once, whatever happens to the answer."""
+    found = await orders.get(order)
+    paid = {"state": "paid", "payment": payment}
+    while True:
+        try:
+            with triclinium.fail_after(0.2):
+                # The CAS makes a second attempt harmless: where the first one is applied after all, this one is not.
+                await orders.replace(order, paid, cas=found.cas)
+            return "paid"
+        except (AmbiguousTimeoutException, RequestCanceledException) as error:
+            print("in doubt:", error)
+        except CasMismatchException:
+            print("something was written meanwhile")
+        now = await orders.get(order)
+        if now.content == paid:
+            return "paid, although the answer was lost"
+        if now.cas != found.cas:
+            return f"somebody else was faster: {now.content}"
+
+
+async def main() -> None:
+    """Pay once with an answer, and once without."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        orders = cluster.bucket("default").default_collection()
+        await orders.insert("order-1", {"state": "open"})
+        await orders.insert("order-2", {"state": "open"})
+
+        print("order-1:", await pay(orders, "order-1", "p1"))
+        fake.node.faults.next(Opcode.REPLACE, drop_response())
+        print("order-2:", await pay(orders, "order-2", "p2"))
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

@@ -1,0 +1,669 @@
+"""One connection through all its streams: every pair of the table, bytes in any cut, and every mistake of a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.kv.node.peer import CONFIG, ERROR_MAP, Answering, plan, respond, take_apart
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.node.bootstrap import FailureKind
+from triclinium_core.kv.node.in_flight import Purpose
+from triclinium_core.kv.node.news import (
+    Answered,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    News,
+    SaslAnswered,
+)
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
+from triclinium_core.kv.operation.codec import Dialect
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
+from triclinium_core.retry.circuit_breaker import BreakerEvent, BreakerState, CircuitBreakerOptions
+from triclinium_core.retry.events import HandedOver
+from triclinium_core.retry.kv_status import Status
+
+ADDRESSES = (Address("a", 1), Address("b", 2), Address("c", 3))
+NOOP = Opcode.NOOP
+
+
+def machine(
+    bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
+) -> NodeMachine:
+    """Return a connection that has not begun."""
+    return NodeMachine(
+        bucket, ADDRESSES, bare=bare, compression=True, circuit_breaker=breaker or CircuitBreakerOptions()
+    )
+
+
+def opened(bucket: str | None = "travel", **changes: object) -> tuple[NodeMachine, list[Frame]]:
+    """Return a connection whose stream was opened, and what it asks."""
+    node = machine(bucket)
+    node.connect()
+    return node, requests_of(node.stream_opened(plan(bucket=bucket, **changes), 1.0))
+
+
+def requests_of(news: Sequence[News]) -> list[Frame]:
+    """Return the requests in the bytes ordered."""
+    return [frame for item in news if isinstance(item, BytesOrdered) for frame in take_apart(item.data)]
+
+
+def play(node: NodeMachine, pending: list[Frame], peer: Answering, *, until: NodeState = NodeState.READY) -> list[News]:
+    """Let ``peer`` answer until the connection is in a state, and return all news."""
+    told: list[News] = []
+    while node.state is not until:
+        news = node.bytes_received(peer.answer(pending.pop(0)), 2.0)
+        told += news
+        pending += requests_of(news)
+        if news and isinstance(news[-1], BecameUnusable):
+            break
+    return told
+
+
+def ready(bucket: str | None = "travel") -> NodeMachine:
+    """Return a connection that is ready."""
+    node, pending = opened(bucket)
+    play(node, pending, Answering())
+    assert NodeState.READY is node.state
+    return node
+
+
+def bare() -> NodeMachine:
+    """Return a connection to a plain memcached, which is ready at once."""
+    node = machine(None, bare=True)
+    node.connect()
+    node.stream_opened(None, 1.0)
+    return node
+
+
+def send(node: NodeMachine, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
+    """Send a request, and return it as the node gets it."""
+    _, data = node.send(owner, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
+    (request,) = take_apart(data)
+    return request
+
+
+def unusable(news: Sequence[News]) -> BecameUnusable:
+    """Return the last news, which must be the end of the stream."""
+    assert isinstance(news[-1], BecameUnusable)
+    assert not any(isinstance(item, BecameUnusable) for item in news[:-1])
+    return news[-1]
+
+
+# The table.
+
+
+def in_state(state: NodeState) -> tuple[NodeMachine, list[Frame]]:
+    """Return a connection in a state, and the requests that have no answer."""
+    if state is NodeState.LOST:
+        return machine(), []
+    if state is NodeState.CONNECTING:
+        node = machine()
+        node.connect()
+        return node, []
+    node, pending = opened()
+    play(node, pending, Answering(), until=state)
+    return node, pending
+
+
+EVENTS: dict[NodeEvent, Callable[[NodeMachine, list[Frame]], object]] = {
+    NodeEvent.BACKOFF_OVER: lambda node, pending: node.connect(),
+    NodeEvent.STREAM_OPENED: lambda node, pending: node.stream_opened(plan(), 3.0),
+    NodeEvent.BYTES_RECEIVED: lambda node, pending: node.bytes_received(Answering().answer(pending[0]), 3.0),
+    NodeEvent.STREAM_LOST: lambda node, pending: node.lost("gone"),
+}
+"""How each event reaches the machine."""
+
+
+@pytest.mark.parametrize("event", NodeEvent)
+@pytest.mark.parametrize("state", NodeState)
+def test_all_pairs(state: NodeState, event: NodeEvent) -> None:
+    """A pair of the table leads where it may; any other is a mistake of the caller, but losing what is lost is none."""
+    node, pending = in_state(state)
+    if not pending:
+        pending = [send(node, 7)]
+    allowed = NODE_TRANSITIONS[state].get(event)
+    if (state, event) == (NodeState.LOST, NodeEvent.STREAM_LOST):
+        allowed = frozenset({NodeState.LOST})
+    if allowed is None:
+        with pytest.raises(AssertionError):
+            EVENTS[event](node, pending)
+        return
+    EVENTS[event](node, pending)
+
+    assert node.state in allowed
+
+
+def test_every_transition_happens() -> None:
+    """The answers of one bootstrap, one by one or several at once, lead from state to state."""
+    seen: set[tuple[NodeState, NodeState]] = set()
+    for count in range(1, 8):
+        node, pending = opened()
+        peer = Answering()
+        states = [node.state]
+        while pending and node.state is not NodeState.READY:
+            asked, pending = pending[:count], pending[count:]
+            pending += requests_of(node.bytes_received(b"".join(map(peer.answer, asked)), 2.0))
+            states.append(node.state)
+        seen |= {*pairwise(states)}
+
+    assert {
+        (NodeState.NEGOTIATING, NodeState.AUTHENTICATING),
+        (NodeState.AUTHENTICATING, NodeState.AUTHENTICATING),
+        (NodeState.AUTHENTICATING, NodeState.JOINING),
+        (NodeState.JOINING, NodeState.JOINING),
+        (NodeState.JOINING, NodeState.READY),
+    } <= seen
+    assert all(later in NODE_TRANSITIONS[earlier][NodeEvent.BYTES_RECEIVED] for earlier, later in seen)
+
+
+# Bootstrap.
+
+
+def test_addresses_take_turns() -> None:
+    """One for each stream, then from the beginning; the name in logs follows."""
+    node = machine()
+    names = []
+    for _ in range(4):
+        node.connect()
+        names.append(node.node)
+        node.lost("refused")
+
+    assert ["a:1", "b:2", "c:3", "a:1"] == names
+
+
+def test_bare() -> None:
+    """A plain memcached is sent nothing, and is ready when its stream is open."""
+    node = machine(None, bare=True)
+    node.connect()
+    news = node.stream_opened(None, 1.0)
+
+    assert [BecameReady] == [type(item) for item in news]
+    assert NodeState.READY is node.state
+    assert Dialect(bare=True) == node.dialect
+    assert node.has_spoken
+
+
+def test_news_of_a_bootstrap() -> None:
+    """Bytes to send, outcomes of SASL and bucket, readiness: in the order in which they happened."""
+    node, pending = opened()
+    news = play(node, pending, Answering())
+
+    assert [BytesOrdered, SaslAnswered, BytesOrdered, BucketSelected, BecameReady] == [type(item) for item in news]
+    assert SaslAnswered(0) == news[1]
+    assert BucketSelected("travel", 0) == news[3]
+    assert BecameReady(node.negotiated) == news[4]
+    assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == node.dialect
+
+
+def test_no_bucket_is_selected() -> None:
+    """The connection that belongs to none tells nothing of one."""
+    node, pending = opened(None)
+
+    assert not any(isinstance(item, BucketSelected) for item in play(node, pending, Answering()))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "status", "expected"),
+    [
+        (Opcode.SASL_AUTH, Status.AUTH_ERROR, SaslAnswered(Status.AUTH_ERROR)),
+        (Opcode.SASL_AUTH, Status.TEMPORARY_FAILURE, SaslAnswered(Status.TEMPORARY_FAILURE)),
+        (Opcode.SELECT_BUCKET, Status.NO_ACCESS, BucketSelected("travel", Status.NO_ACCESS)),
+        (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, BucketSelected("travel", Status.KEY_NOT_FOUND)),
+    ],
+)
+def test_news_of_a_refusal(opcode: Opcode, status: int, expected: News) -> None:
+    """What the terminal states need to know comes before the end of the stream."""
+    node, pending = opened()
+    news = play(node, pending, Answering(statuses={opcode: status}))
+
+    assert expected == news[-2]
+    assert unusable(news).failure is not None
+
+
+def test_bootstrap_that_cannot_begin() -> None:
+    """Nothing is sent, and the reason is told."""
+    node = machine()
+    node.connect()
+    news = node.stream_opened(plan(nonce=""), 1.0)
+
+    assert [BecameUnusable] == [type(item) for item in news]
+    assert "nonce" in unusable(news).text
+
+
+def test_without_xerror_after_a_corrupt_map() -> None:
+    """Where it was asked for, the next stream does without (RFC 0013)."""
+    node, pending = opened(renegotiate_on_corrupt_error_map=True)
+    failure = unusable(play(node, pending, Answering(values={Opcode.GET_ERROR_MAP: b"corrupt"}))).failure
+
+    assert failure is not None
+    assert FailureKind.CORRUPT_ERROR_MAP is failure.kind
+    assert not node.xerror
+
+
+def test_a_new_stream_knows_nothing_of_the_old() -> None:
+    """Neither features nor half a frame nor opaques survive."""
+    node = ready()
+    node.bytes_received(respond(send(node, 1))[:-1], 3.0)
+    node.lost("reset")
+    node.connect()
+
+    assert frozenset() == node.dialect.features
+    assert frozenset() == node.negotiated.features
+    assert () == tuple(node.lost("again"))
+
+    node.connect()
+    play(node, requests_of(node.stream_opened(plan(), 4.0)), Answering())
+
+    assert node.state is NodeState.READY
+
+
+def test_ready_resets_what_went_wrong() -> None:
+    """The last error is of the past, and the breaker closes (decision C33)."""
+    node, pending = opened()
+    node.last_error = "something"
+    for _ in range(20):
+        node.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 1.0)
+    before = node.breaker.state
+    play(node, pending, Answering())
+
+    assert [BreakerState.OPEN, BreakerState.CLOSED] == [before, node.breaker.state]
+    assert node.was_ready
+    assert node.last_error is None
+
+
+# Requests and answers.
+
+
+def test_answer() -> None:
+    """The request by whom and the frame; the connection has been heard of."""
+    node = ready()
+    request = send(node, 7)
+    (news,) = node.bytes_received(respond(request, 0x86, value=b"x"), 5.5)
+
+    assert isinstance(news, Answered)
+    assert (7, NOOP, 0x86, b"x") == (news.request.owner, news.request.opcode, news.frame.status, news.frame.value)
+    assert 5.5 == node.last_heard
+    assert 0 == len(node.in_flight)
+
+
+def test_answers_out_of_order() -> None:
+    """Each finds its own request, several in one piece of bytes."""
+    node = ready()
+    requests = [send(node, token) for token in range(5)]
+    data = b"".join(respond(requests[position]) for position in (3, 0, 4, 1, 2))
+
+    assert [3, 0, 4, 1, 2] == [
+        item.request.owner for item in node.bytes_received(data, 3.0) if isinstance(item, Answered)
+    ]
+
+
+def test_late_answer() -> None:
+    """The answer to an abandoned request has no owner, and is no mistake."""
+    node = ready()
+    request = send(node, 7)
+    node.in_flight.abandon(request.opaque)
+    (news,) = node.bytes_received(respond(request), 3.0)
+
+    assert isinstance(news, Answered)
+    assert news.request.owner is None
+
+
+def test_inflated() -> None:
+    """Nobody behind this sees a compressed value."""
+    node, value = ready(), b"again and again and again and again and again and again"
+    deflated = deflate(value)
+    assert deflated is not None
+    (news,) = node.bytes_received(respond(send(node, 7), value=deflated, datatype=Datatype.SNAPPY), 3.0)
+
+    assert isinstance(news, Answered)
+    assert value == news.frame.value
+
+
+@pytest.mark.parametrize("value", [b"\xff\xff\xff\xff\x7f", b"\x10\xff", b"\xff" * 40])
+def test_not_inflatable(value: bytes) -> None:
+    """A value that is no snappy block ends the stream; its request is among the lost ones."""
+    node = ready()
+    request = send(node, 7)
+    news = node.bytes_received(respond(request, value=value, datatype=Datatype.SNAPPY), 3.0)
+
+    assert "inflated" in unusable(news).text
+    assert [7] == [lost.owner for lost in node.lost("closed")]
+
+
+def test_config_is_inflated_too() -> None:
+    """Where snappy was granted for everything, the bootstrap's answers may be compressed."""
+    node, pending = opened()
+    peer = Answering()
+    play(node, pending, peer, until=NodeState.JOINING)
+    select, config = pending
+    document = CONFIG.encode() + b" " * 500
+    deflated = deflate(document)
+    assert deflated is not None
+    node.bytes_received(peer.answer(select), 3.0)
+    node.bytes_received(respond(config, value=deflated, datatype=Datatype.SNAPPY), 3.0)
+
+    assert document == node.negotiated.config
+
+
+@pytest.mark.parametrize(
+    ("opaque_off", "opcode"), [(1, NOOP), (0, Opcode.GET), (1, Opcode.GET)], ids=["opaque", "opcode", "both"]
+)
+def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
+    """Nothing that follows can be trusted; the request that was taken for it is told."""
+    node = ready()
+    request = send(node, 7)
+    news = node.bytes_received(encode_response(opcode, opaque=request.opaque + opaque_off) + respond(request), 3.0)
+    last = unusable(news)
+
+    assert "was not made" in last.text
+    assert (7 if not opaque_off else None) == (last.unsettled.owner if last.unsettled else None)
+    assert 1 == len(news)
+
+
+def test_answered_twice() -> None:
+    """The first answer counts, the second is one too many."""
+    node = ready()
+    request = send(node, 7)
+    news = node.bytes_received(respond(request) * 2, 3.0)
+
+    assert isinstance(news[0], Answered)
+    assert unusable(news).unsettled is None
+
+
+def test_servers_questions_are_ignored() -> None:
+    """Nothing that makes a server ask was negotiated; it is heard, and not answered."""
+    node = ready()
+    question = encode_server_request(0x01, opaque=1, key=b"travel", value=b"{}")
+
+    assert [] == node.bytes_received(question * 3, 9.0)
+    assert 9.0 == node.last_heard
+    assert NodeState.READY is node.state
+
+
+def test_servers_questions_during_bootstrap() -> None:
+    """They do not disturb it either."""
+    node, pending = opened()
+    peer = Answering()
+    question = encode_server_request(0x01, opaque=pending[0].opaque)
+    while node.state is not NodeState.READY:
+        pending += requests_of(node.bytes_received(question + peer.answer(pending.pop(0)), 2.0))
+
+    assert NodeState.READY is node.state
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\x80" + bytes(23), "no frame"),
+        (b"\x08" + bytes(23), "no frame"),
+        (b"\x83" + bytes(23), "no frame"),
+        (b"\x00", "no frame"),
+        (b"\x81\x00\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
+        (b"\x81\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff" + bytes(12), "largest possible"),
+        (b"\x18\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
+    ],
+)
+@pytest.mark.parametrize("state", [NodeState.NEGOTIATING, NodeState.JOINING, NodeState.READY])
+def test_no_frame(state: NodeState, data: bytes, words: str) -> None:
+    """A wrong magic or an impossible length ends the stream, however the bytes are cut."""
+    whole, _ = in_state(state)
+    pieces, _ = in_state(state)
+    news: Sequence[News] = []
+    for position in range(len(data)):
+        news = pieces.bytes_received(data[position : position + 1], 3.0)
+        if news:
+            break
+
+    assert words in unusable(whole.bytes_received(data + b"trailing", 3.0)).text
+    assert words in unusable(news).text
+
+
+def test_frames_before_nonsense_count() -> None:
+    """What came before it was said by a node that still knew what it did."""
+    node = ready()
+    news = node.bytes_received(respond(send(node, 7)) + b"nonsense", 3.0)
+
+    assert isinstance(news[0], Answered)
+    assert 2 == len(news)
+    unusable(news)
+
+
+def test_nothing_is_heard_after_nonsense() -> None:
+    """Not even what would have been an answer."""
+    node = ready()
+    request = send(node, 7)
+    node.bytes_received(b"nonsense", 3.0)
+
+    assert not any(isinstance(item, Answered) for item in node.bytes_received(respond(request), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP port"),
+        (b"\x15\x03\x03\x00\x02\x02\x28", "couchbases://"),
+        (b"ERROR\r\n", "text only"),
+    ],
+)
+def test_hints(data: bytes, hint: str) -> None:
+    """A first answer in another protocol is recognised, from a plain memcached as well."""
+    node, _ = opened()
+
+    assert hint in unusable(node.bytes_received(data, 2.0)).text
+    assert hint in unusable(bare().bytes_received(data, 2.0)).text
+
+
+def test_no_hint_for_a_peer_that_has_spoken() -> None:
+    """Who has sent a frame speaks our protocol, whatever comes later."""
+    node, pending = opened()
+    data = Answering().answer(pending[0]) + b"HTTP/1.1 400 Bad Request\r\n"
+    split, first = opened()
+    split.bytes_received(Answering().answer(first[0]), 2.0)
+
+    assert "HTTP" not in unusable(node.bytes_received(data, 2.0)).text
+    assert "HTTP" not in unusable(split.bytes_received(b"HTTP/1.1 400 Bad Request\r\n", 2.0)).text
+
+
+def test_hint_again_on_the_next_stream() -> None:
+    """Another address may be another kind of server."""
+    node = ready()
+    node.lost("reset")
+    node.connect()
+    node.stream_opened(plan(), 3.0)
+
+    assert "HTTP port" in unusable(node.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
+
+
+def test_has_spoken() -> None:
+    """True once HELLO is answered, and again unknown on the next stream."""
+    node, pending = opened()
+    before = node.has_spoken
+    node.bytes_received(Answering().answer(pending[0]), 2.0)
+    after = node.has_spoken
+    node.lost("reset")
+    node.connect()
+    node.stream_opened(plan(), 3.0)
+
+    assert [False, True, False] == [before, after, node.has_spoken]
+
+
+# Losing a stream.
+
+
+def test_lost_gives_back_what_was_in_flight() -> None:
+    """Oldest first; the offsets begin behind the bytes of the bootstrap (decision C24)."""
+    node, pending = opened()
+    size = sum(24 + len(request.extras) + len(request.key) + len(request.value) for request in pending)
+    told = play(node, pending, Answering())
+    size += sum(len(item.data) for item in told if isinstance(item, BytesOrdered))
+    for token in (1, 2, 3):
+        send(node, token)
+    requests = [*node.lost("reset")]
+
+    assert [1, 2, 3] == [request.owner for request in requests]
+    assert [size, size + 24, size + 48] == [request.offset for request in requests]
+    assert [HandedOver.ALL, HandedOver.PART, HandedOver.NOTHING] == [
+        request.handed_over(size + 30) for request in requests
+    ]
+
+
+def test_lost_twice() -> None:
+    """The second time there is nothing to lose; the newest reason is kept."""
+    node = ready()
+    node.config_is_asked = True
+    send(node, 1)
+
+    assert 1 == len([*node.lost("first")])
+    assert [] == [*node.lost("second")]
+    assert "second" == node.last_error
+    assert not node.config_is_asked
+    assert NodeState.LOST is node.state
+
+
+def test_send_that_cannot_be_encoded() -> None:
+    """Nothing is noted of a request that was not made."""
+    node = ready()
+
+    def fail(opaque: int) -> bytes:
+        raise ValueError(opaque)
+
+    with pytest.raises(ValueError, match="1"):
+        node.send(7, NOOP, fail)
+    assert 0 == len(node.in_flight)
+
+
+def test_failed_attempts() -> None:
+    """Streams that came to nothing are counted until one has answered a request, not only until one was ready."""
+    node = machine()
+    counts = []
+    for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
+        node.connect()
+        if outcome != "refused":
+            pending = requests_of(node.stream_opened(plan(), 1.0))
+            if outcome != "opened":
+                play(node, pending, Answering())
+            if outcome == "proven":
+                node.bytes_received(respond(send(node, 1)), 2.0)
+        node.lost(outcome)
+        counts.append(node.failed_attempts)
+
+    assert [1, 2, 3, 0, 1, 2, 3] == counts
+
+
+# Any cut, any bytes.
+
+
+def signature(news: Sequence[News]) -> list[object]:
+    """Return what matters of news, so that two runs can be compared."""
+    shown: list[object] = []
+    for item in news:
+        match item:
+            case Answered(request, frame):
+                shown.append((request.owner, frame.status, frame.value))
+            case BecameUnusable(text):
+                shown.append(text)
+            case _:
+                shown.append(type(item))
+    return shown
+
+
+def script(node: NodeMachine, pending: list[Frame]) -> bytes:
+    """Return good answers for everything of the first burst and, on a ready connection, to five requests."""
+    peer = Answering()
+    if node.state is not NodeState.READY:
+        return b"".join(map(peer.answer, pending))
+    return b"".join(respond(send(node, token), value=b"v" * token) for token in range(5))
+
+
+@given(
+    state=st.sampled_from([NodeState.NEGOTIATING, NodeState.READY]),
+    cuts=st.lists(st.integers(0, 1_000), max_size=8),
+    damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
+)
+def test_any_cut(state: NodeState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
+    """Where the bytes are cut changes nothing, whether they make sense or not."""
+    whole, pending = in_state(state)
+    pieces, _ = in_state(state)
+    data = script(whole, pending)
+    if state is NodeState.READY:
+        script(pieces, [])
+    if damage is not None:
+        position, nonsense = damage
+        position %= len(data)
+        data = data[:position] + nonsense + data[position + len(nonsense) :]
+    bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
+
+    told: list[News] = []
+    for start, end in pairwise(bounds):
+        told += pieces.bytes_received(data[start:end], 2.0)
+        if told and isinstance(told[-1], BecameUnusable):
+            break
+
+    assert [text for text in signature(whole.bytes_received(data, 2.0)) if not is_hinted(text)] == [
+        text for text in signature(told) if not is_hinted(text)
+    ]
+
+
+def is_hinted(text: object) -> bool:
+    """Tell whether news carry a hint, which needs the first bytes in one piece."""
+    return isinstance(text, str) and "no frame" in text
+
+
+@given(
+    st.sampled_from([state for state in NodeState if state not in (NodeState.LOST, NodeState.CONNECTING)]),
+    st.lists(st.binary(max_size=60) | st.sampled_from([ERROR_MAP.encode(), b"\x81", b"\x18" * 24]), max_size=6),
+)
+def test_arbitrary_bytes(state: NodeState, pieces: list[bytes]) -> None:
+    """Nothing that a peer sends raises; after its first mistake the stream is at its end."""
+    node, _ = in_state(state)
+    for piece in pieces:
+        news = node.bytes_received(piece, 2.0)
+        if news and isinstance(news[-1], BecameUnusable):
+            assert "" != unusable(news).text
+            node.lost("closed")
+            break
+
+    assert node.state in NodeState
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([0x81, 0x18, 0x82]),
+            st.sampled_from([*Opcode]),
+            st.integers(0, 8),
+            st.integers(0, 0x100),
+            st.integers(0, 7),
+            st.binary(max_size=8),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from([NodeState.NEGOTIATING, NodeState.AUTHENTICATING, NodeState.JOINING, NodeState.READY]),
+)
+def test_frames_that_are_well_formed_nonsense(
+    frames: list[tuple[int, int, int, int, int, bytes]], state: NodeState
+) -> None:
+    """Any status, opcode, opaque, datatype and value, at every step."""
+    node, _ = in_state(state)
+    if state is NodeState.READY:
+        for token in range(4):
+            send(node, token)
+    data = b""
+    for magic, opcode, opaque, status, datatype, value in frames:
+        frame = encode_response(opcode, opaque=opaque, status=status, datatype=datatype, value=value)
+        data += bytes([magic]) + frame[1:]
+    for position in range(0, len(data), 7):
+        news = node.bytes_received(data[position : position + 7], 2.0)
+        if news and isinstance(news[-1], BecameUnusable):
+            break
+        for request in requests_of(news):
+            assert Opcode(request.opcode)

@@ -1,0 +1,70 @@
+"""The life of one connection, as a table."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
+
+
+def test_every_state_has_a_row() -> None:
+    """What is missing in a row cannot happen, but no state is missing."""
+    assert set(NodeState) == set(NODE_TRANSITIONS)
+
+
+def test_names_of_the_states() -> None:
+    """Six conditions, each one word."""
+    assert ["connecting", "negotiating", "authenticating", "joining", "ready", "lost"] == [
+        state.value for state in NodeState
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (NodeState.CONNECTING, True),
+        (NodeState.NEGOTIATING, True),
+        (NodeState.AUTHENTICATING, True),
+        (NodeState.JOINING, True),
+        (NodeState.READY, False),
+        (NodeState.LOST, False),
+    ],
+)
+def test_is_underway(state: NodeState, expected: bool) -> None:
+    """Neither arrived nor given up."""
+    assert expected is state.is_underway
+
+
+@pytest.mark.parametrize(("state", "event"), [*product(NodeState, NodeEvent)])
+def test_all_pairs(state: NodeState, event: NodeEvent) -> None:
+    """Streams open once, bytes come only on an open one, it can be lost at any time but twice, and begins anew only then."""
+    is_open = state not in (NodeState.CONNECTING, NodeState.LOST)
+    possible = {
+        NodeEvent.BACKOFF_OVER: state is NodeState.LOST,
+        NodeEvent.STREAM_OPENED: state is NodeState.CONNECTING,
+        NodeEvent.BYTES_RECEIVED: is_open,
+        NodeEvent.STREAM_LOST: state is not NodeState.LOST,
+    }
+
+    assert possible[event] == (event in NODE_TRANSITIONS[state])
+
+
+def test_no_way_back() -> None:
+    """On one stream a connection only gets further, or is lost."""
+    order = [*NodeState]
+    for state, row in NODE_TRANSITIONS.items():
+        for next_state in row.get(NodeEvent.BYTES_RECEIVED, ()):
+            assert order.index(state) <= order.index(next_state)
+
+
+def test_every_state_can_be_reached() -> None:
+    """From LOST, where everything begins, through the events that exist."""
+    reached = {NodeState.LOST}
+    for _ in NodeState:
+        reached |= {
+            next_state for state in reached for states in NODE_TRANSITIONS[state].values() for next_state in states
+        }
+
+    assert set(NodeState) == reached

@@ -1,0 +1,62 @@
+"""Every operation with every argument, for tests that go through all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Decrement,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Keyspace,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+
+@dataclass(frozen=True)
+class Raw(RawBinaryTranscoder):
+    """A transcoder that equals every other one of its kind, and is shown the same wherever it lies."""
+
+
+DEFAULT = Keyspace("travel")
+HOTELS = Keyspace("travel", "inventory", "hotel")
+
+VALID: Mapping[type[Operation], Mapping[str, object]] = {
+    Noop: {},
+    Get: {"key": "k", "transcoder": Raw()},
+    Exists: {"key": "k"},
+    GetAndTouch: {"key": "k", "expiry": 1, "transcoder": Raw()},
+    GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},
+    Unlock: {"key": "k", "cas": 1},
+    Touch: {"key": "k", "expiry": 0},
+    Remove: {"key": "k", "cas": UINT64_MAX},
+    Insert: {"key": "k", "value": b"", "flags": 0, "expiry": 0},
+    Upsert: {"key": "k", "value": b"v", "flags": UINT32_MAX, "expiry": UINT32_MAX, "preserve_expiry": True},
+    Replace: {"key": "k", "value": b"v", "flags": 0, "expiry": 0, "preserve_expiry": True, "cas": 5},
+    Append: {"key": "k", "value": b"v", "cas": 5},
+    Prepend: {"key": "k", "value": b"v", "cas": 0},
+    Increment: {"key": "k", "delta": UINT64_MAX, "initial": UINT64_MAX, "expiry": UINT32_MAX - 1},
+    Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0},
+}
+"""Every operation with every argument."""
+
+
+def make(kind: type[Operation], keyspace: object = DEFAULT, **arguments: object) -> Operation:
+    """Return an operation made of its valid arguments, some of them replaced."""
+    return cast("Callable[..., Operation]", kind)(keyspace, **{**VALID[kind], **arguments})

@@ -1,0 +1,133 @@
+"""One operation on its way: what the client keeps of it, and when it is ambiguous."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.operation.examples import HOTELS, make
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.operation.requests import OPERATIONS, Exists, Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    ResponseReceived,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.states import RequestState
+from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.testing.simulation import Midpoint
+
+READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)
+RNG = Midpoint()
+
+
+def live(request: Operation) -> LiveOperation:
+    """Return an operation that was submitted at 1 with 2.5 seconds."""
+    return LiveOperation(
+        7, request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
+    )
+
+
+def send(operation: LiveOperation) -> None:
+    """Note that an attempt is in flight, as the client does."""
+    operation.node, operation.opaque, operation.stream = "h:1", 5, 2
+
+
+def test_nothing_is_made_for_retrying() -> None:
+    """A success allocates no retry machine (decision C38)."""
+    operation = live(WRITE)
+    send(operation)
+
+    assert operation.retry is None
+
+
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+def test_idempotent(kind: type[Operation]) -> None:
+    """As the RFC's list, and decision C34 for exists."""
+    assert (kind in (Get, Exists, Noop)) == live(make(kind)).idempotent
+
+
+@pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])
+def test_ambiguous_without_a_machine(request_: Operation, expected: bool) -> None:
+    """Only a write on the wire may still be applied (decision C25)."""
+    operation = live(request_)
+
+    assert not operation.is_ambiguous
+
+    send(operation)
+
+    assert expected == operation.is_ambiguous
+
+
+def test_ambiguous_with_a_machine() -> None:
+    """The machine knows better than whether an opaque is there: an answer settles the question, a new attempt opens it."""
+    operation = live(WRITE)
+    send(operation)
+    machine = operation.retry_machine(rng=RNG, error_maps=ErrorMapStore())
+    machine.handle(ResponseReceived(KvResponse(0x86)), 1.5)
+
+    assert not operation.is_ambiguous
+
+    machine.handle(TimePassed(), 1.501)
+    machine.handle(Dispatched("h:1", 6), 1.501)
+
+    assert operation.is_ambiguous
+
+    machine.handle(SocketClosed(HandedOver.NOTHING), 1.6)
+
+    assert not operation.is_ambiguous
+
+
+@pytest.mark.parametrize(("sent", "state"), [(False, RequestState.PENDING), (True, RequestState.IN_FLIGHT)])
+def test_machine_takes_over_where_the_operation_is(sent: bool, state: RequestState) -> None:
+    """It is made once, with the annotations of the operation."""
+    operation = live(WRITE)
+    operation.client_context = {"robot": True}
+    if sent:
+        send(operation)
+    machine = operation.retry_machine(rng=RNG, error_maps=ErrorMapStore())
+
+    assert state is machine.state
+    assert machine is operation.retry_machine(rng=RNG, error_maps=ErrorMapStore()) is operation.retry
+    assert (1.0, 3.5, False, operation.strategy) == (
+        machine.annotation.submitted_at,
+        machine.annotation.deadline,
+        machine.annotation.idempotent,
+        machine.annotation.strategy,
+    )
+    assert {"robot": True} == machine.snapshot(2.0).client_context
+    assert "k" == machine.snapshot(2.0).key
+
+
+def test_machine_shares_the_error_maps() -> None:
+    """A map that is loaded later still counts."""
+    operation, maps = live(READ), ErrorMapStore()
+    machine = operation.retry_machine(rng=RNG, error_maps=maps)
+    machine.handle(DispatchFailed(RetryReason.NODE_NOT_AVAILABLE), 1.0)
+
+    assert maps is machine._error_maps
+
+
+def test_error_context() -> None:
+    """What an error tells when no machine was needed."""
+    operation = live(WRITE)
+    send(operation)
+
+    assert operation.error_context() == ErrorContext(
+        service="kv",
+        operation="upsert",
+        idempotent=False,
+        bucket="travel",
+        scope="inventory",
+        collection="hotel",
+        key="k",
+        opaque=5,
+        last_dispatched_to="h:1",
+    )
+    assert live(Noop(Keyspace(None))).error_context().key is None

@@ -1,0 +1,181 @@
+"""Operations as values: every wrong argument raises at construction, and none of them changes afterwards."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.requests import (
+    OPERATIONS,
+    Append,
+    Concatenate,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    Increment,
+    Insert,
+    Keyspace,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Store,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
+from triclinium_core.retry.idempotency import is_idempotent
+from triclinium_core.retry.service import Service
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+WRONG: Mapping[str, tuple[object, ...]] = {
+    "key": ("", None, b"k", 5, "\ud800", "k" * 251),
+    "value": (None, "text", bytearray(b"x"), 5),
+    "flags": (-1, UINT32_MAX + 1, True, 1.0, None),
+    "expiry": (-1, UINT32_MAX + 1, False, 1.5, None),
+    "cas": (-1, UINT64_MAX + 1, True, None, "5"),
+    "lock_time": (0, 31, True, 15.0, None),
+    "delta": (-1, UINT64_MAX + 1, True, 1.0, None),
+    "initial": (-1, UINT64_MAX + 1, True, 1.0, "0"),
+    "preserve_expiry": (None, 0, 1, "yes"),
+    "transcoder": (None, "json", RawBinaryTranscoder, 5),
+}
+
+WRONG_ARGUMENTS = [
+    (kind, name, value) for kind, arguments in VALID.items() for name in arguments for value in WRONG[name]
+]
+
+
+def arguments_of(operation: Operation) -> dict[str, object]:
+    """Return the arguments by name."""
+    return {name: getattr(operation, name) for name in operation.__struct_fields__}
+
+
+def refused(parameter: str, kind: Callable[..., object], *arguments: object, **options: object) -> None:
+    """Expect that an argument is refused by its name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        kind(*arguments, **options)
+    assert parameter == caught.value.parameter
+    assert parameter in str(caught.value)
+
+
+def test_every_operation_is_listed() -> None:
+    """Each has a name and an opcode of its own."""
+    assert set(VALID) == set(OPERATIONS)
+    assert 15 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
+
+
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+def test_valid_arguments(kind: type[Operation]) -> None:
+    """All that stands in VALID is taken as it is."""
+    operation = make(kind)
+
+    assert {**VALID[kind], "keyspace": DEFAULT} == arguments_of(operation)
+
+
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+def test_flight_recorder(kind: type[Operation]) -> None:
+    """Operations survive pickling."""
+    operation = make(kind)
+    copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
+
+    assert type(operation) is type(copy)
+    assert repr(operation) == repr(copy)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"), WRONG_ARGUMENTS, ids=[f"{kind.__name__}-{name}" for kind, name, _ in WRONG_ARGUMENTS]
+)
+def test_wrong_arguments(kind: type[Operation], name: str, value: object) -> None:
+    """Wrong types and wrong ranges, of every argument of every operation."""
+    refused(name, make, kind, **{name: value})
+
+
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("keyspace", [None, "travel", ("travel", "_default", "_default")], ids=repr)
+def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
+    """A name is no keyspace."""
+    refused("keyspace", make, kind, keyspace)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OPERATIONS if kind is not Noop], ids=lambda kind: kind.__name__)
+def test_key_size_goes_by_the_collection(kind: type[Operation]) -> None:
+    """250 bytes in the default collection, 246 in a named one."""
+    assert isinstance(make(kind, DEFAULT, key="k" * 250), DocumentOperation)
+    assert isinstance(make(kind, HOTELS, key="k" * 246), DocumentOperation)
+    refused("key", make, kind, HOTELS, key="k" * 247)
+
+
+@pytest.mark.parametrize("kind", [Insert, Upsert, Replace, Append, Prepend], ids=lambda kind: kind.__name__)
+def test_value_size(kind: type[Operation]) -> None:
+    """20 MiB and not a byte more."""
+    largest = bytes(VALUE_SIZE_MAX)
+
+    assert isinstance(make(kind, value=largest), Store | Concatenate)
+    refused("value", make, kind, value=largest + b"x")
+
+
+def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None:
+    """All ones in a counter's expiry has another meaning on the wire."""
+    for kind in (Increment, Decrement):
+        refused("expiry", make, kind, expiry=UINT32_MAX)
+
+
+def test_unlock_needs_a_cas() -> None:
+    """0 means "any" elsewhere; here nobody could have got it."""
+    refused("cas", make, Unlock, cas=0)
+    assert isinstance(make(Remove, cas=0), Remove)
+
+
+@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+def test_operations_do_not_change(kind: type[Operation]) -> None:
+    """What was checked stays as it was."""
+    operation = make(kind)
+
+    for name in operation.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(operation, name, getattr(operation, name))
+
+
+def test_equal_values_are_equal_operations() -> None:
+    """Operations are values."""
+    assert make(Upsert) == make(Upsert) != make(Upsert, value=b"other")
+
+
+@pytest.mark.parametrize(
+    ("keyspace", "expected"),
+    [
+        (Keyspace("travel"), True),
+        (Keyspace(None), True),
+        (Keyspace("travel", "_default", "_default"), True),
+        (Keyspace("travel", "inventory"), False),
+        (Keyspace("travel", "_default", "hotel"), False),
+    ],
+    ids=repr,
+)
+def test_default_collection(keyspace: Keyspace, expected: bool) -> None:
+    """Both names have to be the default ones."""
+    assert expected is keyspace.is_default_collection
+
+
+def test_wrong_names() -> None:
+    """Each part of a keyspace is checked by its own rule, and may not be left empty."""
+    for value in ("", 5, "a b", "@no bucket@"):
+        refused("bucket", Keyspace, value)
+        refused("scope", Keyspace, "travel", value)
+        refused("collection", Keyspace, "travel", "inventory", value)
+    for wrong in (None, "a.b"):
+        refused("scope", Keyspace, "a.b", wrong)
+        refused("collection", Keyspace, None, "inventory", wrong)
+
+
+def test_names_are_those_of_the_idempotent_list() -> None:
+    """Three operations of a user may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
+    assert {Noop, Get, Exists} == {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}

@@ -1,0 +1,89 @@
+"""Results: what an operation returns, decoded when it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.errors import DecodingFailureException
+from triclinium_core.kv.operation.results import (
+    Cas,
+    CounterResult,
+    Done,
+    ExistsResult,
+    GetResult,
+    MutationResult,
+    MutationToken,
+)
+from triclinium_core.transcoding.flags import JSON_FLAGS
+from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder, RawBinaryTranscoder, T
+
+
+class Recording:
+    """A transcoder of a user's own that tells what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, int, type]] = []
+
+    def encode(self, value: object, /) -> EncodedValue:
+        """Return nothing of use."""
+        raise NotImplementedError
+
+    def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
+        """Return a new object of the type."""
+        self.asked.append((data, flags, as_type))
+        return as_type()
+
+
+def test_content() -> None:
+    """The document as its transcoder sees it, or in the type asked for."""
+    result = GetResult(Cas(5), JSON_FLAGS, b'{"born":1815}', JsonTranscoder())
+
+    assert {"born": 1815} == result.content
+    assert {"born": 1815} == result.content_as(dict[str, int])
+    assert b'{"born":1815}' == result.content_as(bytes) == result.data
+
+
+def test_any_transcoder() -> None:
+    """It is handed bytes, flags and the type, and nothing else."""
+    transcoder = Recording()
+    result = GetResult(Cas(5), 7, b"data", transcoder)
+
+    assert [] == result.content_as(list)
+    assert isinstance(result.content, object)
+    assert [(b"data", 7, list), (b"data", 7, object)] == transcoder.asked
+
+
+def test_undecodable() -> None:
+    """A document that does not fit can still be had as bytes."""
+    result = GetResult(Cas(5), 0, b"\xff", JsonTranscoder())
+
+    with pytest.raises(DecodingFailureException):
+        _ = result.content
+    assert b"\xff" == result.content_as(bytes)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (
+            MutationResult(Cas(5), MutationToken("b", 1, 2, 3)),
+            MutationResult(Cas(5), MutationToken("b", 1, 2, 3)),
+            MutationResult(Cas(5)),
+        ),
+        (CounterResult(1, Cas(5)), CounterResult(1, Cas(5)), CounterResult(2, Cas(5))),
+        (ExistsResult(True, Cas(5)), ExistsResult(True, Cas(5)), ExistsResult(False, Cas(0))),
+        (Done(), Done(), MutationResult(Cas(0))),
+    ],
+)
+def test_results_are_values(one: object, same: object, other: object) -> None:
+    """Equal and hashable by what they say."""
+    assert one == same != other
+    assert hash(one) == hash(same)
+
+
+def test_result_does_not_change() -> None:
+    """Nor can the bytes below it be exchanged."""
+    result = GetResult(Cas(5), 0, b"x", RawBinaryTranscoder())
+
+    with pytest.raises(AttributeError):
+        result.data = b"y"  # type: ignore[misc]

@@ -1,0 +1,281 @@
+"""Checks of arguments: what is wrong raises before a byte is sent, with the parameter's name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import (
+    DEFAULT_NAME,
+    LOCK_TIME_MAX,
+    RELATIVE_EXPIRY_MAX,
+    UINT32_MAX,
+    UINT64_MAX,
+    check_flag,
+    check_integer,
+    check_key,
+    check_name,
+    check_transcoder,
+    check_value,
+    encode_expiry,
+    encode_lock_time,
+)
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
+from triclinium_core.transcoding.transcoder import JsonTranscoder, RawBinaryTranscoder
+
+NOW = 1_750_000_000.25
+
+
+class Nowhere(tzinfo):
+    """A time zone that knows no offset, so that its moments are naive all the same."""
+
+    def utcoffset(self, moment: datetime | None) -> None:
+        """Return nothing."""
+
+    def tzname(self, moment: datetime | None) -> None:
+        """Return nothing."""
+
+    def dst(self, moment: datetime | None) -> None:
+        """Return nothing."""
+
+
+def refused(parameter: str, check: Callable[..., object], *arguments: object, **options: object) -> str:
+    """Return the words of the error that ``check`` raises about ``parameter``."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        check(*arguments, **options)
+    assert parameter == caught.value.parameter
+    assert parameter in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("parameter", ["scope", "collection"])
+@pytest.mark.parametrize("name", [DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
+def test_names(parameter: str, name: str) -> None:
+    """Letters, digits, underscore, dash and percent sign, up to 251 of them."""
+    assert name == check_name(name, parameter)
+
+
+@pytest.mark.parametrize("name", ["travel-sample", "a.b", "x" * 100, "50%_off"])
+def test_bucket_names(name: str) -> None:
+    """Buckets may have a dot as well, and at most 100 characters."""
+    assert name == check_name(name, "bucket")
+
+
+@pytest.mark.parametrize("parameter", ["bucket", "scope", "collection"])
+@pytest.mark.parametrize(
+    "name",
+    ["", None, 5, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
+    ids=repr,
+)
+def test_wrong_names(parameter: str, name: object) -> None:
+    """What cannot be a name is refused, also where it could not even be written on the wire."""
+    assert 250 > len(refused(parameter, check_name, name, parameter))
+
+
+def test_dots_separate_scope_and_collection() -> None:
+    """The id is asked for as ``scope.collection``, so neither may have a dot."""
+    refused("scope", check_name, "a.b", "scope")
+    refused("collection", check_name, "a.b", "collection")
+
+
+def test_bucket_name_too_long() -> None:
+    """A hundred and one characters are one too many."""
+    assert "1 to 100" in refused("bucket", check_name, "x" * 101, "bucket")
+
+
+@pytest.mark.parametrize(("in_default_collection", "size_max"), [(True, 250), (False, 246)])
+def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
+    """Bytes of UTF-8 count, not characters."""
+    longest = "ä" * (size_max // 2)
+
+    assert longest.encode() == check_key(longest, in_default_collection=in_default_collection)
+    assert b"k" == check_key("k", in_default_collection=in_default_collection)
+    for wrong in ("", longest + "x", "€" * 200, "k" * 100_000):
+        words = refused("key", check_key, wrong, in_default_collection=in_default_collection)
+        assert f"1 to {size_max}" in words
+        assert 250 > len(words)
+
+
+@pytest.mark.parametrize("key", [None, 5, b"key", ["key"], "\ud800", "a\udfffb"], ids=repr)
+def test_wrong_keys(key: object) -> None:
+    """Only text that UTF-8 can store is a key."""
+    refused("key", check_key, key, in_default_collection=True)
+
+
+def test_lone_surrogates_do_not_fill_the_log() -> None:
+    """Nor is a long wrong key quoted in full."""
+    assert 500 > len(refused("key", check_key, "\ud800" * 10_000, in_default_collection=True))
+
+
+@pytest.mark.parametrize("key", ["a\0b", " ", "\n", "\u202e", "💡", "a" * 250])
+def test_any_text_is_a_key(key: str) -> None:
+    """The server puts no bounds on characters."""
+    assert key.encode() == check_key(key, in_default_collection=True)
+
+
+def test_values() -> None:
+    """Up to 20 MiB, empty ones included."""
+    largest = bytes(VALUE_SIZE_MAX)
+
+    assert 20 * 1024 * 1024 == VALUE_SIZE_MAX
+    assert b"" == check_value(b"")
+    assert largest is check_value(largest)
+    assert str(VALUE_SIZE_MAX + 1) in refused("value", check_value, largest + b"x")
+
+
+@pytest.mark.parametrize(
+    "value", [None, "text", 5, bytearray(b"x"), memoryview(b"x"), [1]], ids=lambda v: type(v).__name__
+)
+def test_wrong_values(value: object) -> None:
+    """Values are bytes that nobody changes any more."""
+    assert type(value).__name__ in refused("value", check_value, value)
+
+
+@pytest.mark.parametrize("value", [0, 1, 30])
+def test_integers(value: int) -> None:
+    """Both ends are in range."""
+    assert value == check_integer(value, "delta", 0, 30)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)],
+    ids=lambda value: type(value).__name__,
+)
+def test_wrong_integers(value: object) -> None:
+    """Neither booleans nor floats are integers; one of thousands of digits is out of range like any other."""
+    words = refused("delta", check_integer, value, "delta", 0, 30)
+
+    assert "from 0 to 30" in words
+    assert 100 > len(words)
+
+
+def test_the_largest_numbers() -> None:
+    """What 32 and 64 bits hold."""
+    assert UINT32_MAX == check_integer(2**32 - 1, "flags", 0, UINT32_MAX)
+    assert UINT64_MAX == check_integer(2**64 - 1, "cas", 0, UINT64_MAX)
+    refused("flags", check_integer, 2**32, "flags", 0, UINT32_MAX)
+    refused("cas", check_integer, 2**64, "cas", 0, UINT64_MAX)
+
+
+def test_flags() -> None:
+    """True and False, and nothing that is only like them."""
+    assert check_flag(True, "preserve_expiry")
+    assert not check_flag(False, "preserve_expiry")
+    for wrong in (None, 0, 1, "no", ()):
+        refused("preserve_expiry", check_flag, wrong, "preserve_expiry")
+
+
+def test_transcoders() -> None:
+    """An object that encodes and decodes; a class, text or bytes are none."""
+    check_transcoder(JsonTranscoder())
+    for wrong in (None, RawBinaryTranscoder, "text", b"bytes", 5, print):
+        refused("transcoder", check_transcoder, wrong)
+
+
+@pytest.mark.parametrize(
+    ("expiry", "expected"),
+    [
+        (None, 0),
+        (timedelta(0), 0),
+        (timedelta(microseconds=1), 1),
+        (timedelta(milliseconds=999), 1),
+        (timedelta(seconds=1), 1),
+        (timedelta(seconds=1, microseconds=1), 2),
+        (timedelta(hours=1), 3600),
+        (timedelta(days=30, seconds=-1), RELATIVE_EXPIRY_MAX - 1),
+        (timedelta(days=30), RELATIVE_EXPIRY_MAX),
+        (timedelta(days=30, microseconds=1), 1_750_000_001 + RELATIVE_EXPIRY_MAX + 1),
+        (timedelta(days=31), 1_750_000_001 + 31 * 86_400),
+        (datetime.fromtimestamp(1_750_000_100, UTC), 1_750_000_100),
+        (datetime.fromtimestamp(1_750_000_100.5, UTC), 1_750_000_101),
+        (datetime.fromtimestamp(1_750_000_000.5, UTC), 1_750_000_001),
+        (datetime(2106, 2, 7, 6, 28, 15, tzinfo=UTC), UINT32_MAX),
+        (datetime.fromtimestamp(1_750_000_100, timezone(timedelta(hours=-11))), 1_750_000_100),
+    ],
+    ids=str,
+)
+def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
+    """Seconds up to exactly 30 days, then Unix time; fractions count as whole seconds, so that none becomes 'never'."""
+    assert expected == encode_expiry(expiry, wall_seconds=NOW)
+
+
+@pytest.mark.parametrize(
+    ("expiry", "hint"),
+    [
+        (timedelta(microseconds=-1), "past"),
+        (timedelta(days=-1), "past"),
+        (timedelta.min, "past"),
+        (timedelta.max, "from"),
+        (timedelta(days=365 * 100), "from"),
+        (datetime.fromtimestamp(1_750_000_000, UTC), "past"),
+        (datetime.fromtimestamp(1_750_000_000.25, UTC), "past"),
+        (datetime.fromtimestamp(1_750_000_000.125, UTC), "past"),
+        (datetime.fromtimestamp(0, UTC), "past"),
+        (datetime.min.replace(tzinfo=UTC), "past"),
+        (datetime.max.replace(tzinfo=UTC), "from"),
+        (datetime(2106, 2, 7, 6, 28, 16, tzinfo=UTC), "from"),
+        (datetime(2030, 1, 1), "time zone"),  # noqa: DTZ001  # naive on purpose
+        (datetime(2030, 1, 1, tzinfo=Nowhere()), "time zone"),
+        (60, "timedelta"),
+        (60.0, "timedelta"),
+        (True, "timedelta"),
+        ("60", "timedelta"),
+    ],
+    ids=str,
+)
+def test_wrong_expiry(expiry: object, hint: str) -> None:
+    """In the past, beyond what 32 bits tell, without a time zone, or a bare number that could mean either."""
+    assert hint in refused("expiry", encode_expiry, expiry, wall_seconds=NOW)
+
+
+@given(
+    st.timedeltas(timedelta(microseconds=1), timedelta(days=2_000)),
+    st.floats(1_600_000_000, 2_000_000_000),
+)
+def test_no_document_dies_early_or_lives_for_ever(expiry: timedelta, wall_seconds: float) -> None:
+    """Whatever the unit on the wire, the document lives at least as long as asked, and not two seconds longer."""
+    encoded = encode_expiry(expiry, wall_seconds=wall_seconds)
+    lives = encoded if encoded <= RELATIVE_EXPIRY_MAX else encoded - wall_seconds
+
+    assert 1 <= encoded
+    assert expiry.total_seconds() - 1e-6 <= lives < expiry.total_seconds() + 2
+
+
+@given(st.datetimes(datetime(2025, 6, 16), datetime(2100, 1, 1)))  # noqa: DTZ001  # made aware below
+def test_moments(moment: datetime) -> None:
+    """A moment travels as the first whole second that is not before it."""
+    aware = moment.replace(tzinfo=UTC)
+    encoded = encode_expiry(aware, wall_seconds=NOW)
+
+    assert 0 <= encoded - aware.timestamp() < 1
+
+
+@pytest.mark.parametrize(
+    ("lock_time", "expected"),
+    [
+        (timedelta(microseconds=1), 1),
+        (timedelta(seconds=1), 1),
+        (timedelta(seconds=14.2), 15),
+        (timedelta(seconds=29.5), 30),
+        (timedelta(seconds=30), LOCK_TIME_MAX),
+    ],
+)
+def test_lock_time(lock_time: timedelta, expected: int) -> None:
+    """Whole seconds, rounded up."""
+    assert expected == encode_lock_time(lock_time)
+
+
+@pytest.mark.parametrize(
+    "lock_time",
+    [timedelta(0), timedelta(microseconds=-1), timedelta(seconds=30, microseconds=1), timedelta.max, 15, None, "15"],
+    ids=str,
+)
+def test_wrong_lock_time(lock_time: object) -> None:
+    """The server would silently take its default for these, so they are refused."""
+    refused("lock_time", encode_lock_time, lock_time)

@@ -1,0 +1,944 @@
+"""All connections of one client: opening, keeping alive, losing, opening again; and what each loss means."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.kv.simulated import ADDRESS, TRAVEL, Recorded, client_options, found, get, ready, respond, upsert
+from triclinium_core.errors import (
+    CouchbaseException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.actions import Action, CloseStream, FailOperation, OpenStream, ReportConnection, SendBytes
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.connections import RECONNECT_BACKOFF, Connections
+from triclinium_core.kv.events import (
+    BytesReceived,
+    LossCause,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.node.in_flight import REQUESTS_MAX
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
+from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.topology.connection_string import parse_connection_string
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.faults import (
+    delay,
+    drop_response,
+    hang_up,
+    refuse_connection,
+    status,
+    temporary_failure,
+)
+from triclinium_core.testing.simulation import Midpoint
+
+ONE, TWO = StreamId(1), StreamId(2)
+
+
+class Fixed:
+    """Randomness that is always the same number."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    def random(self) -> float:
+        """Return the number."""
+        return self.number
+
+
+def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
+    """Return a client that was not started."""
+    return ClientMachine(client_options(connection_string, **options), rng=Midpoint())
+
+
+def of_type(kind: type, actions: list[Action]) -> list[Action]:
+    """Return the actions of one kind."""
+    return [action for action in actions if isinstance(action, kind)]
+
+
+def refused(**options: Any) -> Recorded:
+    """Return a started simulation whose node refuses every connection."""
+    simulation = Recorded(**options)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.flow()
+    return simulation
+
+
+# Opening.
+
+
+@pytest.mark.parametrize(
+    ("connection_string", "expected"),
+    [
+        ("couchbase://h", OpenStream(ONE, "h", 11210, False)),
+        ("couchbases://h", OpenStream(ONE, "h", 11207, True)),
+        ("memcached://h", OpenStream(ONE, "h", 11211, False)),
+        ("couchbase://a:5,b", OpenStream(ONE, "a", 5, False)),
+        ("couchbase://[::1]", OpenStream(ONE, "::1", 11210, False)),
+    ],
+)
+def test_first_stream(connection_string: str, expected: OpenStream) -> None:
+    """The first TimePassed opens one, which belongs to no bucket; later ones open no other."""
+    client = machine(connection_string)
+
+    assert [expected] == list(client.handle(TimePassed(), 5.0))
+    assert [] == list(client.handle(TimePassed(), 5.0))
+
+
+def test_a_stream_for_each_bucket() -> None:
+    """Opened when its first operation is submitted, and never a second time."""
+    client = machine()
+    opened = [
+        len(of_type(OpenStream, [*client.handle(OperationSubmitted(Token(token), Get(Keyspace(bucket), "k")), 0.0)]))
+        for token, bucket in enumerate(["a", "b", "a", "b", "c"])
+    ]
+
+    assert [1, 1, 0, 0, 1] == opened
+    assert ["a", "b", "c"] == [each.bucket for each in client.statistics().connections]
+
+
+def test_plain_memcached_has_a_single_stream() -> None:
+    """Whatever buckets somebody names; nothing is said before an operation is sent (decision C27)."""
+    client = machine("memcached://h", authenticator=None)
+    client.handle(TimePassed(), 0.0)
+    opened = client.handle(StreamOpened(ONE, ""), 0.0)
+    sent = [
+        client.handle(OperationSubmitted(Token(token), Get(keyspace, "k")), 0.0)
+        for token, keyspace in enumerate([Keyspace("a"), Keyspace(None), Keyspace("b")])
+    ]
+
+    assert [ReportConnection(ONE, "h:11211", "ready")] == opened
+    assert [[SendBytes]] * 3 == [[type(action) for action in actions] for actions in sent]
+    assert 1 == len(client.statistics().connections)
+
+
+@pytest.mark.parametrize("connection_string", ["couchbase://h", "couchbases://h"])
+def test_credentials_are_needed(connection_string: str) -> None:
+    """A cluster cannot be spoken to without; the error names the parameter and what to give."""
+    with pytest.raises(InvalidArgumentException, match="PasswordAuthenticator") as caught:
+        machine(connection_string, authenticator=None)
+
+    assert "authenticator" == caught.value.parameter
+
+
+def test_streams_are_never_used_again() -> None:
+    """Every attempt has a number of its own."""
+    simulation = refused()
+    simulation.live(5.0)
+    numbers = [action.stream for _, action in simulation.opened_at]
+
+    assert [*range(1, len(numbers) + 1)] == numbers
+    assert len(numbers) > 5
+
+
+def test_seeds_take_turns() -> None:
+    """One after the other, and then from the beginning."""
+    simulation = refused(options=client_options("couchbase://a,b:5,c"))
+    simulation.live(2.0)
+
+    assert [("a", 11210), ("b", 5), ("c", 11210), ("a", 11210), ("b", 5)] == [
+        (action.host, action.port) for _, action in simulation.opened_at
+    ][:5]
+
+
+def test_connection_id() -> None:
+    """The same for the client, different for each stream: 16 digits, a slash, 16 digits (SDK-RFC 0035)."""
+    simulation = ready()
+    ids = [json.loads(requests[0].key)["i"] for requests in simulation.requests.values()]
+    clients, streams = zip(*(text.split("/") for text in ids), strict=True)
+
+    assert {33} == {len(text) for text in ids}
+    assert (1, 2) == (len(set(clients)), len(set(streams)))
+    assert all(int(part, 16) >= 0 for part in (*clients, *streams))
+
+
+def test_agent_is_the_users() -> None:
+    """What the options say."""
+    simulation = ready(options=client_options(user_agent="mine/2.0"))
+
+    assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
+
+
+def test_compression_can_be_left_out() -> None:
+    """Then neither of its features is asked for."""
+    simulation = ready(options=client_options(compression=False))
+
+    assert b"\x00\x0a" not in simulation.requests[ONE][0].value
+    assert not {"SNAPPY", "SNAPPY_EVERYWHERE"} & set(simulation.connection().features)
+
+
+def test_hello_after_auth() -> None:
+    """The escape hatch is the options' (decision C26)."""
+    simulation = ready(options=client_options(hello_after_auth=True))
+    opcodes = [request.opcode for request in simulation.requests[TWO]]
+
+    assert opcodes.index(Opcode.SASL_STEP) < opcodes.index(Opcode.HELLO)
+    assert "COLLECTIONS" in simulation.connection().features
+
+
+# Reconnecting.
+
+
+def delays(simulation: Recorded) -> list[float]:
+    """Return the seconds between attempts of the connection without a bucket."""
+    return [round(later - earlier, 9) for earlier, later in pairwise(at for at, _ in simulation.opened_at)]
+
+
+@pytest.mark.parametrize(("number", "share"), [(0.0, 1.0), (0.5, 0.9), (1.0 - 2**-53, 0.8)])
+def test_backoff_between_attempts(number: float, share: float) -> None:
+    """Twice as long each time up to a second, less a share that is drawn so that not all clients come back at once."""
+    simulation = refused(rng=Fixed(number))
+    simulation.live(6.0)
+    doubling = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0, 1.0]
+
+    assert [pytest.approx(seconds * share) for seconds in doubling][:8] == delays(simulation)[:8]
+    assert (0.01, 1.0, 2.0, 0.2) == (
+        RECONNECT_BACKOFF.first,
+        RECONNECT_BACKOFF.most,
+        RECONNECT_BACKOFF.factor,
+        RECONNECT_BACKOFF.jitter,
+    )
+
+
+def test_backoff_begins_anew_after_a_useful_stream() -> None:
+    """A connection that worked is back quickly."""
+    simulation = ready()
+    simulation.lose(TWO)
+    simulation.live(0.05)
+
+    assert 0.009 == simulation.opened_at[-1][0]
+    assert "READY" == simulation.connection().state
+
+
+def test_backoff_grows_for_streams_that_only_become_ready() -> None:
+    """A node that bootstraps and then closes is not asked a hundred times a second for ever."""
+    simulation = Recorded()
+    simulation.flow()
+    for _ in range(8):
+        simulation.lose(simulation.newest)
+        simulation.live(1.0)
+
+    assert [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0] == [
+        pytest.approx((at - round(at - 0.45)) / 0.9) for at, _ in simulation.opened_at[1:8]
+    ]
+
+
+def test_node_without_a_config_is_left_alone() -> None:
+    """What makes every bootstrap useless is tried ever more seldom."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
+    simulation.submit(get())
+    simulation.live(10.0)
+
+    assert "gave no cluster config" in simulation.closings()[0]
+    assert 20 > len(simulation.opened_at)
+
+
+# The deadline of connecting.
+
+
+@pytest.mark.parametrize(
+    ("opcode", "state"),
+    [
+        (None, "connecting"),
+        (Opcode.HELLO, "negotiating"),
+        (Opcode.SASL_AUTH, "authenticating"),
+        (Opcode.SELECT_BUCKET, "joining"),
+        (Opcode.GET_CLUSTER_CONFIG, "joining"),
+    ],
+)
+def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
+    """From opening a stream to the end of its bootstrap; then the stream is closed and another one opened."""
+    simulation = Recorded()
+    simulation.flow()
+    token = simulation.submit(get())
+    if opcode is None:
+        simulation.advance(11.0)
+    else:
+        simulation.node.faults.next(opcode, drop_response())
+        simulation.live(11.0)
+    closing = simulation.closings()[0]
+
+    assert f"still {state} after 10 s" in closing
+    assert {TWO} == {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
+    assert [10.0] == [round(at, 1) for at, _ in simulation.opened_at[2:3]]
+    assert UnambiguousTimeoutException is type(simulation.errors[token])
+    assert ("HELLO" in closing) == (opcode is Opcode.HELLO)
+
+
+def test_connect_deadline_of_the_options() -> None:
+    """The connection string goes before the program."""
+    simulation = Recorded(options=client_options("couchbase://h?connect_timeout=3", timeouts=TimeoutOptions(connect=9)))
+    simulation.advance(4.0)
+
+    assert ["still connecting after 3 s"] == simulation.closings()
+
+
+def test_what_was_given_up_is_not_heard() -> None:
+    """A stream that opens, speaks or is lost after it was closed changes nothing."""
+    simulation = Recorded()
+    simulation.advance(10.0)
+    late = [
+        simulation.machine.handle(event, simulation.now)
+        for event in (StreamOpened(ONE, "nonce"), BytesReceived(ONE, b"nonsense"), StreamLost(ONE, LossCause.RESET))
+    ]
+
+    assert [[], [], []] == [list(actions) for actions in late]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StreamOpened(StreamId(99), "nonce"),
+        BytesReceived(StreamId(99), b"nonsense"),
+        StreamLost(StreamId(99), LossCause.TLS),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_unknown_streams_are_ignored(event: StreamOpened | BytesReceived | StreamLost) -> None:
+    """Also while others are there."""
+    simulation = ready()
+
+    assert [] == list(simulation.machine.handle(event, simulation.now))
+    assert "READY" == simulation.connection().state
+
+
+def test_opened_twice_and_bytes_before_opening() -> None:
+    """A driver that is out of step does no harm."""
+    simulation = Recorded()
+    simulation.tick()
+    early = list(simulation.machine.handle(BytesReceived(ONE, b"nonsense"), 0.0))
+    simulation.open(ONE)
+    again = list(simulation.machine.handle(StreamOpened(ONE, "other"), 0.0))
+    simulation.flow()
+
+    assert [[], []] == [early, again]
+    assert "READY" == simulation.connection(None).state
+
+
+def test_every_connection_has_its_own_deadline() -> None:
+    """A bucket that hangs does not take the other connection along."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, drop_response())
+    simulation.submit(get())
+    simulation.live(10.5)
+
+    assert 1 == len(simulation.closings())
+    assert "READY" == simulation.connection(None).state == simulation.connection().state
+
+
+# Keeping alive.
+
+
+def noops(simulation: Recorded, stream: StreamId) -> int:
+    """Return how many NOOPs were sent on a stream."""
+    return sum(request.opcode == Opcode.NOOP for request in simulation.requests[stream])
+
+
+def test_keep_alive() -> None:
+    """A silent connection is asked for a sign of life, again and again."""
+    simulation = Recorded()
+    simulation.flow()
+    counts = []
+    for _ in range(4):
+        simulation.live(20.0)
+        counts.append(noops(simulation, ONE))
+
+    assert [1, 2, 3, 4] == counts
+    assert [] == simulation.closings()
+
+
+def test_traffic_is_a_sign_of_life() -> None:
+    """Only silence makes the client ask."""
+    simulation = ready()
+    before = noops(simulation, TWO)
+    for _ in range(8):
+        simulation.live(10.0)
+        simulation.finish(get())
+
+    assert before == noops(simulation, TWO)
+
+
+def test_silent_connection_is_given_up() -> None:
+    """Without an answer in time the stream is closed, and another one opened."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.NOOP, drop_response())
+    simulation.live(22.4)
+    before = simulation.closings()
+    simulation.node.faults.clear()
+    simulation.live(1.0)
+
+    assert [] == before
+    assert ["did not answer a NOOP within 2.5 s"] * 2 == simulation.closings()
+    assert "READY" == simulation.connection().state
+    assert "ready" in simulation.log[-1]
+
+
+def test_late_sign_of_life() -> None:
+    """An answer within the limit is one, however late."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.NOOP, delay(2.4))
+    simulation.live(60.0)
+
+    assert [] == simulation.closings()
+
+
+def test_keep_alive_of_the_options() -> None:
+    """Both numbers are the user's; infinity means that nobody asks."""
+    eager = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1)))
+    lazy = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=float("inf"))))
+    for simulation in (eager, lazy):
+        simulation.flow()
+        simulation.node.faults.always(Opcode.NOOP, drop_response())
+        simulation.live(6.5)
+
+    assert ["did not answer a NOOP within 1 s"] == eager.closings()
+    assert ([], float("inf")) == (lazy.closings(), lazy.machine.wakeup)
+
+
+def test_what_was_in_flight_on_a_silent_connection() -> None:
+    """Everything had been handed over, as far as anybody knows."""
+    simulation = ready(options=client_options("couchbase://127.0.0.1:11210?kv_timeout=100"))
+    for opcode in (Opcode.NOOP, Opcode.GET, Opcode.SET):
+        simulation.node.faults.next(opcode, drop_response(), times=2 if opcode is Opcode.NOOP else 1)
+    write, read = simulation.submit(upsert()), simulation.submit(get("other"))
+    simulation.live(30.0)
+
+    simulation.error(RequestCanceledException, write)
+    assert "DocumentNotFoundException" == type(simulation.errors[read]).__name__
+    assert 1 == len(simulation.commands(Opcode.SET))
+
+
+def test_sign_of_life_beside_the_end() -> None:
+    """An answer that closes the stream and the NOOP's answer may come in one piece of bytes; no timer stays behind."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.NOOP, drop_response())
+    simulation.live(20.0)
+    noop = simulation.requests[TWO][-1]
+    _, request = simulation.submit_in_flight(get())
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.inject(respond(request, Status.AUTH_STALE) + respond(noop), TWO)
+    simulation.live(60.0)
+
+    assert ["the status invalidates the connection"] == simulation.closings()[:1]
+    assert Opcode.NOOP == noop.opcode
+    assert "LOST" == simulation.connection().state
+
+
+# Losing.
+
+
+def test_reported() -> None:
+    """In words: first the closing, then what it means, then what becomes of the operations."""
+    simulation = ready()
+    token, _ = simulation.submit_in_flight(upsert())
+    del simulation.actions[:]
+    simulation.inject(b"nonsense")
+
+    assert [CloseStream, ReportConnection, FailOperation] == [
+        type(action) for action in simulation.actions if not type(action).__name__ == "ReportRefusal"
+    ]
+    simulation.error(RequestCanceledException, token)
+    assert "no frame" in (simulation.connection().last_error or "")
+
+
+@pytest.mark.parametrize(
+    ("cause", "text", "expected"),
+    [
+        (LossCause.RESET, "", "127.0.0.1:11210: connection reset"),
+        (LossCause.RESET, "connection reset", "127.0.0.1:11210: connection reset"),
+        (LossCause.RESET, "[Errno 104]", "127.0.0.1:11210: connection reset ([Errno 104])"),
+        (LossCause.END_OF_STREAM, "", "127.0.0.1:11210: closed by the server"),
+        (LossCause.CLOSED_BY_US, "", "127.0.0.1:11210: closed by the client"),
+    ],
+)
+def test_why_a_stream_was_lost(cause: LossCause, text: str, expected: str) -> None:
+    """The cause in our words, with those of the operating system where they say more."""
+    simulation = ready()
+    simulation.links.pop(TWO)
+    simulation.feed(StreamLost(TWO, cause, text))
+
+    assert expected == simulation.connection().last_error
+
+
+def lost_at(offset: int) -> tuple[Recorded, list[Token]]:
+    """Lose a stream of which ``offset`` bytes, counted from the first of three writes, had been handed over."""
+    simulation = ready()
+    begin = simulation.links[TWO].handed_over
+    tokens = [simulation.submit(upsert(key)) for key in ("a", "b", "c")]
+    simulation.links.pop(TWO)
+    simulation.node.connection_lost(TWO, simulation.now)
+    simulation.feed(StreamLost(TWO, LossCause.RESET, handed_over=begin + offset))
+    simulation.run()
+    return simulation, tokens
+
+
+SIZE = 24 + 8 + 2 + 2
+"""Of one of these writes: header, extras, prefix and key, value."""
+
+
+@pytest.mark.parametrize(
+    ("offset", "safe"),
+    [
+        (-SIZE, "abc"),
+        (0, "abc"),
+        (1, "bc"),
+        (SIZE - 1, "bc"),
+        (SIZE, "bc"),
+        (SIZE + 1, "c"),
+        (2 * SIZE, "c"),
+        (3 * SIZE - 1, ""),
+        (3 * SIZE, ""),
+        (10**9, ""),
+    ],
+)
+def test_handed_over(offset: int, safe: str) -> None:
+    """Frames wholly beyond what was handed over are sent again; what was begun may have been applied (decision C24)."""
+    simulation, tokens = lost_at(offset)
+    succeeded = "".join(key for key, token in zip("abc", tokens, strict=True) if token in simulation.results)
+
+    assert safe == succeeded
+    for token in tokens:
+        if token not in simulation.results:
+            error = simulation.error(RequestCanceledException, token)
+            assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
+
+
+def test_handed_over_counts_the_bootstrap() -> None:
+    """Offsets are those of the whole stream: as many bytes as a write has are still within the bootstrap."""
+    simulation = ready()
+    assert simulation.links[TWO].handed_over > SIZE
+    token = simulation.submit(upsert())
+    simulation.links.pop(TWO)
+    simulation.node.connection_lost(TWO, simulation.now)
+    simulation.feed(StreamLost(TWO, LossCause.RESET, handed_over=SIZE))
+    simulation.run()
+
+    assert token in simulation.results
+
+
+def test_handed_over_on_the_second_stream() -> None:
+    """Offsets begin anew with each stream."""
+    simulation = ready()
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    stream = simulation.newest
+    handed_over = simulation.links[stream].handed_over
+    token = simulation.submit(upsert())
+    simulation.links.pop(stream)
+    simulation.node.connection_lost(stream, simulation.now)
+    simulation.feed(StreamLost(stream, LossCause.RESET, handed_over=handed_over))
+    simulation.run()
+
+    assert token in simulation.results
+
+
+@given(st.integers(0, 3 * SIZE))
+def test_reads_are_always_sent_again(offset: int) -> None:
+    """Whatever was handed over of them."""
+    simulation = ready()
+    begin = simulation.links[TWO].handed_over
+    simulation.node.documents.put("travel", "k", b"{}")
+    tokens = [simulation.submit(get()) for _ in range(3)]
+    simulation.hand_over(TWO, offset)
+    simulation.lose(TWO)
+    simulation.run()
+
+    assert begin > 0
+    assert set(tokens) <= set(simulation.results)
+
+
+def test_our_own_closing_counts_as_handed_over() -> None:
+    """Nobody asked the driver how far it had come."""
+    simulation = ready()
+    write = simulation.submit(upsert())
+    simulation.inject(b"nonsense", TWO)
+    simulation.run()
+
+    simulation.error(RequestCanceledException, write)
+
+
+# Words that help.
+
+
+@pytest.mark.parametrize(("port", "kv_port"), [(8091, 11210), (18091, 11207)])
+def test_port_of_the_web_console(port: int, kv_port: int) -> None:
+    """Whoever closes or refuses on such a port gives away what the mistake is."""
+    simulation = refused(options=client_options(f"couchbase://h:{port}"))
+
+    assert f"KV listens on {kv_port}" in simulation.log[0]
+
+
+def test_http_answer() -> None:
+    """It is recognised, and the operation's error tells."""
+    simulation = Recorded()
+    token = simulation.submit(get())
+    simulation.tick()
+    simulation.open(ONE)
+    simulation.inject(b"HTTP/1.1 400 Bad Request\r\n\r\n", ONE)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.run()
+
+    assert "HTTP port" in simulation.closings()[0]
+    simulation.error(UnambiguousTimeoutException, token)
+
+
+@pytest.mark.parametrize("silence", ["close", "hang"])
+def test_hint_at_memcached(silence: str) -> None:
+    """A close, or silence, before the first answer suggests another scheme (decision C27)."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.HELLO, hang_up() if silence == "close" else drop_response())
+    for opcode in (Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH):
+        simulation.node.faults.always(opcode, drop_response())
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "memcached://" in str(error)
+    assert "memcached://" in (error.context.last_connection_error or "")
+
+
+def test_0x81_to_hello() -> None:
+    """Fails at once what waits for the connection, and says what to write (decision C27)."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    error = simulation.failure(UnsupportedOperationException, get())
+
+    assert "memcached://" in str(error)
+    assert 0.0 == simulation.now
+
+
+def test_no_hint_once_it_was_ready() -> None:
+    """A node that restarts is no memcached."""
+    simulation = ready()
+    simulation.lose(TWO)
+    simulation.node.faults.always(Opcode.HELLO, hang_up())
+    simulation.live(1.0)
+
+    assert "closed by the server" in simulation.log[-1]
+    assert not any("memcached" in line for line in simulation.log)
+
+
+def test_no_hint_once_it_has_spoken() -> None:
+    """Who has answered HELLO is no memcached either."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.SASL_AUTH, hang_up())
+    simulation.flow()
+
+    assert "closed by the server" in simulation.log[0]
+    assert "memcached" not in simulation.log[0]
+
+
+def test_words_do_not_grow() -> None:
+    """However often connecting fails, each failure tells of itself only."""
+    simulation = Recorded()
+    simulation.advance(300.0)
+
+    assert 25 < len(simulation.log)
+    assert 100 > max(len(line) for line in simulation.log)
+    assert 100 > len(simulation.connection(None).last_error or "")
+
+
+def test_error_map_problems_are_reported_once() -> None:
+    """A corrupt map, or none, does not keep the connection from becoming ready (decision C18)."""
+    corrupt, none = Recorded(), Recorded(error_map=None)
+    corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
+    for simulation in (corrupt, none):
+        simulation.flow()
+
+    assert ["the node's error map is corrupt", "ready"] == [
+        line.split(" ", 2)[2].partition(":")[0] for line in corrupt.log
+    ]
+    assert "the node has no error map: UNKNOWN_COMMAND [0x81]" in none.log[0]
+    assert (None, None) == (corrupt.connection(None).error_map_version, none.connection(None).error_map_version)
+
+
+def test_renegotiation_without_xerror() -> None:
+    """Where it was asked for: one stream is given up, and the next one does without (RFC 0013)."""
+    simulation = Recorded(options=client_options(renegotiate_on_corrupt_error_map=True))
+    simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
+    simulation.flow()
+    simulation.live(1.0)
+
+    assert 1 == len(simulation.closings())
+    assert "READY" == simulation.connection(None).state
+    assert "XERROR" not in simulation.connection(None).features
+    assert Opcode.GET_ERROR_MAP not in {request.opcode for request in simulation.requests[TWO]}
+
+
+# Asking for configs.
+
+
+def test_config_is_asked_for_once() -> None:
+    """However many responses ask for a newer one, until that has come."""
+    simulation = ready()
+    requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
+    for request in requests[:2]:
+        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    asked = len(simulation.requests[TWO])
+    simulation.flow()
+    simulation.inject(respond(requests[2], Status.NOT_MY_VBUCKET))
+
+    configs = [request.opcode == Opcode.GET_CLUSTER_CONFIG for request in simulation.requests[TWO]]
+
+    assert 2 == sum(configs[:asked])
+    assert 3 == sum(configs)
+
+
+def test_config_is_asked_for_again_on_a_new_stream() -> None:
+    """A question that was lost with its stream is no question any more."""
+    simulation = ready()
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    simulation.lose(TWO)
+    simulation.live(0.0)
+    simulation.live(0.009)
+    _, request = simulation.submit_in_flight(get("other"))
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+
+    assert Opcode.GET_CLUSTER_CONFIG == simulation.requests[simulation.newest][-1].opcode
+
+
+def test_plain_memcached_has_no_config() -> None:
+    """Nothing that it does not know is asked of it, whatever it answers."""
+    client = machine("memcached://h")
+    client.handle(TimePassed(), 0.0)
+    client.handle(StreamOpened(ONE, ""), 0.0)
+    (sent,) = client.handle(OperationSubmitted(Token(1), Get(TRAVEL, "k")), 0.0)
+    assert isinstance(sent, SendBytes)
+    (request,) = FrameBuffer(SERVER_ACCEPTS).receive(sent.data)
+    actions = client.handle(BytesReceived(ONE, respond(request, Status.NOT_MY_VBUCKET)), 0.0)
+
+    assert not of_type(SendBytes, [*actions])
+
+
+# The circuit breaker's part.
+
+SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, canary_timeout=3.0)
+
+
+def opened_breaker() -> Recorded:
+    """Return a simulation whose breaker has just opened: two operations have timed out in flight."""
+    simulation = ready(options=client_options(circuit_breaker=SMALL_BREAKER))
+    simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
+    for key in "ab":
+        simulation.submit(get(key))
+    simulation.run()
+    assert (2.5, "OPEN") == (simulation.now, breaker_state(simulation))
+    return simulation
+
+
+def breaker_state(simulation: Recorded) -> str:
+    """Return the state of the bucket's breaker."""
+    breaker = simulation.connection().circuit_breaker
+    assert breaker is not None
+    return breaker.state.name
+
+
+def test_canary() -> None:
+    """After the sleep window a NOOP of ours is sent; its answer closes the breaker (decision C33)."""
+    simulation = opened_breaker()
+    before = noops(simulation, TWO)
+    simulation.live(4.999)
+    sleeping = (noops(simulation, TWO) - before, breaker_state(simulation))
+    simulation.live(0.001)
+
+    assert (0, "OPEN") == sleeping
+    assert (1, "CLOSED") == (noops(simulation, TWO) - before, breaker_state(simulation))
+    assert (2, 1) == (simulation.node.faults.pending + 2, len(simulation.commands(Opcode.NOOP)[1:]))
+
+
+def test_canary_that_is_not_answered() -> None:
+    """The breaker opens again, and the next canary follows after another sleep."""
+    simulation = opened_breaker()
+    simulation.node.faults.next(Opcode.NOOP, drop_response())
+    simulation.live(5.0)
+    states = [breaker_state(simulation)]
+    simulation.live(3.0)
+    states.append(breaker_state(simulation))
+    simulation.live(5.0)
+    states.append(breaker_state(simulation))
+
+    assert ["HALF_OPEN", "OPEN", "CLOSED"] == states
+
+
+def test_reconnect_closes_the_breaker() -> None:
+    """What was wrong with the old stream says nothing of the new one."""
+    simulation = opened_breaker()
+    simulation.lose(TWO)
+    simulation.live(0.5)
+
+    assert "CLOSED" == breaker_state(simulation)
+    assert "READY" == simulation.connection().state
+
+
+def test_lost_while_half_open() -> None:
+    """The canary's timer goes with the stream."""
+    simulation = opened_breaker()
+    simulation.node.faults.next(Opcode.NOOP, drop_response())
+    simulation.live(5.0)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(TWO)
+    simulation.live(30.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+
+    assert ("READY", "CLOSED") == (simulation.connection().state, breaker_state(simulation))
+
+
+def test_lost_while_open() -> None:
+    """No canary is sent where there is nobody to send it to."""
+    simulation = opened_breaker()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(TWO)
+    simulation.live(30.0)
+
+    assert "LOST" == simulation.connection().state
+
+
+# Several answers in one piece of bytes.
+
+
+def two_in_flight() -> tuple[Recorded, list[Token], list[Frame]]:
+    """Return a simulation with two reads in flight."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    return simulation, [token for token, _ in pairs], [request for _, request in pairs]
+
+
+def test_answers_behind_one_that_closes() -> None:
+    """What was answered was answered, even though the stream is closed for what came before it."""
+    simulation, tokens, requests = two_in_flight()
+    simulation.inject(respond(requests[0], Status.AUTH_STALE) + found(requests[1]))
+
+    assert tokens[0] in simulation.errors
+    assert tokens[1] in simulation.results
+
+
+def test_malformed_behind_one_that_closes() -> None:
+    """The second answer cannot be: its request is as lost as if the stream had been closed for it."""
+    simulation, tokens, requests = two_in_flight()
+    simulation.inject(respond(requests[0], Status.AUTH_STALE) + respond(requests[1], extras=b"nonsense"))
+    simulation.run()
+
+    assert tokens[0] in simulation.errors
+    assert "DocumentNotFoundException" == type(simulation.errors[tokens[1]]).__name__
+    assert 1 == len(simulation.closings())
+
+
+def test_wrong_opcode_behind_one_that_closes() -> None:
+    """The request that was answered by nonsense does not hang."""
+    simulation, tokens, requests = two_in_flight()
+    simulation.inject(respond(requests[0], Status.AUTH_STALE) + encode_response(Opcode.SET, opaque=requests[1].opaque))
+    simulation.run()
+
+    assert set(tokens) <= set(simulation.settled_at)
+
+
+def test_wrong_opcode_to_a_write() -> None:
+    """It had been handed over, and nobody knows what became of it."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(upsert())
+    simulation.inject(encode_response(Opcode.GET, opaque=request.opaque))
+
+    simulation.error(RequestCanceledException, token)
+    assert "was not made" in simulation.closings()[0]
+
+
+# Where a connection stands, in words.
+
+
+def test_status_text_of_a_full_connection() -> None:
+    """Tells how many requests are unanswered (decision C37)."""
+    simulation = ready()
+    (simulated,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
+    for opaque in range(10**6, 10**6 + REQUESTS_MAX):
+        simulated.in_flight.add(opaque, Opcode.GET, None, 24)
+
+    assert (
+        f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered"
+        == simulation.machine._connections.status_text(simulated)
+    )
+
+
+def test_timers_of_others_are_refused() -> None:
+    """An operation's timer never comes here."""
+
+    class Deaf:
+        def on_ready(self, node: object, now: float) -> None:
+            """Hear nothing."""
+
+        def on_answered(self, node: object, request: object, frame: object, now: float) -> None:
+            """Hear nothing."""
+
+        def on_lost(self, node: object, lost: object, now: float) -> None:
+            """Hear nothing."""
+
+    options: ClientOptions = client_options()
+    connections = Connections(
+        options,
+        parse_connection_string(options.connection_string),
+        timers=Timers(),
+        rng=Midpoint(),
+        terminal_states=TerminalStates(),
+        error_maps=ErrorMapStore(),
+        emit=lambda action: None,
+        listener=Deaf(),
+    )
+    node = connections.of_bucket(None, 0.0)
+
+    with pytest.raises(AssertionError, match="is no timer of a connection"):
+        connections.on_timer(TimerKind.RETRY, node, 0.0)
+    assert connections.of_stream(None) is None
+
+
+def test_noop_of_the_user() -> None:
+    """It travels like any other operation, on the connection without a bucket where it names none."""
+    simulation = Recorded()
+    simulation.flow()
+    token = simulation.finish(Noop(Keyspace(None)))
+
+    assert token in simulation.results
+    assert 1 == len(simulation.machine.statistics().connections)
+
+
+def test_features_decide_nothing_but_what_they_say() -> None:
+    """A node that grants nothing at all can be used."""
+    simulation = Recorded(features=frozenset())
+    token = simulation.finish(upsert())
+
+    assert token in simulation.results
+    assert () == simulation.connection().features
+    assert IMPLEMENTED_FEATURES
+
+
+def test_refusals_are_no_failures_of_the_connection() -> None:
+    """Only statuses that invalidate it close it."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    simulation.finish(get())
+
+    assert [] == simulation.closings()
+    assert CouchbaseException

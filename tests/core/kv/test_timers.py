@@ -1,0 +1,195 @@
+"""Timers: one heap, in order of time, that stays in proportion to what is really awaited."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from triclinium_core.kv.timers import SWEEP_SIZE_MIN, TimerId, TimerKind, Timers
+
+KIND = TimerKind.RETRY
+
+
+def drain(timers: Timers, now: float) -> list[object]:
+    """Return the subjects of all timers that are due, in the order in which they fire."""
+    fired: list[object] = []
+    newest = timers.newest
+    while (due := timers.pop_due(now, newest)) is not None:
+        fired.append(due[1])
+    return fired
+
+
+def test_nothing_is_never_due() -> None:
+    """Without a timer there is nothing to wake up for."""
+    timers = Timers()
+
+    assert math.inf == timers.wakeup
+    assert 0 == len(timers)
+    assert timers.pop_due(math.inf, timers.newest) is None
+
+
+def test_fires_with_kind_and_subject() -> None:
+    """A timer brings back what it is about, once."""
+    timers = Timers()
+    timers.schedule(2.0, TimerKind.CANARY, "node")
+
+    assert timers.pop_due(1.999, timers.newest) is None
+    assert 2.0 == timers.wakeup
+    assert (TimerKind.CANARY, "node") == timers.pop_due(2.0, timers.newest)
+    assert timers.pop_due(2.0, timers.newest) is None
+    assert 0 == len(timers)
+
+
+def test_order_of_time_then_of_scheduling() -> None:
+    """Timers of one instant fire in the order in which they were set, and subjects are never compared."""
+    timers = Timers()
+    subjects = [object() for _ in range(4)]
+    for when, kind, subject in zip((3.0, 1.0, 3.0, 1.0), [*TimerKind], subjects, strict=False):
+        timers.schedule(when, kind, subject)
+
+    assert [subjects[1], subjects[3], subjects[0], subjects[2]] == drain(timers, 5.0)
+
+
+@pytest.mark.parametrize("when", [math.inf, math.nan])
+def test_never(when: float) -> None:
+    """A timer at infinity, or at no time at all, is accepted and never fires."""
+    timers = Timers()
+    timer = timers.schedule(when, KIND, "never")
+    timers.schedule(1.0, KIND, "once")
+
+    assert ["once"] == drain(timers, 1e308)
+    assert math.inf == timers.wakeup
+
+    timers.cancel(timer)
+
+    assert 0 == len(timers)
+
+
+def test_cancelled_timers_do_not_fire() -> None:
+    """Neither they nor their time is seen again."""
+    timers = Timers()
+    first = timers.schedule(1.0, KIND, "first")
+    timers.schedule(2.0, KIND, "second")
+    timers.cancel(first)
+
+    assert 2.0 == timers.wakeup
+    assert 1 == len(timers)
+    assert ["second"] == drain(timers, 2.0)
+
+
+def test_cancelling_too_late_or_nothing() -> None:
+    """None, a timer that has fired and one that was cancelled already are all the same."""
+    timers = Timers()
+    timer = timers.schedule(1.0, KIND, "x")
+    other = timers.schedule(1.0, KIND, "y")
+
+    assert (KIND, "x") == timers.pop_due(1.0, timers.newest)
+
+    timers.cancel(timer)
+    timers.cancel(timer)
+    timers.cancel(None)
+    timers.cancel(TimerId(10**6))
+
+    assert 1 == len(timers)
+    assert ["y"] == drain(timers, 1.0)
+    timers.cancel(other)
+    assert 0 == len(timers)
+
+
+def test_timers_of_the_same_event_wait() -> None:
+    """What is scheduled while timers fire does not fire among them, even when it is due already."""
+    timers = Timers()
+    timers.schedule(1.0, KIND, "old")
+    newest = timers.newest
+
+    assert (KIND, "old") == timers.pop_due(1.0, newest)
+
+    timers.schedule(1.0, KIND, "new")
+
+    assert timers.pop_due(1.0, newest) is None
+    assert 1.0 == timers.wakeup
+    assert (KIND, "new") == timers.pop_due(1.0, timers.newest)
+
+
+def test_cancelled_timers_are_swept_out() -> None:
+    """A client that settles a million operations in time keeps no million deadlines."""
+    timers = Timers()
+    kept = [timers.schedule(1000.0 + number, KIND, number) for number in range(10)]
+    for number in range(10_000):
+        timers.cancel(timers.schedule(100.0 + number, KIND, "gone"))
+
+    assert 10 == len(timers) == len(kept)
+    assert SWEEP_SIZE_MIN + 1 >= len(timers._heap)
+    assert [*range(10)] == drain(timers, 2000.0)
+
+
+def test_every_kind_has_its_sentence() -> None:
+    """Eight kinds, each with words of its own."""
+    assert 8 == len(TimerKind) == len({kind.value for kind in TimerKind})
+    assert all(" " in kind.value for kind in TimerKind)
+
+
+@given(st.lists(st.floats(0, 100), max_size=60), st.floats(0, 100))
+def test_exactly_the_due_ones(instants: list[float], now: float) -> None:
+    """Everything up to ``now`` fires in order, nothing later does."""
+    timers = Timers()
+    for when in instants:
+        timers.schedule(when, KIND, when)
+
+    assert sorted(when for when in instants if when <= now) == drain(timers, now)
+    assert min((when for when in instants if when > now), default=math.inf) == timers.wakeup
+
+
+class TimersAgainstAList(RuleBasedStateMachine):
+    """The heap does what a plain list would do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timers = Timers()
+        self.model: dict[TimerId, float] = {}
+        self.all: list[TimerId] = []
+        self.now = 0.0
+
+    @rule(delay=st.sampled_from([0.0, 0.5, 1.0, 3.0, math.inf]))
+    def schedule(self, delay: float) -> None:
+        timer = self.timers.schedule(self.now + delay, KIND, len(self.all))
+        self.all.append(timer)
+        if delay < math.inf:
+            self.model[timer] = self.now + delay
+
+    @rule(position=st.integers(0, 200))
+    def cancel(self, position: int) -> None:
+        if self.all:
+            timer = self.all[position % len(self.all)]
+            self.timers.cancel(timer)
+            self.model.pop(timer, None)
+
+    @rule()
+    def cancel_all_but_one(self) -> None:
+        for timer in [*self.model][1:]:
+            self.timers.cancel(timer)
+            del self.model[timer]
+
+    @rule(count=st.integers(1, 80))
+    def schedule_many(self, count: int) -> None:
+        for _ in range(count):
+            self.schedule(3.0)
+
+    @rule(seconds=st.sampled_from([0.0, 0.5, 1.0]))
+    def let_time_pass(self, seconds: float) -> None:
+        self.now += seconds
+        due = sorted((when, timer) for timer, when in self.model.items() if when <= self.now)
+        assert [self.all.index(timer) for _, timer in due] == drain(self.timers, self.now)
+        for _, timer in due:
+            del self.model[timer]
+
+    @invariant()
+    def agrees(self) -> None:
+        assert len(self.model) == len(self.timers)
+        assert min(self.model.values(), default=math.inf) == self.timers.wakeup
+
+
+TestTimersAgainstAList = TimersAgainstAList.TestCase

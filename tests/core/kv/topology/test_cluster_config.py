@@ -1,0 +1,262 @@
+"""Cluster configs: what is read of them, and everything that a hostile node may send in their place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.kv.topology.cluster_config import (
+    CONFIG_SIZE_BYTES_MAX,
+    ClusterConfig,
+    MalformedClusterConfig,
+    NodeEntry,
+    VBucketServerMap,
+    parse_cluster_config,
+)
+
+BUCKET: Mapping[str, Any] = {
+    "rev": 7,
+    "revEpoch": 2,
+    "name": "travel",
+    "uuid": "0123",
+    "nodeLocator": "vbucket",
+    "nodesExt": [
+        {"services": {"kv": 11210, "kvSSL": 11207, "mgmt": 8091}, "thisNode": True, "hostname": "10.0.0.1"},
+        {"services": {"kv": 11211}},
+    ],
+    "bucketCapabilities": ["collections", "xattr"],
+    "vBucketServerMap": {
+        "hashAlgorithm": "CRC",
+        "numReplicas": 1,
+        "serverList": ["10.0.0.1:11210", "10.0.0.2:11210"],
+        "vBucketMap": [[0, 1], [1, -1]],
+    },
+}
+
+
+def changed(**fields: object) -> bytes:
+    """Return the bucket's config with some fields replaced, or dropped where the value is ``...``."""
+    return json.dumps({name: value for name, value in {**BUCKET, **fields}.items() if value is not ...}).encode()
+
+
+def changed_map(**fields: object) -> bytes:
+    """Return the bucket's config with some fields of its vbucket map replaced."""
+    return changed(vBucketServerMap={**BUCKET["vBucketServerMap"], **fields})
+
+
+def refused(document: bytes, host: str = "10.0.0.1") -> str:
+    """Return the words for a document that is no config."""
+    with pytest.raises(MalformedClusterConfig) as caught:
+        parse_cluster_config(document, host=host)
+    return str(caught.value)
+
+
+def test_bucket_config() -> None:
+    """The fields that a client needs; the others are ignored."""
+    config = parse_cluster_config(changed(), host="h")
+
+    assert config == ClusterConfig(
+        rev=7,
+        rev_epoch=2,
+        name="travel",
+        nodes_ext=[
+            NodeEntry(services={"kv": 11210, "kvSSL": 11207, "mgmt": 8091}, hostname="10.0.0.1", this_node=True),
+            NodeEntry(services={"kv": 11211}),
+        ],
+        node_locator="vbucket",
+        v_bucket_server_map=VBucketServerMap(
+            server_list=["10.0.0.1:11210", "10.0.0.2:11210"], v_bucket_map=[[0, 1], [1, -1]], num_replicas=1
+        ),
+        bucket_capabilities=["collections", "xattr"],
+    )
+    assert (2, 7) == config.revision
+    assert 2 == config.vbucket_count
+
+
+def test_global_config() -> None:
+    """Without a bucket there are nodes, and no vbuckets; a missing epoch is 0."""
+    config = parse_cluster_config(b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h")
+
+    assert (0, 3) == config.revision
+    assert 0 == config.vbucket_count
+    assert config.name is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [((0, 1), (0, 2)), ((0, 9), (1, 1)), ((1, 9), (2, 8)), ((-1, 5), (0, 1)), ((5, 2**40), (5, 2**40 + 1))],
+)
+def test_epoch_wins(older: tuple[int, int], newer: tuple[int, int]) -> None:
+    """Epoch first, then revision."""
+    first, second = (
+        parse_cluster_config(changed(revEpoch=epoch, rev=rev), host="h").revision for epoch, rev in (older, newer)
+    )
+
+    assert (older, newer) == (first, second)
+    assert first < second
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"), [("10.0.0.9", "10.0.0.9"), ("node.example", "node.example"), ("::1", "[::1]")]
+)
+def test_host_placeholder(host: str, expected: str) -> None:
+    """It stands for the name by which the node was reached; an IPv6 address needs brackets before a port."""
+    document = changed(
+        nodesExt=[{"hostname": "$HOST", "services": {}}],
+        vBucketServerMap={"serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
+    )
+
+    config = parse_cluster_config(document, host=host)
+
+    assert config.v_bucket_server_map is not None
+    assert [f"{expected}:11210"] == config.v_bucket_server_map.server_list
+    assert expected == config.nodes_ext[0].hostname
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"",
+        b"\xff\xfe",
+        b"null",
+        b"[]",
+        b'"config"',
+        b"{}",
+        b"{",
+        changed() + b"x",
+        changed(rev=...),
+        changed(rev=None),
+        changed(rev="7"),
+        changed(rev=7.5),
+        changed(rev=True),
+        b'{"rev":NaN}',
+        b'{"rev":' + b"9" * 10_000 + b"}",
+        changed(revEpoch="1"),
+        changed(name=5),
+        changed(nodesExt={}),
+        changed(nodesExt=[None]),
+        changed(nodesExt=[{"services": {"kv": "11210"}}]),
+        changed(nodesExt=[{"services": []}]),
+        changed(nodesExt=[{"hostname": 5}]),
+        changed(bucketCapabilities="collections"),
+        changed(vBucketServerMap=[]),
+        changed(vBucketServerMap={}),
+        changed_map(serverList=None),
+        changed_map(serverList=[5]),
+        changed_map(vBucketMap=[0, 1]),
+        changed_map(vBucketMap=[[0.5]]),
+        changed_map(vBucketMap=[["0"]]),
+        b"[" * 200_000,
+        b'{"rev":1,"x":' + b"[" * 200_000,
+        b'{"rev":1,"x":' + b'{"x":' * 100_000,
+    ],
+    ids=lambda document: repr(document)[:40],
+)
+def test_not_a_config(document: bytes) -> None:
+    """Not JSON, wrong types, missing parts, endless depth: one exception, with words."""
+    assert "" != refused(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "hint"),
+    [
+        (changed(vBucketServerMap=...), "0 vbuckets"),
+        (changed(vBucketServerMap=None), "0 vbuckets"),
+        (changed(name=""), ""),
+        (changed_map(vBucketMap=[]), "0 vbuckets"),
+        (changed_map(vBucketMap=[[0]] * 65_537), "65537 vbuckets"),
+        (changed_map(vBucketMap=[[0, 1], []]), "vbucket 1 is on []"),
+        (changed_map(vBucketMap=[[2]]), "[2], but there are 2 servers"),
+        (changed_map(vBucketMap=[[-2]]), "[-2]"),
+        (changed_map(vBucketMap=[[0, 0, 0, 0, 9]]), "vbucket 0"),
+        (changed_map(serverList=[]), "there are 0 servers"),
+        (changed(nodeLocator="ketama"), "memcached bucket"),
+    ],
+)
+def test_impossible_bucket(document: bytes, hint: str) -> None:
+    """A bucket's config without usable vbuckets would send every document to the wrong place."""
+    if hint:
+        assert hint in refused(document)
+    else:
+        assert "" == parse_cluster_config(document, host="h").name
+
+
+def test_most_vbuckets() -> None:
+    """As many as the header's field can name are accepted; a vbucket without a holder too."""
+    config = parse_cluster_config(changed_map(vBucketMap=[[-1]] * 65_536), host="h")
+
+    assert 65_536 == config.vbucket_count
+
+
+def test_words_are_bounded() -> None:
+    """A hostile name does not fill the log."""
+    long = "x" * 100_000
+
+    assert 400 > max(
+        len(refused(changed(name=long, vBucketServerMap=...))),
+        len(refused(changed(name=long, nodeLocator=long))),
+        len(refused(changed_map(vBucketMap=[[9] * 100_000]))),
+    )
+
+
+def test_size_is_bounded() -> None:
+    """Beyond all sense is refused before it is parsed, also where it would only grow so large."""
+    padding = b'"' + b"x" * CONFIG_SIZE_BYTES_MAX + b'"'
+    growing = b'{"rev":1,"x":"' + b"$HOST" * 1_000_000 + b'"}'
+
+    assert "at most" in refused(b'{"rev":1,"x":' + padding + b"}")
+    assert "at most" in refused(growing, host="h" * 250)
+    assert 1 == parse_cluster_config(growing, host="h").rev
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("$HOST"),
+    lambda children: (
+        st.lists(children, max_size=4)
+        | st.dictionaries(st.sampled_from([*BUCKET, "serverList", "services"]), children, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@st.composite
+def almost_configs(draw: st.DrawFn) -> bytes:
+    """Return a config in which one or two fields hold anything at all."""
+    names = draw(st.lists(st.sampled_from([*BUCKET]), min_size=1, max_size=2))
+    inner = draw(st.dictionaries(st.sampled_from([*BUCKET["vBucketServerMap"]]), json_values, max_size=2))
+    fields = {name: draw(json_values) for name in names}
+    return changed(**{"vBucketServerMap": {**BUCKET["vBucketServerMap"], **inner}, **fields})
+
+
+@given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()) | almost_configs())
+def test_hostile_configs(document: bytes) -> None:
+    """Whatever comes: a config whose vbuckets have holders, or MalformedClusterConfig."""
+    try:
+        config = parse_cluster_config(document, host="::1")
+    except MalformedClusterConfig as error:
+        assert "" != str(error)
+        return
+
+    if config.name is not None:
+        assert config.v_bucket_server_map is not None
+        assert 1 <= config.vbucket_count <= 65_536
+        servers = len(config.v_bucket_server_map.server_list)
+        assert all(-1 <= holders[0] < servers for holders in config.v_bucket_server_map.v_bucket_map)
+
+
+@given(st.integers(0, 2**30), st.integers(0, 255))
+def test_damaged_configs(position: int, byte: int) -> None:
+    """A config with one wrong byte is another config, or none."""
+    document = bytearray(changed())
+    document[position % len(document)] = byte
+
+    try:
+        config = parse_cluster_config(bytes(document), host="h")
+    except MalformedClusterConfig:
+        return
+
+    assert isinstance(config, ClusterConfig)

@@ -1,0 +1,207 @@
+"""Collection ids: asked for once, kept, dropped when a node does not know them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, CollectionIds, CollectionState
+
+PATH, OTHER = "inventory.hotel", "inventory.airline"
+
+
+def test_the_default_collection_has_id_0() -> None:
+    """One byte before every key."""
+    assert b"\x00" == DEFAULT_COLLECTION_PREFIX
+
+
+def test_asked_once_for_many() -> None:
+    """However many wait, there is one question, and its answer releases all of them in order."""
+    ids = CollectionIds()
+
+    assert [True, False, False] == [ids.wait(PATH, waiter) for waiter in (1, 2, 3)]
+    assert ids.prefix(PATH) is None
+    assert [1, 2, 3] == ids.found(PATH, 8)
+    assert b"\x08" == ids.prefix(PATH)
+
+
+@pytest.mark.parametrize(
+    ("collection_id", "prefix"),
+    [(0, "00"), (0x7F, "7f"), (0x80, "8001"), (0x555, "d50a"), (0xCAFEF00D, "8de0fbd70c"), (0xFFFFFFFF, "ffffffff0f")],
+)
+def test_prefix(collection_id: int, prefix: str) -> None:
+    """The id in LEB128, with the protocol's own examples."""
+    ids = CollectionIds()
+    ids.found(PATH, collection_id)
+
+    assert bytes.fromhex(prefix) == ids.prefix(PATH)
+
+
+def test_collections_are_apart() -> None:
+    """A question about one collection says nothing of another."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+
+    assert ids.wait(OTHER, 2)
+    assert [2] == ids.found(OTHER, 9)
+    assert ids.prefix(PATH) is None
+
+
+def test_missing() -> None:
+    """Those who waited are released, and the next one asks again, for the collection may have been created."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+
+    assert [1] == ids.missing(PATH)
+    assert ids.prefix(PATH) is None
+    assert ids.wait(PATH, 2)
+
+
+def test_missing_forgets_the_id() -> None:
+    """An id that was known before does not survive the news that the collection is gone."""
+    ids = CollectionIds()
+    ids.found(PATH, 8)
+
+    assert [] == ids.missing(PATH)
+    assert ids.prefix(PATH) is None
+
+
+def test_outdated() -> None:
+    """An id that a node did not know is dropped, and asked for again once (decision C9)."""
+    ids = CollectionIds()
+    ids.found(PATH, 8)
+    ids.outdated(PATH)
+
+    assert ids.prefix(PATH) is None
+    assert [True, False] == [ids.wait(PATH, waiter) for waiter in (1, 2)]
+
+    ids.outdated(PATH)
+
+    assert not ids.wait(PATH, 3)
+    assert [1, 2, 3] == ids.found(PATH, 9)
+    assert b"\x09" == ids.prefix(PATH)
+
+
+def test_unknown_paths_are_ignored() -> None:
+    """News of what nobody asked for changes nothing but what it says."""
+    ids = CollectionIds()
+    ids.outdated(PATH)
+    ids.stop_waiting(PATH, 1)
+
+    assert [] == ids.connection_lost()
+    assert ids.prefix(PATH) is None
+    assert [] == ids.missing(OTHER)
+
+
+def test_stop_waiting() -> None:
+    """Whoever leaves is not released later; leaving twice, or without having waited, is harmless."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+    ids.wait(PATH, 2)
+    ids.stop_waiting(PATH, 1)
+    ids.stop_waiting(PATH, 1)
+    ids.stop_waiting(PATH, 99)
+
+    assert [2] == ids.found(PATH, 8)
+
+
+def test_asks_again_after_somebody_gave_up() -> None:
+    """A question that got lost does not hold up the collection for as long as the connection lives."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+    ids.wait(PATH, 2)
+    ids.stop_waiting(PATH, 1)
+
+    assert [True, False] == [ids.wait(PATH, waiter) for waiter in (3, 4)]
+    assert [2, 3, 4] == ids.found(PATH, 8)
+    assert [] == ids.found(PATH, 8)
+
+
+def test_giving_up_drops_no_id() -> None:
+    """An id that has come meanwhile stays."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+    ids.found(PATH, 8)
+    ids.stop_waiting(PATH, 1)
+
+    assert b"\x08" == ids.prefix(PATH)
+
+
+def test_connection_lost() -> None:
+    """Questions are lost with their connection, known ids are not; those who waited come back."""
+    ids = CollectionIds()
+    ids.found("inventory.known", 7)
+    ids.wait(PATH, 1)
+    ids.wait(OTHER, 2)
+    ids.wait(PATH, 3)
+
+    assert [1, 3, 2] == ids.connection_lost()
+    assert [] == ids.connection_lost()
+    assert b"\x07" == ids.prefix("inventory.known")
+    assert ids.wait(PATH, 4)
+
+
+def test_connection_lost_after_somebody_gave_up() -> None:
+    """Those who still wait come back, even when their question does not count any more."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1)
+    ids.wait(PATH, 2)
+    ids.stop_waiting(PATH, 1)
+
+    assert [2] == ids.connection_lost()
+
+
+def test_states_have_names() -> None:
+    """Three, and no more."""
+    assert ["UNKNOWN", "ASKED", "KNOWN"] == [state.name for state in CollectionState]
+
+
+class NobodyWaitsForEver(RuleBasedStateMachine):
+    """Every waiter is released exactly once, and as long as somebody waits a question is under way."""
+
+    paths = st.sampled_from([PATH, OTHER])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids = CollectionIds()
+        self.waiting: dict[str, list[int]] = {PATH: [], OTHER: []}
+        self.questions = {PATH: 0, OTHER: 0}
+        self.last = 0
+
+    @rule(path=paths)
+    def need(self, path: str) -> None:
+        if self.ids.prefix(path) is None:
+            self.last += 1
+            self.questions[path] += self.ids.wait(path, self.last)
+            self.waiting[path].append(self.last)
+
+    @rule(path=paths, missing=st.booleans())
+    def answer(self, path: str, missing: bool) -> None:
+        if self.questions[path]:
+            self.questions[path] -= 1
+            assert self.waiting[path] == (self.ids.missing(path) if missing else self.ids.found(path, 8))
+            self.waiting[path] = []
+
+    @rule(path=paths)
+    def give_up(self, path: str) -> None:
+        if self.waiting[path]:
+            self.ids.stop_waiting(path, self.waiting[path].pop(0))
+
+    @rule(path=paths)
+    def outdate(self, path: str) -> None:
+        self.ids.outdated(path)
+
+    @rule()
+    def lose(self) -> None:
+        assert sorted([*self.waiting[PATH], *self.waiting[OTHER]]) == sorted(self.ids.connection_lost())
+        self.waiting = {PATH: [], OTHER: []}
+        self.questions = {PATH: 0, OTHER: 0}
+
+    @invariant()
+    def somebody_was_asked(self) -> None:
+        for path, waiters in self.waiting.items():
+            assert not waiters or self.questions[path]
+
+
+TestNobodyWaitsForEver = NobodyWaitsForEver.TestCase

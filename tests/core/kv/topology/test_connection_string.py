@@ -1,0 +1,294 @@
+"""Connection strings: the examples of SDK-RFC 0011, what we do differently, and what strangers may write."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.connection_string import (
+    CONNECTION_STRING_SIZE_MAX,
+    HTTP_PORTS,
+    TIMEOUT_OPTIONS,
+    ConnectionString,
+    Scheme,
+    parse_connection_string,
+)
+from triclinium_core.options import TimeoutOptions
+
+
+def refused(text: object) -> InvalidArgumentException:
+    """Return the error for a text that is no connection string."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        parse_connection_string(text)
+    assert "connection_string" == caught.value.parameter
+    return caught.value
+
+
+class Valid(NamedTuple):
+    """An example of the RFC that we take."""
+
+    text: str
+    scheme: Scheme
+    addresses: tuple[tuple[str, int], ...]
+
+
+VALID = (
+    Valid("couchbase://10.0.0.1", Scheme.COUCHBASE, (("10.0.0.1", 11210),)),
+    Valid(
+        "couchbases://10.0.0.1:11222,10.0.0.2,10.0.0.3:11207",
+        Scheme.COUCHBASES,
+        (("10.0.0.1", 11222), ("10.0.0.2", 11207), ("10.0.0.3", 11207)),
+    ),
+    Valid(
+        "couchbase://10.0.0.1;10.0.0.2:11210;10.0.0.3",
+        Scheme.COUCHBASE,
+        (("10.0.0.1", 11210), ("10.0.0.2", 11210), ("10.0.0.3", 11210)),
+    ),
+    Valid("couchbase://[3ffe:2a00:100:7031::1]", Scheme.COUCHBASE, (("3ffe:2a00:100:7031::1", 11210),)),
+    Valid(
+        "couchbases://[::ffff.192.168.0.1]:11207,[::ffff.192.168.0.2]:11207",
+        Scheme.COUCHBASES,
+        (("::ffff.192.168.0.1", 11207), ("::ffff.192.168.0.2", 11207)),
+    ),
+    Valid("couchbases://fqdn", Scheme.COUCHBASES, (("fqdn", 11207),)),
+    Valid("couchbases://example.org/", Scheme.COUCHBASES, (("example.org", 11207),)),
+)
+
+
+@pytest.mark.parametrize("example", VALID, ids=lambda example: example.text)
+def test_valid_examples_of_the_rfc(example: Valid) -> None:
+    """Several hosts, both separators, ports or none, IPv6 in brackets."""
+    expected = ConnectionString(example.scheme, tuple(Address(*address) for address in example.addresses))
+
+    assert expected == parse_connection_string(example.text)
+
+
+@pytest.mark.parametrize(
+    "text", ["http://host1,http://host2", "https://host2:8091,host3:8091", "http://::ffff:00ee:2122"]
+)
+def test_invalid_examples_of_the_rfc(text: str) -> None:
+    """What the RFC calls invalid is invalid here."""
+    refused(text)
+
+
+@pytest.mark.parametrize("text", ["http://10.0.0.1", "http://fqdn", "http://fqdn?key=value"])
+def test_no_http(text: str) -> None:
+    """Deviation: bootstrapping over HTTP is history; the error names what there is."""
+    assert "couchbase, couchbases, memcached" in str(refused(text))
+
+
+def test_no_scheme() -> None:
+    """Deviation: without a scheme the RFC means http; the error shows what to write instead."""
+    assert "write couchbase://10.0.0.1:8091" in str(refused("10.0.0.1:8091"))
+
+
+def test_unknown_option() -> None:
+    """Deviation: the RFC's ``key=value`` is no option of ours, and a misspelt one is not passed over in silence."""
+    error = refused("couchbase://test.local:11210?key=value")
+
+    assert "'key'" in str(error)
+    assert all(name in str(error) for name in TIMEOUT_OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "host", "port"),
+    [
+        ("COUCHBASE://h", Scheme.COUCHBASE, "h", 11210),
+        ("Couchbases://h", Scheme.COUCHBASES, "h", 11207),
+        ("memcached://h", Scheme.MEMCACHED, "h", 11211),
+        ("memcached://h:1", Scheme.MEMCACHED, "h", 1),
+        ("  couchbase://h  ", Scheme.COUCHBASE, "h", 11210),
+        ("couchbase:// h ", Scheme.COUCHBASE, "h", 11210),
+        ("couchbase://h:65535/?", Scheme.COUCHBASE, "h", 65535),
+        ("couchbase://h:00080", Scheme.COUCHBASE, "h", 80),
+        ("couchbase://my_host-1.example.org.", Scheme.COUCHBASE, "my_host-1.example.org.", 11210),
+        ("couchbase://bücher.example", Scheme.COUCHBASE, "bücher.example", 11210),
+        ("couchbase://[fe80::1%eth0]:5", Scheme.COUCHBASE, "fe80::1%eth0", 5),
+    ],
+)
+def test_single_host(text: str, scheme: Scheme, host: str, port: int) -> None:
+    """Case of the scheme, blanks around, trailing slash and empty options do not matter."""
+    assert ConnectionString(scheme, (Address(host, port),)) == parse_connection_string(text)
+
+
+def test_tls_goes_by_the_scheme() -> None:
+    """The RFC: couchbase must not use TLS, couchbases must."""
+    tls = {scheme: parse_connection_string(f"{scheme}://h").tls for scheme in Scheme}
+
+    assert {Scheme.COUCHBASE: False, Scheme.COUCHBASES: True, Scheme.MEMCACHED: False} == tls
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "no scheme"),
+        ("couchbase", "no scheme"),
+        ("couchbase:/h", "no scheme"),
+        ("://h", "scheme ''"),
+        ("couchbase ://h", "scheme 'couchbase '"),
+        ("ftp://h", "scheme 'ftp'"),
+        ("couchbase://", "host:port"),
+        ("couchbase:///", "host:port"),
+        ("couchbase://?kv_timeout=1", "host:port"),
+        ("couchbase://a,", "host:port"),
+        ("couchbase://a,,b", "host:port"),
+        ("couchbase://,a", "host:port"),
+        ("couchbase://a b", "host:port"),
+        ("couchbase://a:", "host:port"),
+        ("couchbase://:11210", "host:port"),
+        ("couchbase://a:b", "host:port"),
+        ("couchbase://a:-1", "host:port"),
+        ("couchbase://a:+1", "host:port"),
+        ("couchbase://a:\uff11", "host:port"),
+        ("couchbase://a:0", "port 0"),
+        ("couchbase://a:65536", "port 65536"),
+        ("couchbase://a:" + "9" * 5000, "1 to 65535"),
+        ("couchbase://::1", "brackets"),
+        ("couchbase://fe80::1:11210", "brackets"),
+        ("couchbase://[::1", "brackets"),
+        ("couchbase://[]", "host:port"),
+        ("couchbase://[::1]x", "host:port"),
+        ("couchbase://[::1]:x", "host:port"),
+        ("couchbase://a/bucket", "host:port"),
+        ("couchbase://a//", "host:port"),
+        ("couchbase://user:secret@a", "beside the connection string"),
+        ("couchbase://a#b", "host:port"),
+        ("couchbase://a\0b", "host:port"),
+        ("couchbase://a\nb", "host:port"),
+        ('couchbase://a"b', "host:port"),
+        ("couchbase://a\ud800", "host:port"),
+        ("couchbase://couchbase://a", "host:port"),
+        ("memcached://a,b", "one host"),
+        ("memcached://a;b", "one host"),
+    ],
+)
+def test_malformed(text: str, hint: str) -> None:
+    """Each mistake has words that help, and is quoted only in part."""
+    error = refused(text)
+
+    assert hint in str(error)
+    assert 250 > len(str(error))
+
+
+@pytest.mark.parametrize("value", [None, 5, b"couchbase://h", ["couchbase://h"], object()], ids=repr)
+def test_no_string(value: object) -> None:
+    """Only a string can be parsed; the error names the type."""
+    assert type(value).__name__ in str(refused(value))
+
+
+def test_too_long() -> None:
+    """Nothing of immense length is looked at."""
+    longest = "couchbase://" + "h" * (CONNECTION_STRING_SIZE_MAX - 12)
+
+    assert Scheme.COUCHBASE == parse_connection_string(longest).scheme
+    assert f"{CONNECTION_STRING_SIZE_MAX + 1} characters" in str(refused(longest + "h"))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("kv_timeout=1", TimeoutOptions(kv=1.0)),
+        ("kv_timeout=0.5&connect_timeout=3", TimeoutOptions(kv=0.5, connect=3.0)),
+        ("kv_durable_timeout=1e1", TimeoutOptions(kv_durable=10.0)),
+        ("kv_timeout=inf", TimeoutOptions(kv=math.inf)),
+        ("kv%5Ftimeout=%31", TimeoutOptions(kv=1.0)),
+        ("", TimeoutOptions()),
+    ],
+)
+def test_timeouts(query: str, expected: TimeoutOptions) -> None:
+    """Options of the string are seconds, and go over what the program says."""
+    parsed = parse_connection_string(f"couchbase://h?{query}")
+
+    assert expected == parsed.timeouts(TimeoutOptions())
+
+
+def test_other_timeouts_stay() -> None:
+    """What the string does not name is left to the program."""
+    parsed = parse_connection_string("couchbase://h?kv_timeout=1")
+
+    assert TimeoutOptions(kv=1.0, connect=4.0, keep_alive=1.5) == parsed.timeouts(
+        TimeoutOptions(kv=9.0, connect=4.0, keep_alive=1.5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("kv_timeout", "name=value"),
+        ("kv_timeout=1&", "name=value"),
+        ("&", "name=value"),
+        ("=1", "option ''"),
+        ("kv_timeout=", "kv_timeout="),
+        ("kv_timeout=abc", "seconds > 0"),
+        ("kv_timeout=2.5s", "seconds > 0"),
+        ("kv_timeout=0", "seconds > 0"),
+        ("kv_timeout=-1", "seconds > 0"),
+        ("kv_timeout=nan", "seconds > 0"),
+        ("kv_timeout=1e18", "seconds > 0"),
+        ("kv_timeout=1&kv_timeout=2", "twice"),
+        ("kv_timeout=1?kv_timeout=2", "seconds > 0"),
+        ("KV_TIMEOUT=1", "'KV_TIMEOUT'"),
+        ("kv_timeout=1&" + "x=1&" * 200 + "x=1", "name=value"),
+    ],
+)
+def test_wrong_options(query: str, hint: str) -> None:
+    """An option that means nothing is refused rather than passed over."""
+    assert hint in str(refused(f"couchbase://h?{query}"))
+
+
+def test_web_console_ports() -> None:
+    """The ports that people confuse with those of the KV service, with and without TLS."""
+    assert {8091: 11210, 18091: 11207} == HTTP_PORTS
+
+
+PIECES = (
+    *(
+        [
+            "couchbase",
+            "couchbases",
+            "memcached",
+            "http",
+            "://",
+            "h",
+            "10.0.0.1",
+            ":",
+            "[",
+            "]",
+            "::1",
+            ",",
+            ";",
+            "/",
+            "?",
+            "&",
+            "=",
+            "@",
+            "%",
+            "%zz",
+        ]
+    ),
+    *(["kv_timeout", "connect_timeout", "1", "65536", "inf"]),
+    *("\ud800", "\0", " "),
+)
+hostile_texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
+
+
+@given(hostile_texts | hostile_texts.map("couchbase://{}".format))
+def test_hostile_texts(text: str) -> None:
+    """Whatever is written: parts that can be used, or an InvalidArgumentException."""
+    try:
+        parsed = parse_connection_string(text)
+    except InvalidArgumentException as error:
+        assert "connection_string" == error.parameter
+        return
+
+    assert () != parsed.addresses
+    for address in parsed.addresses:
+        assert 1 <= address.port <= 65535
+        assert address.host.encode()
+        assert not set(address.host) & set(' \0\n"\\/?#@,;[]')
+    assert parsed.timeouts(TimeoutOptions()).kv > 0

@@ -1,0 +1,250 @@
+"""What a KV response asks for: the RFC's list, its exclusions, and the error map for what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.doctored import import_with
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry import kv_responses
+from triclinium_core.retry.error_map import Attribute, ErrorMapEntry
+from triclinium_core.retry.kv_responses import (
+    CONNECTION_INVALIDATING,
+    ERRORS_BY_ATTRIBUTE,
+    RETRYABLE_STATUSES,
+    KvVerdict,
+    RetryableStatus,
+    classify,
+    error_of_entry,
+    index_lines,
+)
+from triclinium_core.retry.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
+from triclinium_core.retry.reasons import RetryReason
+
+R = RetryReason
+
+LIST_OF_THE_RFC: dict[int, tuple[RetryReason, set[str]]] = {
+    0x07: (R.KV_NOT_MY_VBUCKET, {"range_scan_continue"}),
+    0x88: (R.KV_COLLECTION_OUTDATED, {"get_collection_id", "range_scan_continue", "range_scan_cancel"}),
+    0x09: (R.KV_LOCKED, {"unlock"}),
+    0x86: (R.KV_TEMPORARY_FAILURE, set()),
+    0xA2: (R.KV_SYNC_WRITE_IN_PROGRESS, set()),
+    0xA4: (R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, set()),
+}
+"""SDK-RFC 0049 "Response Code Retry List", KV, with the exclusions of the RFC and of decisions C9 to C11."""
+
+OPERATIONS = [
+    "get",
+    "upsert",
+    "unlock",
+    "get_and_lock",
+    "get_collection_id",
+    "get_collections_manifest",
+    "range_scan_create",
+    "range_scan_continue",
+    "range_scan_cancel",
+    "get_cluster_config",
+    "noop",
+]
+
+DCP_OPERATIONS = ["dcp", "dcp_open", "dcp_stream_request", "dcp_control"]
+
+UNKNOWN = 0x7FF0
+"""A status that the protocol does not have."""
+
+
+def entry(*attributes: Attribute, name: str = "NEWS") -> ErrorMapEntry:
+    """Return what a map says of a status."""
+    return ErrorMapEntry(name, "Something new happened.", frozenset(attributes))
+
+
+EVERYTHING = entry(*Attribute)
+
+
+def test_the_list_is_that_of_the_rfc() -> None:
+    """All six lines, their reasons and their exclusions, and none besides."""
+    actual = {status: (line.reason, set(line.excluded)) for status, line in RETRYABLE_STATUSES.items()}
+
+    assert LIST_OF_THE_RFC == actual
+    assert all(status == line.status for status, line in RETRYABLE_STATUSES.items())
+    assert all(f"0x{status:02x}" in line.clause for status, line in RETRYABLE_STATUSES.items())
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("status", LIST_OF_THE_RFC, ids=hex)
+def test_listed(status: int, operation: str) -> None:
+    """A listed status is retried, but for the operations that its line excludes, whatever a map says of it."""
+    reason, excluded = LIST_OF_THE_RFC[status]
+    expected = None if operation in excluded else reason
+
+    for mapped in (None, EVERYTHING):
+        verdict = classify(operation, status, mapped)
+        assert expected is verdict.reason
+        assert RETRYABLE_STATUSES[status].clause in verdict.clause
+        assert (expected is R.KV_NOT_MY_VBUCKET) is verdict.refresh_topology
+        assert (expected is R.KV_COLLECTION_OUTDATED) is verdict.refresh_collection
+        assert verdict.close_connection is None
+
+
+@pytest.mark.parametrize("operation", DCP_OPERATIONS)
+@pytest.mark.parametrize("status", LIST_OF_THE_RFC, ids=hex)
+def test_dcp_is_excluded(status: int, operation: str) -> None:
+    """No DCP command is retried for a status; it gets the status's own error."""
+    verdict = classify(operation, status, None)
+
+    assert verdict.reason is None
+    assert KV_STATUSES[status].error is verdict.error
+
+
+@pytest.mark.parametrize(
+    ("operation", "status", "expected"),
+    [
+        ("unlock", Status.LOCKED, errors.CasMismatchException),
+        ("get_collection_id", Status.UNKNOWN_COLLECTION, errors.CollectionNotFoundException),
+        ("get_collection_id", Status.UNKNOWN_SCOPE, errors.ScopeNotFoundException),
+        ("range_scan_continue", Status.NOT_MY_VBUCKET, errors.CouchbaseException),
+        ("upsert", Status.LOCKED, errors.DocumentLockedException),
+        ("upsert", Status.TEMPORARY_FAILURE, errors.TemporaryFailureException),
+        ("upsert", Status.SYNC_WRITE_IN_PROGRESS, errors.DurableWriteInProgressException),
+        ("upsert", Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, errors.DurableWriteReCommitInProgressException),
+        ("insert", Status.KEY_EXISTS, errors.DocumentExistsException),
+        ("replace", Status.KEY_EXISTS, errors.CasMismatchException),
+        ("insert", Status.NOT_STORED, errors.DocumentExistsException),
+        ("append", Status.NOT_STORED, errors.DocumentNotFoundException),
+    ],
+)
+def test_error_of_the_operation(operation: str, status: Status, expected: type[CouchbaseException]) -> None:
+    """The error that a status stands for, retried or not, is that of the operation (decisions C11, C32)."""
+    assert expected is classify(operation, status, None).error
+
+
+@pytest.mark.parametrize("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC)), ids=hex)
+def test_known_and_not_listed(status: int) -> None:
+    """A complete, known response is not retried, and no map is consulted for it."""
+    for mapped in (None, EVERYTHING):
+        verdict = classify("get", status, mapped)
+        assert verdict.reason is None
+        assert KV_STATUSES[status].error is verdict.error
+        assert "a known response that is not in the list is not retried" in verdict.clause
+        assert (False, False) == (verdict.refresh_topology, verdict.refresh_collection)
+        expected = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
+        assert expected == verdict.close_connection
+
+
+def test_connection_invalidating() -> None:
+    """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
+    assert {0x08, 0x0B, 0x1F, 0x25} == set(CONNECTION_INVALIDATING)
+
+
+@pytest.mark.parametrize("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF], ids=hex)
+def test_unknown_without_an_entry(status: int) -> None:
+    """Nobody says that it may be retried, so it is not."""
+    verdict = classify("get", status, None)
+
+    assert KvVerdict(None, CouchbaseException, verdict.clause) == verdict
+    assert verdict.clause.endswith("no entry, so no retry indication")
+
+
+@pytest.mark.parametrize("status", ERRORS_WITHOUT_A_MAP, ids=hex)
+def test_left_to_the_map_without_an_entry(status: int) -> None:
+    """The five statuses of decision C13 surface as their class when the node has no entry."""
+    verdict = classify("get", status, None)
+
+    assert KvVerdict(None, ERRORS_WITHOUT_A_MAP[status], verdict.clause) == verdict
+
+
+@pytest.mark.parametrize("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP], ids=hex)
+@pytest.mark.parametrize("attribute", Attribute)
+def test_single_attributes(status: int, attribute: Attribute) -> None:
+    """Only the three retry attributes permit a retry: ``temp`` is information (decision C13)."""
+    may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
+    verdict = classify("upsert", status, entry(attribute))
+
+    assert (R.KV_ERROR_MAP_RETRY_INDICATED if may_retry else None) is verdict.reason
+    assert ("indicates a retry" if may_retry else "misses any retry indication") in verdict.clause
+    assert (attribute == "fetch-config") is verdict.refresh_topology
+    assert not verdict.refresh_collection
+    assert (attribute in {"conn-state-invalidated", "special-handling"}) is (verdict.close_connection is not None)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ([], errors.CouchbaseException),
+        ([Attribute.AUTH], errors.AuthenticationFailureException),
+        ([Attribute.INVALID_INPUT], errors.InvalidArgumentException),
+        ([Attribute.SUPPORT], errors.FeatureNotAvailableException),
+        ([Attribute.TEMP], errors.TemporaryFailureException),
+        ([Attribute.ITEM_LOCKED, Attribute.RATE_LIMIT, Attribute.SUCCESS], errors.CouchbaseException),
+        ([Attribute.TEMP, Attribute.SUPPORT], errors.FeatureNotAvailableException),
+        ([Attribute.SUPPORT, Attribute.INVALID_INPUT], errors.InvalidArgumentException),
+        ([Attribute.INVALID_INPUT, Attribute.AUTH], errors.AuthenticationFailureException),
+        (list(Attribute), errors.AuthenticationFailureException),
+    ],
+)
+def test_error_by_attribute(attributes: list[Attribute], expected: type[CouchbaseException]) -> None:
+    """The class of an unknown status is that of the first of four attributes (decision C31)."""
+    mapped = entry(*attributes)
+
+    assert expected is error_of_entry(mapped)
+    assert expected is classify("get", UNKNOWN, mapped).error
+    assert ["auth", "invalid-input", "support", "temp"] == [str(attribute) for attribute, _ in ERRORS_BY_ATTRIBUTE]
+
+
+@pytest.mark.parametrize("operation", [*OPERATIONS, *DCP_OPERATIONS])
+def test_the_map_decides_for_every_operation(operation: str) -> None:
+    """The exclusions belong to the lines of known statuses; an unknown one is the map's affair."""
+    assert R.KV_ERROR_MAP_RETRY_INDICATED is classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
+
+
+def test_the_whole_chain() -> None:
+    """One entry may ask for a retry, a new map and a new connection at once."""
+    mapped = entry(Attribute.RETRY_LATER, Attribute.FETCH_CONFIG, Attribute.CONN_STATE_INVALIDATED, Attribute.TEMP)
+    verdict = classify("get", UNKNOWN, mapped)
+
+    assert (
+        KvVerdict(
+            R.KV_ERROR_MAP_RETRY_INDICATED,
+            errors.TemporaryFailureException,
+            verdict.clause,
+            refresh_topology=True,
+            close_connection="the error map says conn-state-invalidated of status 0x7ff0",
+        )
+        == verdict
+    )
+
+
+def test_special_handling_is_named() -> None:
+    """The reason for the lost connection says which attribute, of which status."""
+    mapped = entry(Attribute.SPECIAL_HANDLING)
+
+    assert "the error map says special-handling of status 0x0d" == classify("get", 0x0D, mapped).close_connection
+
+
+@given(
+    st.sampled_from([*OPERATIONS, *DCP_OPERATIONS]), st.integers(0, 0xFFFF), st.frozensets(st.sampled_from(Attribute))
+)
+def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
+    """Every status of every operation has a verdict; a retry always knows the error that a refusal surfaces as."""
+    for mapped in (None, entry(*attributes)):
+        verdict = classify(operation, status, mapped)
+        assert verdict.reason is None or verdict.error is not None
+        assert verdict.clause.startswith("RFC 0049 ")
+
+
+def test_index_refuses_a_second_line() -> None:
+    """Two lines for one status would leave its reason to their order."""
+    line = RetryableStatus(Status.LOCKED, R.KV_LOCKED, frozenset(), "KV: Locked 0x09")
+    with pytest.raises(ValueError, match="^two lines for status 0x09$"):
+        index_lines([*RETRYABLE_STATUSES.values(), line])
+
+
+def test_a_second_line_fails_at_import() -> None:
+    """The mistake does not wait for the first response."""
+    line = '    yield line(s.TEMPORARY_FAILURE, r.KV_TEMPORARY_FAILURE, frozenset(), "KV: Temporary Failure 0x86")\n'
+    with pytest.raises(ValueError, match="^two lines for status 0x86$"):
+        import_with(kv_responses, line, line + line)

@@ -1,0 +1,383 @@
+"""What an answer of an HTTP service asks for, against the RFC's list."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.doctored import import_with
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry import service_responses
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.service_responses import (
+    RETRYABLE_ERROR_CODES,
+    RETRYABLE_HTTP_STATUSES,
+    ServiceVerdict,
+    classify,
+    first_error,
+    index_lines,
+)
+
+R = RetryReason
+QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
+    Service.QUERY,
+    Service.ANALYTICS,
+    Service.SEARCH,
+    Service.VIEWS,
+    Service.MANAGEMENT,
+)
+
+ERROR_CODES_OF_THE_RFC: dict[tuple[Service, int], tuple[RetryReason, str, str]] = {
+    (QUERY, 4040): (R.QUERY_PREPARED_STATEMENT_FAILURE, "PreparedStatementFailure", ""),
+    (QUERY, 4050): (R.QUERY_PREPARED_STATEMENT_FAILURE, "PreparedStatementFailure", ""),
+    (QUERY, 4070): (R.QUERY_PREPARED_STATEMENT_FAILURE, "PreparedStatementFailure", ""),
+    (QUERY, 5000): (R.QUERY_INDEX_NOT_FOUND, "IndexNotFound", "queryport.indexNotFound"),
+    (ANALYTICS, 23000): (R.ANALYTICS_TEMPORARY_FAILURE, "TemporaryFailure", ""),
+    (ANALYTICS, 23003): (R.ANALYTICS_TEMPORARY_FAILURE, "TemporaryFailure", ""),
+    (ANALYTICS, 23007): (R.ANALYTICS_TEMPORARY_FAILURE, "JobQueueFull", ""),
+}
+"""SDK-RFC 0049 "Response Code Retry List"; the classes are SDK-RFC 0058's."""
+
+VIEW_STATUSES_OF_THE_RFC = [300, 301, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504]
+"""Without 302, which has its own line (decision C20), and without 404 and 500, which depend on the body."""
+
+TEXT_404 = '"reason":"missing"'
+
+
+def body_of(code: object, message: object = "", **more: object) -> str:
+    """Return a body of query or analytics whose first error has ``code``."""
+    return json.dumps({"errors": [{"code": code, "msg": message}], **more})
+
+
+def error_class(name: str) -> type[CouchbaseException]:
+    """Return the class of a name without its suffix."""
+    found: type[CouchbaseException] = getattr(errors, f"{name}Exception")
+    return found
+
+
+def reason(service: Service, http_status: int, body: bytes | str = b"") -> RetryReason | None:
+    """Return the reason alone."""
+    return classify(service, http_status, body).reason
+
+
+def test_the_error_codes_are_those_of_the_rfc() -> None:
+    """Seven codes with reason, class and words, and none besides."""
+    actual = {key: (line.reason, line.error, line.message_contains) for key, line in RETRYABLE_ERROR_CODES.items()}
+    expected = {key: (why, error_class(name), words) for key, (why, name, words) in ERROR_CODES_OF_THE_RFC.items()}
+
+    assert expected == actual
+    assert all(str(code) in line.clause for (_, code), line in RETRYABLE_ERROR_CODES.items())
+
+
+def test_the_http_statuses_are_those_of_the_rfc() -> None:
+    """One for search, the view list with 302 apart, and the two that depend on the body."""
+    expected = {
+        (SEARCH, 429): (R.SEARCH_TOO_MANY_REQUESTS, errors.RateLimitedException),
+        (VIEWS, 302): (R.VIEWS_NO_ACTIVE_PARTITION, CouchbaseException),
+        (VIEWS, 404): (R.VIEWS_TEMPORARY_FAILURE, errors.ViewNotFoundException),
+        (VIEWS, 500): (R.VIEWS_TEMPORARY_FAILURE, CouchbaseException),
+    } | {
+        (VIEWS, status): (
+            R.VIEWS_TEMPORARY_FAILURE,
+            errors.AuthenticationFailureException if status == 401 else CouchbaseException,
+        )
+        for status in VIEW_STATUSES_OF_THE_RFC
+    }
+
+    assert expected == {key: (line.reason, line.error) for key, line in RETRYABLE_HTTP_STATUSES.items()}
+    assert all(str(status) in line.clause for (_, status), line in RETRYABLE_HTTP_STATUSES.items())
+    assert all(not line.message_contains for line in RETRYABLE_HTTP_STATUSES.values())
+
+
+@pytest.mark.parametrize("http_status", [200, 400, 404, 500, 503])
+@pytest.mark.parametrize(("service", "code"), ERROR_CODES_OF_THE_RFC, ids=str)
+def test_listed_codes(service: Service, code: int, http_status: int) -> None:
+    """A listed code is retried under any HTTP status, also where it came with status 200."""
+    why, error, words = ERROR_CODES_OF_THE_RFC[service, code]
+    message = f"about {words} and more"
+    verdict = classify(service, http_status, body_of(code, message))
+    line = RETRYABLE_ERROR_CODES[service, code]
+
+    expected = ServiceVerdict(why, error_class(error), f"RFC 0049 Response Code Retry List: {line.clause}", message)
+    assert expected == verdict
+
+
+@pytest.mark.parametrize(
+    ("service", "code", "message"),
+    [
+        (QUERY, 5000, "an internal error"),
+        (QUERY, 5000, ""),
+        (QUERY, 5000, "queryport.indexnotfound"),
+        (QUERY, 4060, ""),
+        (QUERY, 4080, ""),
+        (QUERY, 4090, ""),
+        (QUERY, 1000, "queryport.indexNotFound"),
+        (QUERY, 23000, ""),
+        (ANALYTICS, 4040, ""),
+        (ANALYTICS, 23001, ""),
+        (ANALYTICS, 5000, "queryport.indexNotFound"),
+        (QUERY, -4040, ""),
+    ],
+)
+def test_codes_that_are_not_listed(service: Service, code: int, message: str) -> None:
+    """A code without a line, of the other service, or without the words, is surfaced, whatever the HTTP status."""
+    for http_status in (200, 400, 503):
+        verdict = classify(service, http_status, body_of(code, message))
+        assert (None, CouchbaseException, message) == (verdict.reason, verdict.error, verdict.text)
+        assert verdict.clause.endswith("not in the list")
+
+
+@pytest.mark.parametrize("service", [QUERY, ANALYTICS])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'"4040"',
+        b"4040",
+        b"{}",
+        b'{"errors": null}',
+        b'{"errors": []}',
+        b'{"errors": {}}',
+        b"<html>503</html>",
+        b"\xff\xfe\x00",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"errors": [{"code": ' + b"4" * 5000 + b"}]}",
+        b'{"code": 4040}',
+    ],
+)
+def test_bodies_without_errors(service: Service, body: bytes) -> None:
+    """A body that names no error is judged by the HTTP status, and nothing in it can raise."""
+    assert (None, None) == (reason(service, 200, body), classify(service, 200, body).error)
+    assert (None, CouchbaseException) == (reason(service, 503, body), classify(service, 503, body).error)
+    assert classify(service, 503, body).clause.endswith("no error code in the body")
+
+
+@pytest.mark.parametrize("http_status", [200, 400])
+@pytest.mark.parametrize("service", [QUERY, ANALYTICS])
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"errors": "4040"}',
+        '{"errors": [4040]}',
+        '{"errors": [null, {"code": 4040}]}',
+        '{"errors": [{}]}',
+        '{"errors": [{"code": "4040"}]}',
+        '{"errors": [{"code": 4040.0}]}',
+        '{"errors": [{"code": true}]}',
+        '{"errors": [{"code": null, "msg": 1}]}',
+    ],
+)
+def test_errors_without_a_code(service: Service, http_status: int, body: str) -> None:
+    """A body that names errors is no success, even under status 200; without a code it is not in the list."""
+    verdict = classify(service, http_status, body)
+
+    assert (None, CouchbaseException) == (verdict.reason, verdict.error)
+    assert verdict.clause.endswith("no error code in the body")
+
+
+def test_the_first_error_decides() -> None:
+    """Decision C22."""
+    first_listed = json.dumps({"errors": [{"code": 4040, "msg": "stale"}, {"code": 3000, "msg": "syntax"}]})
+    first_other = json.dumps({"errors": [{"code": 3000, "msg": "syntax"}, {"code": 4040, "msg": "stale"}]})
+
+    listed, other = classify(QUERY, 400, first_listed), classify(QUERY, 400, first_other)
+
+    assert (R.QUERY_PREPARED_STATEMENT_FAILURE, "stale") == (listed.reason, listed.text)
+    assert (None, "syntax") == (other.reason, other.text)
+
+
+def test_the_words_of_a_later_error_do_not_count() -> None:
+    """The words that 5000 needs must be in its own text."""
+    body = json.dumps({"errors": [{"code": 5000, "msg": "x"}, {"code": 5000, "msg": "queryport.indexNotFound"}]})
+
+    assert reason(QUERY, 500, body) is None
+
+
+@pytest.mark.parametrize(
+    ("decoded", "expected"),
+    [
+        ({"errors": [{"code": 1, "msg": "one"}, {"code": 2}]}, (1, "one")),
+        ({"errors": [{"code": 1}]}, (1, "")),
+        ({"errors": [{"code": 1, "msg": ["one"]}]}, (1, "")),
+        ({"errors": [{"msg": "one"}]}, (None, "one")),
+        ({"errors": [{"code": False, "msg": "one"}]}, (None, "one")),
+        ({"errors": [[1, "one"]]}, (None, "")),
+        ({}, (None, "")),
+        (None, (None, "")),
+    ],
+)
+def test_first_error(decoded: object, expected: tuple[int | None, str]) -> None:
+    """Code and text of the first error, as far as they have the right types."""
+    assert expected == first_error(decoded)
+
+
+@pytest.mark.parametrize("http_status", VIEW_STATUSES_OF_THE_RFC)
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}'])
+def test_views(http_status: int, body: bytes) -> None:
+    """These statuses are temporary, whatever the body says."""
+    assert R.VIEWS_TEMPORARY_FAILURE is reason(VIEWS, http_status, body)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}'])
+def test_views_302(body: bytes) -> None:
+    """302 stands in both lists of the RFC; the special one counts (decision C20)."""
+    assert R.VIEWS_NO_ACTIVE_PARTITION is reason(VIEWS, 302, body)
+
+
+@pytest.mark.parametrize("http_status", sorted(set(range(300, 600)) - {*VIEW_STATUSES_OF_THE_RFC, 302, 404, 500}))
+def test_other_statuses_of_views(http_status: int) -> None:
+    """No other status is retried."""
+    verdict = classify(VIEWS, http_status, TEXT_404)
+
+    assert (None, CouchbaseException) == (verdict.reason, verdict.error)
+
+
+@pytest.mark.parametrize(
+    ("body", "retried"),
+    [
+        ('{"error":"not_found","reason":"missing"}', True),
+        ('{"error": "not_found", "reason": "missing"}', True),
+        ('{"reason":"missing"}', True),
+        ('{"error":"not_found","reason":"deleted"}', False),
+        ('{"error":"missing","reason":"x"}', False),
+        ('{"error":"not_found","reason":"missing_named_view"}', False),
+        ('{"error":"not_found","reason":["missing"]}', False),
+        ('{"nested":{"reason":"missing"}}', False),
+        ('<p>{"reason":"missing"}</p>', True),
+        ('<p>{"reason": "missing"}</p>', False),
+        ('[{"reason":"missing"}]', True),
+        ("missing", False),
+        ("", False),
+    ],
+)
+def test_views_404(body: str, retried: bool) -> None:
+    """404 is temporary if its reason is "missing": the field where the body is an object, else the text (decision C21)."""
+    for given_body in (body, body.encode()):
+        verdict = classify(VIEWS, 404, given_body)
+        assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
+        assert (errors.ViewNotFoundException if retried else CouchbaseException) is verdict.error
+
+
+@pytest.mark.parametrize(
+    ("body", "retried"),
+    [
+        ('{"error":"x","reason":"{not_found, missing_named_view}"}', False),
+        ('{"error":"case_clause","reason":"was: {not_found, missing_named_view} of it"}', False),
+        ('{"error":"{not_found, missing_named_view}"}', False),
+        ('{"error":"x","reason":"badarg"}', False),
+        ('{"error":"badarg","reason":"x"}', False),
+        ('{"error":"x","reason":"a badarg somewhere"}', True),
+        ('{"error":"x","reason":"timeout"}', True),
+        ('{"error":"x","reason":null}', True),
+        ('{"error":"x"}', True),
+        ('{"error":17,"reason":["badarg"]}', True),
+        ('{"reason":"badarg"}', True),
+        ('{"reason":"{not_found, missing_named_view}"}', True),
+        ("{}", True),
+        ("", True),
+        ("<html>500</html>", True),
+        ("error: {not_found, missing_named_view}", False),
+        ('error: "badarg"', False),
+        ("error: badarg", True),
+        ("{not_found, missing_named_view}", True),
+        ('"badarg"', True),
+        ('[{"error":"x","reason":"badarg"}]', False),
+    ],
+)
+def test_views_500(body: str, retried: bool) -> None:
+    """500 is temporary unless it is an error that names the missing view or the bad argument (decision C21)."""
+    for given_body in (body, body.encode()):
+        verdict = classify(VIEWS, 500, given_body)
+        assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
+        assert CouchbaseException is verdict.error
+
+
+@pytest.mark.parametrize("http_status", [200, 300, 302, 400, 401, 404, 428, 430, 500, 503])
+def test_other_statuses_of_search(http_status: int) -> None:
+    """Search has one line: 429."""
+    assert R.SEARCH_TOO_MANY_REQUESTS is reason(SEARCH, 429)
+    assert reason(SEARCH, http_status, TEXT_404) is None
+
+
+@pytest.mark.parametrize("http_status", [200, 302, 404, 429, 500, 503])
+def test_management_is_not_in_the_list(http_status: int) -> None:
+    """No answer of the cluster manager is retried."""
+    verdict = classify(MANAGEMENT, http_status, body_of(4040))
+
+    assert (None, CouchbaseException if http_status >= 300 else None) == (verdict.reason, verdict.error)
+
+
+@pytest.mark.parametrize(
+    ("service", "http_status", "expected"),
+    [
+        (SEARCH, 200, None),
+        (SEARCH, 299, None),
+        (SEARCH, 300, CouchbaseException),
+        (VIEWS, 200, None),
+        (MANAGEMENT, 202, None),
+        (QUERY, 299, None),
+        (QUERY, 300, CouchbaseException),
+    ],
+)
+def test_success_ends_at_300(service: Service, http_status: int, expected: type[CouchbaseException] | None) -> None:
+    """What is below 300 and names no error is a success."""
+    assert ServiceVerdict(None, expected, classify(service, http_status, b"").clause) == classify(
+        service, http_status, b""
+    )
+
+
+def test_the_text_is_bounded() -> None:
+    """An error context is no place for a whole page of a proxy."""
+    assert 200 == len(classify(SEARCH, 503, "x" * 100_000).text)
+    assert 200 == len(classify(VIEWS, 503, b"\xff" * 100_000).text)
+
+
+def test_the_text_of_a_query_is_its_first_error() -> None:
+    """The rest of the body is not repeated."""
+    assert "syntax" == classify(QUERY, 400, body_of(3000, "syntax", metrics={"x": 1})).text
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from(["errors", "error", "reason", "code", "msg"]), inner)
+    ),
+)
+
+
+@given(st.sampled_from(Service), st.integers(100, 599), json_values.map(json.dumps) | st.text() | st.binary())
+def test_total(service: Service, http_status: int, body: bytes | str) -> None:
+    """No answer raises; a retry always knows the error that a refusal surfaces as."""
+    verdict = classify(service, http_status, body)
+
+    assert verdict.reason is None or verdict.error is not None
+    assert verdict.clause.startswith("RFC 0049 Response Code Retry List: ")
+
+
+def test_index_refuses_a_second_line() -> None:
+    """Two lines for one code would leave its reason to their order."""
+    with pytest.raises(ValueError, match="^two lines for query 4040$"):
+        index_lines([*RETRYABLE_ERROR_CODES.values(), RETRYABLE_ERROR_CODES[QUERY, 4040]])
+
+
+@pytest.mark.parametrize(
+    ("line", "service", "code"),
+    [
+        ('"Query: Error code 4070")\n', QUERY, 4070),
+        ('"Analytics: Error code 23007")\n', ANALYTICS, 23007),
+        ('"Search: Http status code 429")\n', SEARCH, 429),
+        ('"View: Http Status code 302")\n', VIEWS, 302),
+    ],
+)
+def test_a_second_line_fails_at_import(line: str, service: Service, code: int) -> None:
+    """The mistake does not wait for the first answer."""
+    again = f'    yield line(Service.{service.name}, {code}, r.UNKNOWN, e.CouchbaseException, "again")\n'
+    with pytest.raises(ValueError, match=f"^two lines for {service} {code}$"):
+        import_with(service_responses, line, line + again)

@@ -1,0 +1,191 @@
+"""The table of a request's states: whole, and true of the machine in every pair of state and event."""
+
+from __future__ import annotations
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from tests.core.retry.request_cases import NODE, Awaits, Raises, Says, annotation, machine_of
+from triclinium_core.retry.actions import Ignore
+from triclinium_core.retry.error_map import ErrorMap
+from triclinium_core.retry.events import (
+    Abandoned,
+    Dispatched,
+    DispatchFailed,
+    ErrorMapLoaded,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    StrategyDecided,
+    TimePassed,
+)
+from triclinium_core.retry.machine import InvalidEvent, RetryMachine
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
+
+S = RequestState
+FINAL = {S.COMPLETED, S.FAILED, S.ABANDONED}
+
+START, DEADLINE = 100.0, 102.5
+TIMES = [START, START + 0.0005, START + 0.001, START + 0.2, DEADLINE - 0.1, DEADLINE, DEADLINE + 10]
+
+STRATEGIES: list[AnyRetryStrategy] = [
+    Says(RetryAction.after(0.2)),
+    Says(RetryAction.after(99.0)),
+    Says(RetryAction.no_retry()),
+    Says(None),
+    Raises(ZeroDivisionError()),
+    Awaits(),
+]
+
+EVENTS: dict[type[RequestEvent], list[RequestEvent]] = {
+    Dispatched: [Dispatched(), Dispatched(NODE, 7)],
+    DispatchFailed: [DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE), DispatchFailed(RetryReason.KV_NOT_MY_VBUCKET)],
+    SocketClosed: [SocketClosed(handed_over) for handed_over in HandedOver],
+    ResponseReceived: [
+        *(ResponseReceived(KvResponse(status, NODE)) for status in (0x00, 0x01, 0x07, 0x09, 0x88, 0x7FF0)),
+        ResponseReceived(ServiceResponse(Service.SEARCH, 200)),
+        ResponseReceived(ServiceResponse(Service.SEARCH, 429)),
+        ResponseReceived(ServiceResponse(Service.SEARCH, 500)),
+    ],
+    ErrorMapLoaded: [ErrorMapLoaded(NODE, ErrorMap(2, 1, {}))],
+    StrategyDecided: [
+        StrategyDecided(RetryAction.after(0.2)),
+        StrategyDecided(RetryAction.after(99.0)),
+        StrategyDecided(RetryAction.no_retry()),
+        StrategyDecided(None),
+        StrategyDecided(None, ZeroDivisionError()),
+    ],
+    TimePassed: [TimePassed()],
+    Abandoned: [Abandoned()],
+}
+
+PAIRS = list(itertools.product(RequestState, EVENTS))
+
+
+def machine_in(state: RequestState, strategy: AnyRetryStrategy, *, idempotent: bool) -> RetryMachine:
+    """Return a machine that was brought to ``state`` at ``START`` by events alone."""
+    request = annotation(strategy, idempotent=idempotent, timeout=DEADLINE - START)
+    if state is S.EXPIRING:
+        request = annotation(strategy, idempotent=idempotent, timeout=0.0005)
+    machine = machine_of(request, state=S.PENDING)
+    if state is S.PENDING:
+        return machine
+    machine.handle(Dispatched(NODE, 1), START)
+    leads_to: dict[RequestState, RequestEvent] = {
+        S.CONSULTING: ResponseReceived(KvResponse(0x09)),
+        S.WAITING: ResponseReceived(KvResponse(0x07)),
+        S.EXPIRING: ResponseReceived(KvResponse(0x07)),
+        S.COMPLETED: ResponseReceived(KvResponse(0x00)),
+        S.FAILED: ResponseReceived(KvResponse(0x01)),
+        S.ABANDONED: Abandoned(),
+    }
+    if state in leads_to:
+        machine.handle(leads_to[state], START)
+    assert state is machine.state
+    return machine
+
+
+def strategies_for(state: RequestState) -> list[AnyRetryStrategy]:
+    """Return the strategies under which ``state`` can be reached."""
+    return [Awaits()] if state is S.CONSULTING else STRATEGIES
+
+
+def test_every_event_has_examples() -> None:
+    """No kind of event is left out of the pairs."""
+    assert set(get_args(RequestEvent)) == set(EVENTS)
+
+
+@pytest.mark.parametrize(("state", "kind"), PAIRS, ids=[f"{state.name}-{kind.__name__}" for state, kind in PAIRS])
+def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
+    """A pair that the table has leads to every state it names and to no other; a missing one raises and changes nothing."""
+    allowed = REQUEST_TRANSITIONS[state].get(kind)
+    reached: set[RequestState] = set()
+    for event, strategy, idempotent, now in itertools.product(
+        EVENTS[kind], strategies_for(state), [True, False], TIMES
+    ):
+        machine = machine_in(state, strategy, idempotent=idempotent)
+        before = dict(vars(machine))
+        if allowed is None:
+            with pytest.raises(InvalidEvent) as caught:
+                machine.handle(event, now)
+            assert f"{kind.__name__} cannot happen to a request that is {state.value}" == str(caught.value)
+            assert before == vars(machine)
+            continue
+        machine.handle(event, now)
+        reached.add(machine.state)
+
+    assert (set() if allowed is None else allowed) == reached
+
+
+@pytest.mark.parametrize(("state", "kind"), list(itertools.product(FINAL, EVENTS)))
+def test_final_states_ignore_everything(state: RequestState, kind: type[RequestEvent]) -> None:
+    """A request that is settled hears everything, does nothing, and never changes again."""
+    for event, now in itertools.product(EVENTS[kind], TIMES):
+        machine = machine_in(state, Says(RetryAction.after(0.0)), idempotent=True)
+        before = dict(vars(machine))
+
+        assert [Ignore()] == list(machine.handle(event, now))
+        assert before == vars(machine)
+
+
+def test_what_is_no_event_raises() -> None:
+    """A thing of another kind is a mistake of the caller."""
+    machine = machine_in(S.PENDING, Says(None), idempotent=True)
+    with pytest.raises(InvalidEvent, match="^str cannot happen to a request that is pending$"):
+        machine.handle("dispatched", START)  # type: ignore[arg-type]
+
+
+def test_the_table_covers_every_state() -> None:
+    """Every state has its row, and rows name states and events only."""
+    assert set(RequestState) == set(REQUEST_TRANSITIONS)
+    assert all(set(row) <= set(EVENTS) for row in REQUEST_TRANSITIONS.values())
+    assert all(targets for row in REQUEST_TRANSITIONS.values() for targets in row.values())
+
+
+@pytest.mark.parametrize("state", RequestState)
+def test_is_final(state: RequestState) -> None:
+    """Three states are final; they hear every event and lead nowhere else."""
+    row = REQUEST_TRANSITIONS[state]
+
+    assert (state in FINAL) is state.is_final
+    assert (set(row) == set(EVENTS) and set(row.values()) == {frozenset({state})}) is state.is_final
+
+
+@pytest.mark.parametrize("state", [state for state in RequestState if not state.is_final])
+def test_the_user_and_the_clock_are_always_heard(state: RequestState) -> None:
+    """A request can be left, and can time out, wherever it stands."""
+    row = REQUEST_TRANSITIONS[state]
+
+    assert {S.ABANDONED} == set(row[Abandoned])
+    assert {state, S.FAILED} <= set(row[TimePassed])
+    assert {state} == set(row[ErrorMapLoaded])
+
+
+def test_every_state_can_be_reached_and_left() -> None:
+    """From a new request every state can be reached, and from every state that is not final a final one."""
+    reached = {S.PENDING}
+    for _ in RequestState:
+        reached |= {
+            target for state in reached for targets in REQUEST_TRANSITIONS[state].values() for target in targets
+        }
+
+    assert set(RequestState) == reached
+
+
+def test_only_waiting_leads_back() -> None:
+    """A request is sent again after a delay, and in no other way; what expires is never sent again."""
+    back = {
+        state
+        for state, row in REQUEST_TRANSITIONS.items()
+        if state is not S.PENDING and any(S.PENDING in targets for targets in row.values())
+    }
+
+    assert {S.WAITING} == back

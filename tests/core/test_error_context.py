@@ -1,0 +1,154 @@
+"""What every error knows about its request."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from typing import NoReturn
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.error_context import ErrorContext
+
+FULL = ErrorContext(
+    service="kv",
+    operation="upsert",
+    idempotent=False,
+    bucket="travel-sample",
+    scope="inventory",
+    collection="airline",
+    key="airline_10",
+    opaque=17,
+    status=0x86,
+    status_name="TEMPORARY_FAILURE",
+    status_text="try again",
+    server_context="no memory",
+    server_ref="4f-1",
+    last_dispatched_to="10.0.0.1:11210",
+    last_dispatched_from="10.0.0.9:50123",
+    retry_attempts=2,
+    retry_reasons=frozenset({"KV_TEMPORARY_FAILURE", "KV_LOCKED"}),
+    refused_reason="KV_TEMPORARY_FAILURE",
+    elapsed=1.25,
+    timeout=2.5,
+    last_connection_error="reset",
+)
+
+contexts = st.builds(
+    ErrorContext,
+    **{
+        name: st.none() | st.text()
+        for name in (
+            "bucket",
+            "scope",
+            "collection",
+            "key",
+            "status_name",
+            "status_text",
+            "server_context",
+            "server_ref",
+        )
+    },
+    operation=st.text(),
+    idempotent=st.none() | st.booleans(),
+    opaque=st.none() | st.integers(0, 2**32 - 1),
+    status=st.none() | st.integers(0, 0xFFFF),
+    retry_attempts=st.integers(0),
+    retry_reasons=st.frozensets(st.text()),
+    elapsed=st.none() | st.floats(),
+    timeout=st.none() | st.floats(),
+)
+
+
+def refuse(constant: str) -> NoReturn:
+    """Refuse what Python's parser takes though JSON has no such number."""
+    raise AssertionError(f"{constant} is not JSON")
+
+
+def test_full() -> None:
+    """Every field comes out, in the order of declaration, and a set as a sorted list."""
+    expected = (
+        '{"service": "kv", "operation": "upsert", "idempotent": false, "bucket": "travel-sample", '
+        '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
+        '"status_name": "TEMPORARY_FAILURE", "status_text": "try again", "server_context": "no memory", '
+        '"server_ref": "4f-1", "last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
+        '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
+        '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, '
+        '"last_connection_error": "reset"}'
+    )
+
+    assert expected == FULL.to_json()
+
+
+def test_empty() -> None:
+    """What is not known is left out; that nothing was retried is known."""
+    assert '{"service": "kv", "retry_attempts": 0}' == ErrorContext().to_json()
+
+
+@pytest.mark.parametrize(
+    ("context", "name", "expected"),
+    [
+        (ErrorContext(idempotent=False), "idempotent", False),
+        (ErrorContext(opaque=0), "opaque", 0),
+        (ErrorContext(status=0), "status", 0),
+        (ErrorContext(elapsed=0.0), "elapsed", 0.0),
+    ],
+)
+def test_zero_is_no_absence(context: ErrorContext, name: str, expected: object) -> None:
+    """An opaque of zero was an opaque."""
+    assert expected == json.loads(context.to_json())[name]
+
+
+@pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
+def test_endless_is_left_out(seconds: float) -> None:
+    """JSON has neither infinity nor a number that is none."""
+    assert ErrorContext().to_json() == ErrorContext(timeout=seconds, elapsed=seconds).to_json()
+
+
+@given(contexts)
+def test_always_one_line_of_json(context: ErrorContext) -> None:
+    """Whatever a server or a user put into it, a strict reader of JSON lines understands it."""
+    text = context.to_json()
+    known = json.loads(text, parse_constant=refuse)
+
+    assert text.isascii()
+    assert 1 == len(text.splitlines())
+    assert context.retry_attempts == known["retry_attempts"]
+    assert sorted(context.retry_reasons) == known.get("retry_reasons", [])
+    assert context.key == known.get("key", "" if context.key == "" else None)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_survives_pickling(protocol: int) -> None:
+    """The record crosses a process boundary."""
+    assert pickle.loads(pickle.dumps(FULL, protocol)) == FULL  # noqa: S301
+
+
+def test_survives_copying() -> None:
+    """A copy is equal, and hashes alike."""
+    assert copy.deepcopy(FULL) == FULL
+    assert hash(copy.copy(FULL)) == hash(FULL)
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(ErrorContext)])
+def test_frozen(name: str) -> None:
+    """An error that was raised does not change any more."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(FULL, name, None)
+
+
+def test_every_field_has_a_default() -> None:
+    """A layer states only what it knows."""
+    assert ErrorContext(key="k") == dataclasses.replace(ErrorContext(), key="k")
+
+
+def test_differs_by_every_field() -> None:
+    """Two records that differ in one field are not equal."""
+    blank = ErrorContext(service="query", retry_attempts=9)
+
+    for field in dataclasses.fields(ErrorContext):
+        assert dataclasses.replace(FULL, **{field.name: getattr(blank, field.name)}) != FULL

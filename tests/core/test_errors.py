@@ -1,0 +1,227 @@
+"""The exceptions of SDK-RFC 0058: the tree, and what every one of them can do."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import re
+
+import pytest
+
+from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CouchbaseException,
+    DocumentLockedException,
+    InvalidArgumentException,
+    TimeoutException,
+    UnambiguousTimeoutException,
+)
+
+NUMBERS_OF_THE_RFC = {
+    "CouchbaseException": 0,
+    "TimeoutException": 1,
+    "RequestCanceledException": 2,
+    "InvalidArgumentException": 3,
+    "ServiceNotAvailableException": 4,
+    "InternalServerFailureException": 5,
+    "AuthenticationFailureException": 6,
+    "TemporaryFailureException": 7,
+    "ParsingFailureException": 8,
+    "CasMismatchException": 9,
+    "BucketNotFoundException": 10,
+    "CollectionNotFoundException": 11,
+    "UnsupportedOperationException": 12,
+    "AmbiguousTimeoutException": 13,
+    "UnambiguousTimeoutException": 14,
+    "FeatureNotAvailableException": 15,
+    "ScopeNotFoundException": 16,
+    "IndexNotFoundException": 17,
+    "IndexExistsException": 18,
+    "EncodingFailureException": 19,
+    "DecodingFailureException": 20,
+    "RateLimitedException": 21,
+    "QuotaLimitedException": 22,
+    "DocumentNotFoundException": 101,
+    "DocumentUnretrievableException": 102,
+    "DocumentLockedException": 103,
+    "ValueTooLargeException": 104,
+    "DocumentExistsException": 105,
+    "DurabilityLevelNotAvailableException": 107,
+    "DurabilityImpossibleException": 108,
+    "DurabilityAmbiguousException": 109,
+    "DurableWriteInProgressException": 110,
+    "DurableWriteReCommitInProgressException": 111,
+    "PathNotFoundException": 113,
+    "PathMismatchException": 114,
+    "PathInvalidException": 115,
+    "PathTooBigException": 116,
+    "PathTooDeepException": 117,
+    "ValueTooDeepException": 118,
+    "ValueInvalidException": 119,
+    "DocumentNotJsonException": 120,
+    "NumberTooBigException": 121,
+    "DeltaInvalidException": 122,
+    "PathExistsException": 123,
+    "XattrUnknownMacroException": 124,
+    "XattrInvalidKeyComboException": 126,
+    "XattrUnknownVirtualAttributeException": 127,
+    "XattrCannotModifyVirtualAttributeException": 128,
+    "XattrNoAccessException": 130,
+    "PlanningFailureException": 201,
+    "IndexFailureException": 202,
+    "PreparedStatementFailureException": 203,
+    "DmlFailureException": 204,
+    "CompilationFailureException": 301,
+    "JobQueueFullException": 302,
+    "ViewNotFoundException": 501,
+    "DesignDocumentNotFoundException": 502,
+}
+"""SDK-RFC 0058 "Error Definitions", copied out by hand."""
+
+WITHOUT_A_NUMBER = {"KeyValueException", "DocumentNotLockedException", "InternalError"}
+"""Ours: the group of what only KV raises, a status that is younger than the RFC, and our own defects."""
+
+CLASSES: dict[str, type[CouchbaseException]] = {
+    name: thing
+    for name, thing in vars(errors).items()
+    if isinstance(thing, type) and issubclass(thing, CouchbaseException)
+}
+
+CONTEXT = ErrorContext(operation="get", key="airline_10", retry_attempts=3, retry_reasons=frozenset({"KV_LOCKED"}))
+
+each_class = pytest.mark.parametrize("error", CLASSES.values(), ids=CLASSES)
+
+
+def parent_of(name: str) -> type[BaseException]:
+    """Return the base that the RFC, or the layout of its numbers, asks for."""
+    if name == "CouchbaseException":
+        return Exception
+    if name in {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}:
+        return TimeoutException
+    if name == "DocumentNotLockedException" or 100 <= NUMBERS_OF_THE_RFC.get(name, 0) < 200:
+        return errors.KeyValueException
+    return CouchbaseException
+
+
+def test_every_entry_has_one_class() -> None:
+    """Nothing is missing and nothing is there twice, under the RFC's name and the suffix."""
+    assert set(NUMBERS_OF_THE_RFC) | WITHOUT_A_NUMBER == set(CLASSES)
+
+
+@each_class
+def test_tree(error: type[CouchbaseException]) -> None:
+    """Every class has the one base that the RFC gives it."""
+    assert (parent_of(error.__name__),) == error.__bases__
+
+
+@each_class
+def test_the_number_stands_in_the_docstring(error: type[CouchbaseException]) -> None:
+    """Whoever reads the RFC finds the class."""
+    number = re.search(r"RFC 0058, (\d+)\b(?! to)", inspect.getdoc(error) or "")
+
+    assert NUMBERS_OF_THE_RFC.get(error.__name__) == (int(number[1]) if number else None)
+
+
+def test_the_drawing_shows_every_class() -> None:
+    """The tree in the module's docstring is complete, and draws nothing that is not there."""
+    drawing = (errors.__doc__ or "").partition("``KeyValueException`` is ours")[0]
+    drawn = set(re.findall(r"\w+(?:Exception|Error)\b", drawing))
+    shortened = {f"{name}Exception" for name in re.findall(r"(\w+)…(?!Exception)", drawing)}
+    completed = {
+        name for name in CLASSES if any(name.startswith(short.removesuffix("Exception")) for short in shortened)
+    }
+    families = {name for name in CLASSES if name.startswith("Xattr")}
+
+    assert "Xattr…Exception (five)" in drawing
+    assert 5 == len(families)
+    assert set(CLASSES) == drawn - {"Exception"} | completed | families
+
+
+@each_class
+def test_defaults(error: type[CouchbaseException]) -> None:
+    """An error without words says at least what it is, and always carries a context."""
+    raised = error()
+
+    assert error.__name__ == str(raised)
+    assert ErrorContext() == raised.context
+    assert isinstance(raised, Exception)
+
+
+@each_class
+def test_says_its_message(error: type[CouchbaseException]) -> None:
+    """The text is the message alone: the RFC forbids to surface its numbers."""
+    raised = error("get 'airline_10': gone", CONTEXT)
+
+    assert "get 'airline_10': gone" == str(raised)
+    assert "get 'airline_10': gone" == raised.message
+    assert CONTEXT is raised.context
+
+
+@each_class
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_survives_pickling(error: type[CouchbaseException], protocol: int) -> None:
+    """An error may cross a process boundary and arrive as the same."""
+    copied = pickle.loads(pickle.dumps(error("gone", CONTEXT), protocol))  # noqa: S301
+
+    assert error is type(copied)
+    assert ("gone", CONTEXT, ("gone",)) == (copied.message, copied.context, copied.args)
+
+
+@each_class
+def test_survives_copying(error: type[CouchbaseException]) -> None:
+    """A shallow and a deep copy say and know the same."""
+    raised = error("gone", CONTEXT)
+
+    for copied in (copy.copy(raised), copy.deepcopy(raised)):
+        assert error is type(copied)
+        assert ("gone", CONTEXT) == (copied.message, copied.context)
+
+
+@each_class
+def test_context_to_json(error: type[CouchbaseException]) -> None:
+    """Every error can be dumped beside the log line, as the RFC asks."""
+    assert error("gone", CONTEXT).context.to_json() == CONTEXT.to_json()
+
+
+def test_a_timeout_of_either_kind_is_a_timeout() -> None:
+    """Whoever does not care whether it was ambiguous catches the base."""
+    with pytest.raises(TimeoutException):
+        raise UnambiguousTimeoutException
+
+
+def test_the_group_of_key_value_errors_can_be_caught() -> None:
+    """What only KV raises has one base of its own."""
+    with pytest.raises(errors.KeyValueException, match="^locked$"):
+        raise DocumentLockedException("locked")
+
+
+def test_a_cause_is_chained() -> None:
+    """The RFC's optional cause is Python's own."""
+    cause = OSError("reset")
+    with pytest.raises(CouchbaseException) as caught:
+        raise CouchbaseException("lost") from cause
+
+    assert cause is caught.value.__cause__
+
+
+def test_the_offending_parameter_is_named() -> None:
+    """An argument that is refused is named, for programs too."""
+    assert "expiry" == InvalidArgumentException("expiry=-1", parameter="expiry").parameter
+    assert "" == InvalidArgumentException("refused by the server").parameter
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_the_parameter_survives_pickling(protocol: int) -> None:
+    """The name of the parameter crosses a process boundary too."""
+    raised = InvalidArgumentException("expiry=-1", CONTEXT, parameter="expiry")
+    copied = pickle.loads(pickle.dumps(raised, protocol))  # noqa: S301
+
+    assert ("expiry=-1", CONTEXT, "expiry") == (copied.message, copied.context, copied.parameter)
+
+
+def test_the_parameter_is_named_by_keyword_only() -> None:
+    """A third positional argument is a mistake, since no other error has one."""
+    with pytest.raises(TypeError):
+        InvalidArgumentException("expiry=-1", CONTEXT, "expiry")  # type: ignore[call-arg]

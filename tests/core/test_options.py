@@ -1,0 +1,220 @@
+"""Options: every wrong value is refused when it is given, with the parameter's name, and no password is ever shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, replace
+from typing import cast
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import (
+    SASL_MECHANISMS,
+    ClientOptions,
+    PasswordAuthenticator,
+    TimeoutOptions,
+    is_strategy,
+)
+from triclinium_core.retry.strategy import (
+    BestEffortRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+)
+
+TIMEOUTS = ("kv", "kv_durable", "connect", "keep_alive_interval", "keep_alive")
+CONNECTION_STRING = "couchbase://127.0.0.1"
+
+make_authenticator = cast("Callable[..., PasswordAuthenticator]", PasswordAuthenticator)
+make_timeouts = cast("Callable[..., TimeoutOptions]", TimeoutOptions)
+make_options = cast("Callable[..., ClientOptions]", ClientOptions)
+
+
+def test_defaults_are_those_of_the_rfc() -> None:
+    """SDK-RFC 0059 "Timeouts" names them, decision C1 the strategy."""
+    options = ClientOptions(connection_string=CONNECTION_STRING)
+
+    assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
+    assert FastFailOnTerminalErrorRetryStrategy is type(options.retry_strategy)
+    assert (20, 50.0, 5.0, 60.0) == (
+        options.circuit_breaker.volume_threshold,
+        options.circuit_breaker.error_threshold_percentage,
+        options.circuit_breaker.sleep_window,
+        options.circuit_breaker.rolling_window,
+    )
+    assert (True, False, False) == (
+        options.compression,
+        options.hello_after_auth,
+        options.renegotiate_on_corrupt_error_map,
+    )
+
+
+@given(password=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=8))
+def test_password_is_never_shown(password: str) -> None:
+    """A log line with the options gives nothing away."""
+    options = ClientOptions(connection_string=CONNECTION_STRING, authenticator=PasswordAuthenticator("ada", password))
+
+    assert "PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None)" == repr(options.authenticator)
+    assert repr(replace(options, authenticator=PasswordAuthenticator("ada", ""))) == repr(options)
+
+
+@pytest.mark.parametrize("password", [None, b"secret", 5, "se\0cret", "se\ud800cret", "\udfff"])
+def test_wrong_password(password: object) -> None:
+    """A password that cannot travel is refused, and not quoted."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_authenticator("ada", password)
+
+    assert "password" == caught.value.parameter
+    assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("username", ["", None, b"ada", 5, ("ada",), "a\0da", "a\ud800da"])
+def test_wrong_username(username: object) -> None:
+    """There is no user without a name, and PLAIN has no way to write NUL or a lone surrogate."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_authenticator(username, "secret")
+
+    assert "username" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        (),
+        "PLAIN",
+        ["PLAIN"],
+        {"PLAIN"},
+        ("PLAIN", "EXTERNAL"),
+        ("plain",),
+        (b"PLAIN",),
+        (["PLAIN"],),
+        (None,),
+        5,
+        (name for name in ("PLAIN",)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_wrong_mechanisms(allowed: object) -> None:
+    """Only a tuple of implemented mechanisms will do: a lone string is letters, a generator can be read but once."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_authenticator("ada", "secret", allowed)
+
+    assert "allowed_sasl_mechanisms" == caught.value.parameter
+    assert all(mechanism in str(caught.value) for mechanism in SASL_MECHANISMS)
+
+
+@pytest.mark.parametrize("mechanism", SASL_MECHANISMS)
+def test_every_mechanism_can_be_named(mechanism: str) -> None:
+    """What is implemented is accepted, alone or with others."""
+    assert (mechanism,) == PasswordAuthenticator("ada", "", (mechanism,)).allowed_sasl_mechanisms
+
+
+@pytest.mark.parametrize("name", TIMEOUTS)
+@pytest.mark.parametrize(
+    "value",
+    [0, 0.0, -1, -0.001, math.nan, -math.inf, True, False, None, "2.5", b"1", 1j, 10**400, 1e18, [2.5]],
+    ids=repr,
+)
+def test_wrong_timeout(name: str, value: object) -> None:
+    """A duration is a positive number of seconds; huge integers that no float holds are refused like the others."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_timeouts(**{name: value})
+
+    assert name == caught.value.parameter
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TIMEOUTS)
+@pytest.mark.parametrize("value", [1, 0.001, 5e-324, 86_400.0, math.inf])
+def test_right_timeout(name: str, value: float) -> None:
+    """Integers will do, and infinity removes the limit."""
+    assert value == getattr(make_timeouts(**{name: value}), name)
+
+
+def test_timeouts_are_keyword_only() -> None:
+    """Nobody has to count positions of five numbers."""
+    with pytest.raises(TypeError):
+        make_timeouts(2.5)
+
+
+class NoStrategy:
+    """Has an attribute of the right name that cannot be called."""
+
+    retry_after = 5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("connection_string", None),
+        ("connection_string", b"couchbase://h"),
+        ("authenticator", ("ada", "secret")),
+        ("authenticator", "ada:secret"),
+        ("timeouts", None),
+        ("timeouts", 2.5),
+        ("timeouts", {"kv": 2.5}),
+        ("retry_strategy", None),
+        ("retry_strategy", BestEffortRetryStrategy),
+        ("retry_strategy", NoStrategy()),
+        ("retry_strategy", lambda request, reason: None),
+        ("circuit_breaker", None),
+        ("circuit_breaker", False),
+        ("compression", None),
+        ("compression", 1),
+        ("compression", "snappy"),
+        ("hello_after_auth", 0),
+        ("renegotiate_on_corrupt_error_map", "no"),
+        ("user_agent", None),
+        ("user_agent", b"mine/1.0"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_wrong_option(name: str, value: object) -> None:
+    """Every option is checked before anything is opened, so that no mistake shows only when a server answers."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_options(**{"connection_string": CONNECTION_STRING, name: value})
+
+    assert name == caught.value.parameter
+    assert name in str(caught.value)
+
+
+def test_wrong_authenticator_is_not_quoted() -> None:
+    """A tuple in place of an authenticator has a password in it."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_options(connection_string=CONNECTION_STRING, authenticator=("ada", "secret"))
+
+    assert "secret" not in str(caught.value)
+
+
+def test_options_do_not_change() -> None:
+    """A client may keep what it was given."""
+    options = make_options(connection_string=CONNECTION_STRING)
+
+    with pytest.raises(FrozenInstanceError):
+        options.compression = False  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        options.timeouts.kv = 1.0  # type: ignore[misc]
+
+
+class AsyncStrategy:
+    """The shape of a strategy that may wait."""
+
+    async def retry_after(self, request: object, reason: object) -> None:
+        """Answer nothing."""
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (BestEffortRetryStrategy(), True),
+        (AsyncStrategy(), True),
+        (AsyncStrategy, False),
+        (NoStrategy(), False),
+        (None, False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_is_strategy(value: object, expected: bool) -> None:
+    """A strategy is an object with the method, synchronous or not; a class that was not called is none."""
+    assert expected == is_strategy(value)

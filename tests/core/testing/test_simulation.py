@@ -1,0 +1,432 @@
+"""The simulation: streams controlled byte by byte, time that only it moves, and the rules of a driver."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core.kv.actions import OpenStream, SendBytes
+from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.faults import delay, drop_response, hang_up, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing.simulation import Link, Midpoint, Simulation
+
+BUCKET = Keyspace("default")
+
+
+def get(key: str = "k") -> Operation:
+    """Return a read."""
+    return Get(BUCKET, key)
+
+
+def upsert(key: str = "k") -> Operation:
+    """Return a write."""
+    return Upsert(BUCKET, key, b"{}", 0)
+
+
+def newest(simulation: Simulation) -> StreamId:
+    """Return the stream that was opened last."""
+    return max(simulation.links)
+
+
+def ready() -> Simulation:
+    """Return a simulation whose two connections are ready."""
+    simulation = Simulation()
+    simulation.flow()
+    simulation.submit(Noop(BUCKET))
+    simulation.run()
+    return simulation
+
+
+def test_midpoint() -> None:
+    """The randomness of a simulation is none."""
+    assert {0.5} == {Midpoint().random() for _ in range(3)}
+
+
+def test_round_trip() -> None:
+    """By default client and node get along, and no time passes."""
+    simulation = Simulation()
+    write, read = simulation.submit(upsert()), simulation.submit(get())
+    simulation.run()
+    result = simulation.results[read]
+
+    assert isinstance(result, GetResult)
+    assert b"{}" == result.data
+    assert {write, read} == set(simulation.results)
+    assert (0.0, 0, {}) == (simulation.now, simulation.open_operations, simulation.errors)
+    assert ["0.000 127.0.0.1:11210 ready"] * 2 == simulation.log
+
+
+def test_tokens_count_up() -> None:
+    """Each submission has its own."""
+    simulation = Simulation()
+
+    assert [1, 2, 3] == [simulation.submit(get()) for _ in range(3)]
+
+
+def test_own_node_and_options() -> None:
+    """Both may be given; the credentials are the node's unless the options say otherwise."""
+    options = FakeNodeOptions(username="ada", password="secret", port=4000, host="node.example")
+    simulation = Simulation(FakeNode(options))
+    simulation.flow()
+    other = Simulation(
+        FakeNode(options),
+        ClientOptions(connection_string="couchbase://x:1", authenticator=PasswordAuthenticator("ada", "wrong")),
+    )
+    other.flow()
+
+    assert ["0.000 node.example:4000 ready"] == simulation.log
+    assert "refused the credentials of 'ada'" in other.log[0]
+
+
+def test_feed_returns_what_was_ordered() -> None:
+    """And has carried it out already."""
+    simulation = Simulation()
+    actions = simulation.feed(TimePassed())
+
+    assert [OpenStream(StreamId(1), "127.0.0.1", 11210, False)] == actions
+    assert {1: Link()} == simulation.links
+
+
+def test_opening() -> None:
+    """A stream is open when the node accepts it; then the client speaks first."""
+    simulation = Simulation()
+    simulation.tick()
+    simulation.open(StreamId(1))
+    link = simulation.links[StreamId(1)]
+
+    assert link.is_open
+    assert (True, 0, 0) == (len(link.outgoing) > 0, len(link.incoming), link.handed_over)
+
+
+def test_refusing() -> None:
+    """A node that refuses is not heard of again on that stream."""
+    simulation = Simulation()
+    simulation.node.faults.next(None, refuse_connection())
+    simulation.tick()
+    simulation.open(StreamId(1))
+
+    assert {} == simulation.links
+    assert "connection refused" in simulation.log[0]
+
+
+def test_handing_over_and_delivering_piece_by_piece() -> None:
+    """A test decides how far the bytes come; half a request is none, and half an answer neither."""
+    simulation = ready()
+    token = simulation.submit(get())
+    stream = newest(simulation)
+    link = simulation.links[stream]
+    size = len(link.outgoing)
+    handed_over = link.handed_over
+    simulation.hand_over(stream, size - 1)
+
+    assert (1, handed_over + size - 1, 0) == (len(link.outgoing), link.handed_over, len(link.incoming))
+    assert Opcode.GET not in {command.opcode for command in simulation.node.command_log}
+
+    simulation.hand_over(stream, 5)
+
+    assert (0, handed_over + size) == (len(link.outgoing), link.handed_over)
+    assert Opcode.GET in {command.opcode for command in simulation.node.command_log}
+
+    simulation.deliver(stream, len(link.incoming) - 1)
+
+    assert 1 == simulation.open_operations
+
+    simulation.deliver(stream, 1)
+
+    assert token in simulation.errors
+    assert 0 == simulation.open_operations
+
+
+def test_nothing_to_move_moves_nothing() -> None:
+    """Empty hands on both sides are no event."""
+    simulation = ready()
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.deliver(stream)
+
+    assert stream in simulation.links
+
+
+def test_losing() -> None:
+    """Bytes under way are gone, and the client learns how many had been handed over (decision C24)."""
+    simulation = ready()
+    token = simulation.submit(upsert())
+    stream = newest(simulation)
+    simulation.hand_over(stream, 1)
+    simulation.lose(stream)
+
+    assert stream not in simulation.links
+    assert RequestCanceledException is type(simulation.errors[token])
+
+    other = simulation.submit(upsert())
+    simulation.run()
+
+    assert other in simulation.results
+
+
+def test_losing_before_anything_was_handed_over() -> None:
+    """Then a write is safe to send again."""
+    simulation = ready()
+    token = simulation.submit(upsert())
+    simulation.lose(newest(simulation), LossCause.UNREACHABLE)
+    simulation.run()
+
+    assert token in simulation.results
+    assert "address unreachable" in simulation.log[2]
+
+
+def test_hanging_up() -> None:
+    """The end comes after the last byte that the node sent; what is still handed over goes nowhere."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, hang_up_mid_reply(bytes_sent=10))
+    simulation.submit(get())
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.submit(get("other"))
+    simulation.hand_over(stream)
+    link = simulation.links[stream]
+
+    assert (True, 10) == (link.is_hung_up, len(link.incoming))
+    assert 1 == sum(command.opcode == Opcode.GET for command in simulation.node.command_log)
+
+    simulation.deliver(stream, 9)
+
+    assert stream in simulation.links
+
+    simulation.deliver(stream)
+
+    assert stream not in simulation.links
+    assert "closed by the server" in simulation.log[2]
+
+
+def test_losing_a_stream_that_was_hung_up() -> None:
+    """The node has forgotten it already."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, hang_up())
+    simulation.submit(get())
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.lose(stream)
+    simulation.run()
+
+    assert 0 == simulation.open_operations
+
+
+def test_closed_streams_are_not_heard_of_again() -> None:
+    """What the node still sends on one goes nowhere."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, delay(1.0))
+    simulation.submit(get())
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.links[stream].incoming += b"nonsense"
+    simulation.deliver(stream)
+
+    assert stream not in simulation.links
+
+    simulation.advance(2.0)
+    simulation.flow()
+
+    assert 2 == simulation.now
+    assert 0 == simulation.open_operations
+
+
+def test_closing_before_the_stream_is_open() -> None:
+    """A connect that takes too long is called off, and the node has never heard of it."""
+    simulation = Simulation()
+    simulation.advance(10.0)
+
+    assert {} == simulation.links
+    assert "still connecting" in simulation.log[0]
+
+
+def test_node_that_answers_late() -> None:
+    """Replies that were held back come when time has passed, not before."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, delay(1.0))
+    token = simulation.submit(get())
+    simulation.flow()
+
+    assert token not in simulation.settled_at
+
+    simulation.run()
+
+    assert {token: 1.0} == {key: at for key, at in simulation.settled_at.items() if key == token}
+
+
+def test_advance_stops_where_something_is_due() -> None:
+    """Deadlines fire at their time, although no bytes move."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.advance(60.0)
+
+    assert 2.5 == simulation.settled_at[token]
+    assert 60 == simulation.now
+
+
+def test_advance_lets_held_back_replies_go() -> None:
+    """They lie on the link when their time has come."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, delay(1.0))
+    simulation.submit(get())
+    simulation.hand_over(newest(simulation))
+    simulation.advance(0.5)
+    early = len(simulation.links[newest(simulation)].incoming)
+    simulation.advance(0.5)
+
+    assert 0 == early < len(simulation.links[newest(simulation)].incoming)
+
+
+def test_abandon() -> None:
+    """The caller leaves, and hears nothing more."""
+    simulation = ready()
+    token = simulation.submit(get())
+    simulation.abandon(token)
+    simulation.flow()
+
+    assert token not in simulation.settled_at
+    assert 1 == simulation.machine.statistics().orphans
+
+
+def test_run_ends_with_the_last_operation() -> None:
+    """Or when the time is over, whatever comes first; without operations at once."""
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    token = simulation.submit(get())
+    simulation.run(1.0)
+
+    assert (1.0, 1) == (simulation.now, simulation.open_operations)
+
+    simulation.run()
+
+    assert 2.5 == simulation.now == simulation.settled_at[token]
+    assert UnambiguousTimeoutException is type(simulation.errors[token])
+
+    simulation.run()
+
+    assert 2.5 == simulation.now
+
+
+def test_run_ends_when_nothing_will_happen() -> None:
+    """Without deadlines and timers an open operation is left open."""
+    options = ClientOptions(
+        connection_string=("couchbase://127.0.0.1:11210?kv_timeout=inf&connect_timeout=inf"),
+        authenticator=PasswordAuthenticator("Administrator", "password"),
+    )
+    simulation = Simulation(options=options)
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, drop_response())
+    simulation.node.faults.next(Opcode.SASL_AUTH, drop_response(), times=2)
+    simulation.submit(get())
+    simulation.run()
+
+    assert (0.0, 1, math.inf) == (simulation.now, simulation.open_operations, simulation.machine.wakeup)
+
+
+class Asking:
+    """An asynchronous strategy; nobody awaits it in a simulation."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return no retry."""
+        return RetryAction.no_retry()
+
+
+def test_consulting() -> None:
+    """The driver's part of an asynchronous strategy is played by the test."""
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    token = simulation.submit(get(), retry_strategy=Asking(), client_context={"robot": True})
+    simulation.flow()
+    (consulted,) = simulation.consulted
+
+    assert (token, {"robot": True}) == (consulted.token, consulted.request.client_context)
+
+    simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+
+    assert token in simulation.errors
+    assert [token] == [refusal.token for refusal in simulation.refusals]
+
+
+def test_retries_are_kept() -> None:
+    """What the client would log."""
+    simulation = Simulation()
+    simulation.node.faults.next(None, refuse_connection(), times=3)
+    token = simulation.submit(get())
+    simulation.run()
+
+    assert {token} == {retry.token for retry in simulation.retries}
+
+
+class Restless:
+    """A strategy that does not let time pass."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return no delay."""
+        return RetryAction.after(0)
+
+
+def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Client and node that keep each other busy for ever fail the test instead of hanging it."""
+    monkeypatch.setattr("triclinium_core.testing.simulation.STEPS_MAX", 500)
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.submit(get(), retry_strategy=Restless())
+
+    with pytest.raises(AssertionError, match="without time passing"):
+        simulation.run()
+    with pytest.raises(AssertionError, match="without time passing"):
+        simulation.advance(1.0)
+    assert 0.0 == simulation.now
+
+
+def test_settled_twice_is_noticed() -> None:
+    """An operation that ends a second time fails the test."""
+    simulation = ready()
+    token = simulation.submit(get())
+    simulation.run()
+
+    with pytest.raises(AssertionError, match="settled twice"):
+        simulation._settle(token)
+
+
+def test_callers_mistakes_raise() -> None:
+    """They are the test's own."""
+    simulation = Simulation()
+
+    with pytest.raises(InvalidArgumentException):
+        simulation.submit(Get(Keyspace(None), "k"))
+    with pytest.raises(KeyError):
+        simulation.open(StreamId(99))
+    simulation.abandon(Token(99))
+
+
+def test_same_script_same_run() -> None:
+    """There is no randomness but what is given."""
+
+    def play() -> tuple[list[str], dict[Token, float], list[bytes]]:
+        simulation = Simulation()
+        simulation.node.faults.next(Opcode.GET, hang_up())
+        simulation.node.faults.next(None, refuse_connection(), times=2)
+        sent = [
+            action.data
+            for token in range(3)
+            for action in simulation.feed(TimePassed())
+            if token and isinstance(action, SendBytes)
+        ]
+        for key in ("a", "b", "c"):
+            simulation.submit(get(key))
+        simulation.run()
+        return simulation.log, simulation.settled_at, sent
+
+    assert play() == play()

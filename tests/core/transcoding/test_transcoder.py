@@ -1,0 +1,238 @@
+"""The transcoders of SDK-RFC 0055: what each stores, what it refuses, and what it makes of documents that do not fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import cast
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
+from triclinium_core.transcoding.transcoder import (
+    EncodedValue,
+    JsonTranscoder,
+    RawBinaryTranscoder,
+    RawJsonTranscoder,
+    RawStringTranscoder,
+    Transcoder,
+)
+
+JSON, RAW_JSON, RAW_STRING, RAW_BINARY = (
+    JsonTranscoder(),
+    RawJsonTranscoder(),
+    RawStringTranscoder(),
+    RawBinaryTranscoder(),
+)
+ALL: tuple[Transcoder, ...] = (JSON, RAW_JSON, RAW_STRING, RAW_BINARY)
+
+
+class Person(msgspec.Struct):
+    """A type of an application."""
+
+    born: int
+    tags: list[str] = []
+
+
+@dataclass
+class Place:
+    """The same as a dataclass."""
+
+    name: str
+
+
+class Colour(Enum):
+    """A value that is JSON by its own value."""
+
+    RED = "red"
+
+
+class Unknown:
+    """Nothing that JSON has a form for."""
+
+
+def nested(depth: int) -> list[object]:
+    """Return a list in a list in a list …"""
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    max_leaves=20,
+).filter(lambda value: not _has_infinity(value))
+
+
+def _has_infinity(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isinf(value)
+    if isinstance(value, dict):
+        return any(_has_infinity(item) for item in value.values())
+    return isinstance(value, list) and any(_has_infinity(item) for item in value)
+
+
+@pytest.mark.parametrize(
+    ("transcoder", "value", "data", "flags"),
+    [
+        (JSON, {"a": [1, None, True]}, b'{"a":[1,null,true]}', JSON_FLAGS),
+        (JSON, "text", b'"text"', JSON_FLAGS),
+        (JSON, 5, b"5", JSON_FLAGS),
+        (JSON, Person(1815, ["x"]), b'{"born":1815,"tags":["x"]}', JSON_FLAGS),
+        (JSON, Place("Ealing"), b'{"name":"Ealing"}', JSON_FLAGS),
+        (JSON, Colour.RED, b'"red"', JSON_FLAGS),
+        (RAW_JSON, b'{"a": 1}', b'{"a": 1}', JSON_FLAGS),
+        (RAW_JSON, '{"ä": 1}', '{"ä": 1}'.encode(), JSON_FLAGS),
+        (RAW_JSON, bytearray(b"[]"), b"[]", JSON_FLAGS),
+        (RAW_JSON, b"no JSON at all", b"no JSON at all", JSON_FLAGS),
+        (RAW_STRING, "ä\0€", "ä\0€".encode(), STRING_FLAGS),
+        (RAW_STRING, "", b"", STRING_FLAGS),
+        (RAW_BINARY, b"\x00\xff", b"\x00\xff", BINARY_FLAGS),
+        (RAW_BINARY, bytearray(b"xyz"), b"xyz", BINARY_FLAGS),
+        (RAW_BINARY, memoryview(b"axbycz")[::2], b"abc", BINARY_FLAGS),
+    ],
+)
+def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) -> None:
+    """What the RFC's table lets through, with the flags that it names."""
+    encoded = transcoder.encode(value)
+
+    assert EncodedValue(data, flags) == encoded
+    assert bytes is type(encoded.data)
+
+
+@pytest.mark.parametrize(
+    ("transcoder", "value"),
+    [
+        (JSON, b"bytes"),
+        (JSON, bytearray(b"bytes")),
+        (JSON, memoryview(b"bytes")),
+        (JSON, Unknown()),
+        (JSON, {"a": Unknown()}),
+        (JSON, {Unknown(): 1}),
+        (JSON, "\ud800"),
+        (JSON, {"\udfff": 1}),
+        (JSON, nested(100_000)),
+        (RAW_JSON, {"a": 1}),
+        (RAW_JSON, 5),
+        (RAW_JSON, None),
+        (RAW_JSON, "\ud800"),
+        (RAW_STRING, b"bytes"),
+        (RAW_STRING, 5),
+        (RAW_STRING, {"a": 1}),
+        (RAW_STRING, "a\udc80"),
+        (RAW_BINARY, "text"),
+        (RAW_BINARY, 5),
+        (RAW_BINARY, [1, 2]),
+    ],
+    ids=lambda value: f"{type(value).__name__}",
+)
+def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
+    """What the RFC's table calls an error, and what has no UTF-8 or no JSON, is one exception class."""
+    with pytest.raises(EncodingFailureException) as caught:
+        transcoder.encode(value)
+
+    assert "" != str(caught.value)
+
+
+def test_json_says_what_to_use_for_bytes() -> None:
+    """The error names the next step."""
+    with pytest.raises(EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
+        JSON.encode(b"{}")
+
+
+def test_not_a_number_has_no_json() -> None:
+    """JSON has neither NaN nor infinity; storing null in their place is what the encoder does, and is written down."""
+    assert [b"null", b"null"] == [JSON.encode(math.nan).data, JSON.encode(math.inf).data]
+
+
+@given(json_values)
+def test_json_round_trip(value: object) -> None:
+    """What was stored comes back."""
+    assert value == JSON.decode(JSON.encode(value).data, JSON_FLAGS, object)
+
+
+@pytest.mark.parametrize("flags", [JSON_FLAGS, BINARY_FLAGS, STRING_FLAGS, 0, 0xFFFF_FFFF])
+def test_flags_do_not_matter_when_reading(flags: int) -> None:
+    """The transcoder alone decides (RFC 0055 rev 3)."""
+    decoded = [transcoder.decode(b'"ada"', flags, object) for transcoder in ALL]
+
+    assert ["ada", b'"ada"', '"ada"', b'"ada"'] == decoded
+
+
+@pytest.mark.parametrize(
+    ("transcoder", "as_type", "expected"),
+    [
+        (JSON, Person, Person(1815, ["x"])),
+        (JSON, dict, {"born": 1815, "tags": ["x"]}),
+        (JSON, bytes, b'{"born":1815,"tags":["x"]}'),
+        (RAW_JSON, bytes, b'{"born":1815,"tags":["x"]}'),
+        (RAW_JSON, str, '{"born":1815,"tags":["x"]}'),
+        (RAW_STRING, str, '{"born":1815,"tags":["x"]}'),
+        (RAW_BINARY, bytes, b'{"born":1815,"tags":["x"]}'),
+    ],
+)
+def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> None:
+    """One pass from the stored bytes to the type asked for."""
+    decoded: object = transcoder.decode(b'{"born":1815,"tags":["x"]}', 0, as_type)
+
+    assert expected == decoded
+
+
+@pytest.mark.parametrize(
+    ("transcoder", "data", "as_type"),
+    [
+        (JSON, b"", object),
+        (JSON, b"{", object),
+        (JSON, b"{} trailing", object),
+        (JSON, b"NaN", object),
+        (JSON, b'"\xff"', object),
+        (JSON, b"[" * 100_000, object),
+        (JSON, b'{"born":"1815"}', Person),
+        (JSON, b"{}", Person),
+        (JSON, b"{}", int),
+        (JSON, b"{}", complex),
+        (JSON, b"{}", Unknown),
+        (JSON, b"{}", cast("type[object]", 5)),
+        (JSON, b"{}", cast("type[object]", "Person")),
+        (RAW_JSON, b"{}", dict),
+        (RAW_JSON, b"\xff", str),
+        (RAW_STRING, b"\xff", object),
+        (RAW_STRING, b"\xed\xa0\x80", str),
+        (RAW_STRING, b"text", bytes),
+        (RAW_BINARY, b"text", str),
+        (RAW_BINARY, b"text", cast("type[object]", None)),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[object]) -> None:
+    """Whatever was stored, and whatever type is asked for: the value, or one exception class."""
+    with pytest.raises(DecodingFailureException) as caught:
+        transcoder.decode(data, JSON_FLAGS, as_type)
+
+    assert "" != str(caught.value)
+
+
+def test_raw_says_what_it_offers() -> None:
+    """The error names the types that a raw document can be read as."""
+    with pytest.raises(DecodingFailureException, match="bytes or str, not dict"):
+        RAW_JSON.decode(b"{}", 0, dict)
+
+
+@given(
+    data=st.binary() | json_values.map(lambda value: JSON.encode(value).data),
+    flags=st.integers(0, 0xFFFF_FFFF),
+    as_type=st.sampled_from([object, bytes, str, int, dict, Person, Place, Colour, complex]),
+)
+def test_hostile_documents(data: bytes, flags: int, as_type: type[object]) -> None:
+    """A document of a stranger gives a value or a DecodingFailureException, never anything else."""
+    for transcoder in ALL:
+        try:
+            transcoder.decode(data, flags, as_type)
+        except DecodingFailureException as error:
+            assert "" != str(error)

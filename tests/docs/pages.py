@@ -1,0 +1,37 @@
+"""What the documentation shows: programs, and the blocks of its pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+EXAMPLES = DOCS / "howto" / "examples"
+
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"newsfragments", "_build"} & set(path.parts))
+"""Every page."""
+
+
+class Block(NamedTuple):
+    """One fenced block of a page."""
+
+    language: str
+    text: str
+
+
+def blocks_of(page: Path) -> Iterator[Block]:
+    """Yield the fenced blocks of a page, in order."""
+    for match in re.finditer(
+        r"^```(\S*)[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        yield Block(match[1], match[2])
+
+
+def rows_of(page: Path) -> Iterator[list[str]]:
+    """Yield the cells of each row of the page's tables; rulers are left out, headers are not."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| "):
+            yield [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]

@@ -1,0 +1,60 @@
+"""The page of decisions carries every row that the sources follow, each with its reason."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import DOCS, ROOT, rows_of
+
+PAGE = DOCS / "explanation" / "decisions.md"
+DECISIONS_COUNT = 38
+
+ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[CD]\d+", row[0])]
+SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
+
+
+def test_every_decision_has_one_row() -> None:
+    """C1 to C38 stand there once each, in order."""
+    expected = [f"C{number}" for number in range(1, DECISIONS_COUNT + 1)]
+
+    assert expected == [row[0] for row in ROWS if row[0].startswith("C")]
+
+
+def test_deviations_are_numbered_in_order() -> None:
+    """What was found during the work follows, without a gap."""
+    found = [row[0] for row in ROWS if row[0].startswith("D")]
+
+    assert [f"D{number}" for number in range(1, len(found) + 1)] == found
+    assert found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_decision_has_a_question_an_answer_and_a_reason(row: list[str]) -> None:
+    """No cell is empty: above all not the last, which says why."""
+    assert 4 == len(row)
+    assert all(len(cell) > 3 for cell in row[1:])
+
+
+def test_every_decision_that_is_named_has_a_row() -> None:
+    """What sources, tests and pages call "decision Cn" can be looked up."""
+    files = [path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py")]
+    texts = [path.read_text(encoding="utf-8") for path in [*files, *DOCS.rglob("*.md")]]
+    named = {
+        number
+        for text in texts
+        for mention in re.findall(r"decisions? ((?:C\d+(?:, | and | to )?)+)", text)
+        for number in re.findall(r"C\d+", mention)
+    }
+
+    assert named
+    assert set() == named - {row[0] for row in ROWS}
+
+
+@pytest.mark.parametrize("family", ["Cassandra", "Smithy"])
+def test_later_families_are_marked_as_such(family: str) -> None:
+    """What is not there yet is not claimed."""
+    (part,) = re.findall(rf"^## {family}\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+    assert part.strip().startswith("Later.")

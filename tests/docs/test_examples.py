@@ -1,0 +1,126 @@
+"""Whatever the documentation shows as a program runs, and prints what the page says it prints."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.docs.pages import DOCS, EXAMPLES, PAGES, ROOT, blocks_of
+from triclinium._cli import main
+
+pytestmark = pytest.mark.native
+
+SECONDS_MAX = 60
+"""A program that takes longer hangs."""
+
+SERVE = "import sys; from triclinium._cli import main; main(sys.argv[1:])"
+TUTORIAL = DOCS / "tutorial.md"
+TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
+"""What the programs of the tutorial connect to; the tests put another port in its place."""
+
+PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
+TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
+NEEDS_A_NODE = {"asyncio_driver"}
+"""Programs that are told on the command line which node to talk to."""
+
+
+def run(*arguments: str | Path, text: str | None = None) -> str:
+    """Return what a program prints; it must not warn of anything, and succeed."""
+    command = [sys.executable, "-W", "error", *map(str, arguments)]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
+
+    assert ("", 0) == (done.stderr, done.returncode)
+    return done.stdout
+
+
+@pytest.fixture
+def node() -> Iterator[str]:
+    """Serve a node for the length of a test, and return its connection string."""
+    command = [sys.executable, "-c", SERVE, "serve", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield json.loads(server.stdout.readline())["connection_string"]
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize(
+    "program", [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE], ids=lambda path: path.stem
+)
+def test_prints_what_its_page_shows(program: Path) -> None:
+    """The file beside the program, which the page quotes, is what it prints."""
+    assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program)
+
+
+@pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
+def test_prints_what_its_page_shows_when_there_is_a_node(name: str, node: str) -> None:
+    """The same for a program that talks to a node over TCP."""
+    program = EXAMPLES / f"{name}.py"
+
+    assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program, node)
+
+
+@pytest.mark.parametrize("program", TEST_PROGRAMS, ids=lambda path: path.stem)
+def test_tests_that_are_shown_pass(program: Path) -> None:
+    """A file of tests passes under pytest."""
+    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", program)
+
+
+def test_the_tutorial_does_what_it_says(node: str) -> None:
+    """From top to bottom, every program of the tutorial prints the block that follows it."""
+    blocks = [block for block in blocks_of(TUTORIAL) if block.language in {"python", "text"}]
+    programs, outputs = blocks[::2], blocks[1::2]
+
+    assert [("python", "text")] * len(programs) == [
+        (program.language, output.language) for program, output in zip(programs, outputs, strict=True)
+    ]
+    assert len(programs) > 5
+    for program, output in zip(programs, outputs, strict=True):
+        assert TUTORIAL_NODE in program.text
+        assert output.text == run("-", text=program.text.replace(TUTORIAL_NODE, node))
+
+
+def explanations_shown() -> list[str]:
+    """Return the arguments of every ``triclinium explain`` that a page, or the README, tells its readers to run."""
+    texts = [page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "README.md"]]
+    found = [re.findall(r"triclinium explain ([a-z]+ [^`\n#]*)", text) for text in texts]
+    return sorted({arguments.strip() for page in found for arguments in page})
+
+
+@pytest.mark.parametrize("arguments", explanations_shown())
+def test_explanations_that_are_shown_explain(arguments: str) -> None:
+    """The command accepts them, and says something."""
+    result = CliRunner().invoke(main, ["explain", *shlex.split(arguments)])
+
+    assert 0 == result.exit_code, result.output
+    assert len(result.output.splitlines()) > 3
+
+
+def test_nothing_else_looks_like_a_program() -> None:
+    """Other pages quote files; a Python block of their own would be run by nobody."""
+    found = [
+        (page.name, block.text)
+        for page in PAGES
+        if page != TUTORIAL
+        for block in blocks_of(page)
+        if block.language == "python"
+    ]
+
+    assert [] == found
+
+
+def test_every_program_is_quoted() -> None:
+    """Each example, and what it prints, stands on a page."""
+    quoted = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.txt")]
+
+    assert [] == [path.name for path in shown if f"examples/{path.name}" not in quoted]

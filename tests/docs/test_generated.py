@@ -1,0 +1,109 @@
+"""What the documentation makes from the code says all of it, and nothing else."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from docs._ext.machines import MACHINES
+from docs._ext.state_diagram import Layout, arrows_of, draw_svg, expand, transitions_of
+from docs._ext.tables import TABLES, state_table
+from tests.docs.pages import DOCS, PAGES, blocks_of
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS
+from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.kv_status import KV_STATUSES
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+
+pytestmark = pytest.mark.native
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_arrows_are_the_table(name: str) -> None:
+    """Read back, the arrows of a diagram permit what its table permits, and no more."""
+    machine = MACHINES[name]
+    layout = machine.layout
+    arrows = arrows_of(machine.table, layout.frames, layout.choices)
+
+    assert transitions_of(machine.table) == expand(arrows, layout.frames, layout.choices)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_drawing_shows_every_state_and_event(name: str) -> None:
+    """Names of all states, and of all events that change one, stand in the picture, and inside of it."""
+    machine = MACHINES[name]
+    root = ET.fromstring(draw_svg(machine.table, machine.layout))  # noqa: S314  # our own
+    width, height = machine.layout.size
+    texts = [(text.text, float(text.attrib["x"]), float(text.attrib["y"])) for text in root.iter(f"{SVG}text")]
+    changing = {event for _, event, _ in transitions_of(machine.table)}
+
+    assert set(machine.table) | changing <= {word for text, _, _ in texts for word in (text or "").split()}
+    assert all(0 < x < width and 0 < y < height for _, x, y in texts)
+
+
+def test_a_state_without_a_place_is_an_error() -> None:
+    """A new state stops the build until somebody says where it stands."""
+    table = {"A": {"go": frozenset({"B"})}, "B": {}}
+
+    with pytest.raises(ValueError, match=r"differ in \['B'\]"):
+        draw_svg(table, Layout(title="two", size=(9, 9), states={"A": (1, 1)}))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_state_tables_have_every_pair(name: str) -> None:
+    """Each state and event of a machine has its line; final states, which hear everything, have one."""
+    table = MACHINES[name].table
+    final = {state for state, events in table.items() if all(targets == {state} for targets in events.values())}
+    expected = sum(1 if state in final else len(events) for state, events in table.items())
+
+    assert expected + 2 == len(state_table(name).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("retry_reasons", len(RetryReason)),
+        ("retryable_statuses", len(RETRYABLE_STATUSES)),
+        ("kv_statuses", len(KV_STATUSES)),
+        ("service_codes", len(RETRYABLE_ERROR_CODES) + len(RETRYABLE_HTTP_STATUSES)),
+        ("idempotent_operations", len(IDEMPOTENT_OPERATIONS)),
+    ],
+)
+def test_tables_have_every_row(name: str, rows: int) -> None:
+    """A table of the documentation is as long as the one of the code."""
+    assert rows + 2 == len(TABLES[name]().splitlines())
+
+
+@pytest.mark.parametrize("name", sorted(set(TABLES) - {"error_tree"}))
+def test_tables_are_rectangular(name: str) -> None:
+    """Every row has a cell for every column."""
+    lines = TABLES[name]().splitlines()
+
+    assert {lines[0].count("|")} == {line.replace("\\|", "").count("|") for line in lines}
+
+
+def test_the_tree_has_every_exception() -> None:
+    """Each class of the core's errors stands in it once."""
+    classes = [
+        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, CouchbaseException)
+    ]
+    tree = TABLES["error_tree"]()
+
+    assert [1] * len(classes) == [tree.count(f"errors.{found.__name__}`") for found in classes]
+
+
+def test_everything_that_can_be_made_is_shown() -> None:
+    """No table and no diagram is made for nobody."""
+    shown = [block for page in PAGES for block in blocks_of(page)]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+    assert shown
+    assert [] == [name for name in TABLES if f"{{generated}} {name}\n" not in text]
+    assert [] == [name for name in MACHINES if f"{{state-diagram}} {name}\n" not in text]
+    assert [] == [name for name in MACHINES if f"{{state-table}} {name}\n" not in text]
+    assert (DOCS / "conf.py").is_file()

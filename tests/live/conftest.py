@@ -1,0 +1,72 @@
+"""Servers and clients that are not ours; where one is missing, a skip at a desk and a failure in CI."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.environment import missing
+from tests.live.line_process import LineProcess
+from tests.live.memcached import Memcached
+
+SAFETY_NET_SECONDS = 60.0
+
+
+@pytest.fixture
+async def safety_net() -> AsyncIterator[None]:
+    """End a test that hangs."""
+    with trio.fail_after(SAFETY_NET_SECONDS):
+        yield
+
+
+@pytest.fixture(scope="session")
+def memcached_program() -> str:
+    """Return where memcached is."""
+    return shutil.which("memcached") or missing("memcached", "on Debian: apt-get install memcached")
+
+
+@pytest.fixture(scope="session")
+def memcached(memcached_program: str) -> Iterator[Memcached]:
+    """Give the session one memcached; each test has keys of its own."""
+    with Memcached(memcached_program) as server:
+        yield server
+
+
+@pytest.fixture
+def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
+    """Give a test a memcached that it may end and start."""
+    with Memcached(memcached_program) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Mapping[str, Any]]:
+    """Give a module ``triclinium serve`` at work, and return what it says of itself."""
+    program = "from triclinium._cli import main; main()"
+    with LineProcess([sys.executable, "-c", program, "serve", "--json"], end_with=signal.SIGTERM) as server:
+        yield server.hear()
+
+
+@pytest.fixture(scope="session")
+def couchbase_package() -> None:
+    """Promise that the official client is there."""
+    if importlib.util.find_spec("couchbase") is None:
+        missing("the package couchbase", "run: uv sync")
+
+
+@pytest.fixture(scope="module")
+def official(couchbase_package: None, served: Mapping[str, Any]) -> Iterator[LineProcess]:
+    """Give a module the official client, connected to ``served``."""
+    worker = Path(__file__).with_name("official_worker.py")
+    address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
+    with LineProcess([sys.executable, str(worker), *address]) as client:
+        assert {"result": "connected"} == client.hear()
+        yield client

@@ -1,0 +1,76 @@
+"""A process that is talked to in lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+SAFETY_NET_SECONDS = 60.0
+"""A process that says nothing for so long is ended, and its test fails."""
+
+
+class LineProcess:
+    """One process; a context manager that ends it.
+
+    Args:
+        command: its program and arguments.
+        end_with: the signal that asks it to end; None where the end of its input does.
+    """
+
+    def __init__(self, command: Sequence[str], *, end_with: signal.Signals | None = None) -> None:
+        self._command = command
+        self._end_with = end_with
+        self._process: subprocess.Popen[str]
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+            if self._end_with is not None:
+                process.send_signal(self._end_with)
+            with _Watchdog(process):
+                status = process.wait()
+        assert 0 == status, f"{self._command} ended with status {status}"
+
+    def ask(self, **question: Any) -> Mapping[str, Any]:
+        """Return the answer to one question."""
+        assert self._process.stdin is not None
+        print(json.dumps(question), file=self._process.stdin, flush=True)
+        return self.hear()
+
+    def hear(self) -> Mapping[str, Any]:
+        """Return the next line that it says."""
+        assert self._process.stdout is not None
+        with _Watchdog(self._process):
+            line = self._process.stdout.readline()
+        assert line, f"{self._command} said nothing and ended"
+        found = json.loads(line)
+        assert isinstance(found, dict)
+        return found
+
+
+class _Watchdog:
+    """Kills a process, unless the block ends in time."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._timer = threading.Timer(SAFETY_NET_SECONDS, process.kill)
+
+    def __enter__(self) -> None:
+        self._timer.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        self._timer.join()

@@ -1,0 +1,82 @@
+"""A real memcached on a free port of this machine, started and ended by its own process id."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+VALUE_SIZE_MAX = 8 * 1024 * 1024
+"""What this memcached stores at most, key and header included."""
+
+WAIT_SECONDS = 20.0
+"""A server that has not begun, or ended, by then never will."""
+
+OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "64", "-I", str(VALUE_SIZE_MAX))
+"""On loopback, without UDP, one thread, 64 MiB."""
+
+ANY_PORT = -1
+"""memcached takes one that is free and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
+
+
+class Memcached:
+    """One server; a context manager that ends it."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        if os.geteuid() == 0:
+            # It gives its rights up before it writes the file.
+            shutil.chown(self._folder, "nobody")
+        self.port = ANY_PORT
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.end()
+        shutil.rmtree(self._folder)
+
+    @property
+    def connection_string(self) -> str:
+        """How to connect to it as what it is."""
+        return f"memcached://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, empty; on the port that it had before, where it had one."""
+        port_file = self._folder / "port"
+        port_file.unlink(missing_ok=True)
+        user = ["-u", "nobody"] if os.geteuid() == 0 else []
+        self._process = subprocess.Popen(
+            [self._program, *OPTIONS, "-p", str(self.port), *user],
+            env={**os.environ, "MEMCACHED_PORT_FILENAME": str(port_file)},
+            stdin=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not port_file.exists():
+            assert self._process.poll() is None, f"memcached ended with status {self._process.returncode}"
+            assert time.monotonic() < deadline, "memcached does not listen"
+            time.sleep(0.005)
+        self.port = int(port_file.read_text().rpartition(":")[2])
+
+    def end(self) -> None:
+        """End it at once, unless it has ended; its documents are gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(WAIT_SECONDS)
+            self._process = None
+
+    def pause(self) -> None:
+        """Have it answer nothing until it is ended: what clients send waits in the kernel."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)

@@ -1,0 +1,110 @@
+"""Drives the official client: one command a line on standard input, one result a line on standard output, as JSON.
+
+A process of its own, since its C++ core ends the process where it does not like a cluster config. A command is
+``{"do": name, "key": key, ...}``; a result is ``{"result": ...}`` or ``{"error": name of the exception class}``.
+
+Bytes travel as ``{"bytes": hexadecimal}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from couchbase import transcoder
+from couchbase.auth import PasswordAuthenticator
+from couchbase.cluster import Cluster
+from couchbase.exceptions import CouchbaseException
+from couchbase.options import (
+    ClusterOptions,
+    DecrementOptions,
+    DeltaValue,
+    GetOptions,
+    IncrementOptions,
+    RemoveOptions,
+    ReplaceOptions,
+    SignedInt64,
+    UpsertOptions,
+)
+
+Command = Mapping[str, Any]
+
+TRANSCODERS: Mapping[str, Callable[[], Any]] = {
+    "json": transcoder.JSONTranscoder,
+    "string": transcoder.RawStringTranscoder,
+    "binary": transcoder.RawBinaryTranscoder,
+}
+
+
+def _from_json(value: Any) -> Any:
+    return bytes.fromhex(value["bytes"]) if isinstance(value, dict) and value.keys() == {"bytes"} else value
+
+
+def _to_json(value: Any) -> Any:
+    return {"bytes": value.hex()} if isinstance(value, bytes) else value
+
+
+def _content(found: Any) -> dict[str, Any]:
+    return {"content": _to_json(found.value), "cas": found.cas}
+
+
+def _coder(command: Command) -> Any:
+    return TRANSCODERS[command.get("as", "json")]()
+
+
+def _value(command: Command) -> Any:
+    return _from_json(command["value"])
+
+
+def _counter(options: Any, command: Command) -> Any:
+    # The client creates a counter unless it is told a negative initial value.
+    return options(delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)))
+
+
+COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
+    "get": lambda store, key, command: _content(store.get(key, GetOptions(transcoder=_coder(command)))),
+    "exists": lambda store, key, command: store.exists(key).exists,
+    "insert": lambda store, key, command: store.insert(key, _value(command)).cas,
+    "upsert": lambda store, key, command: (
+        store.upsert(key, _value(command), UpsertOptions(transcoder=_coder(command))).cas
+    ),
+    "replace": lambda store, key, command: (
+        store.replace(key, _value(command), ReplaceOptions(cas=command.get("cas", 0))).cas
+    ),
+    "remove": lambda store, key, command: store.remove(key, RemoveOptions(cas=command.get("cas", 0))).cas,
+    "touch": lambda store, key, command: store.touch(key, timedelta(seconds=command["expiry"])).cas,
+    "get_and_touch": lambda store, key, command: _content(
+        store.get_and_touch(key, timedelta(seconds=command["expiry"]))
+    ),
+    "get_and_lock": lambda store, key, command: _content(store.get_and_lock(key, timedelta(seconds=command["time"]))),
+    "unlock": lambda store, key, command: store.unlock(key, command["cas"]),
+    "increment": lambda store, key, command: store.binary().increment(key, _counter(IncrementOptions, command)).content,
+    "decrement": lambda store, key, command: store.binary().decrement(key, _counter(DecrementOptions, command)).content,
+    "append": lambda store, key, command: store.binary().append(key, _value(command)).cas,
+    "prepend": lambda store, key, command: store.binary().prepend(key, _value(command)).cas,
+}
+
+
+def main(connection_string: str, username: str, password: str, bucket: str) -> None:
+    """Connect, say so, and answer commands until the input ends."""
+    cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
+    collection = cluster.bucket(bucket).default_collection()
+    _say({"result": "connected"})
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            _say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
+        except CouchbaseException as error:
+            _say({"error": type(error).__name__})
+    cluster.close()
+
+
+def _say(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is what this process is for
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,473 @@
+"""The operations of ``memcached://`` against a real memcached."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from tests.live.memcached import VALUE_SIZE_MAX, Memcached
+from triclinium import (
+    Cas,
+    Cluster,
+    Collection,
+    PasswordAuthenticator,
+    RawBinaryTranscoder,
+    RawStringTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium._connector import TcpConnector
+from triclinium.abc import ConnectedStream
+from triclinium.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DeltaInvalidException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    RequestCanceledException,
+    ValueTooLargeException,
+)
+from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("safety_net")]
+
+PATIENT = TimeoutOptions(kv=60.0)
+"""No test waits for a timeout, so none depends on how fast the machine is."""
+BINARY = RawBinaryTranscoder()
+UINT64_MAX = 2**64 - 1
+TASKS = 1000
+
+
+@pytest.fixture
+async def cluster(memcached: Memcached) -> AsyncIterator[Cluster]:
+    """Give the test a client of its own."""
+    async with open_cluster(memcached.connection_string, timeouts=PATIENT) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(cluster: Cluster) -> Collection:
+    """Return what there is in a memcached."""
+    return cluster.default_collection()
+
+
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
+async def seconds_to_live(memcached: Memcached, key: str) -> int:
+    """Return what the server itself says, in its other protocol; -1 for ever."""
+    async with await trio.open_tcp_stream("127.0.0.1", memcached.port) as stream:
+        await stream.send_all(f"mg {key} t\r\n".encode())
+        answer = b""
+        while not answer.endswith(b"\r\n"):
+            piece = await stream.receive_some()
+            assert piece, "memcached hung up"
+            answer += piece
+    head, _, seconds = answer.decode().strip().partition(" t")
+    assert "HD" == head
+    return int(seconds)
+
+
+# -- Documents.
+
+
+async def test_get_returns_what_was_upserted(store: Collection, key: str) -> None:
+    """A value comes back, under the CAS of its version; the next version has another."""
+    first = await store.upsert(key, {"born": 1815})
+    found = await store.get(key)
+    second = await store.upsert(key, {"born": 1816})
+
+    assert ({"born": 1815}, first.cas) == (found.content, found.cas)
+    assert first.cas != second.cas
+    assert {"born": 1816} == (await store.get(key)).content
+    assert first.mutation_token is None
+
+
+async def test_flags_travel(store: Collection, key: str) -> None:
+    """Text and bytes come back as what they are, with the flags of their format."""
+    await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
+    text = await store.get(key, transcoder=RawStringTranscoder())
+    await store.upsert(key, bytes(range(256)), transcoder=BINARY)
+    raw = await store.get(key, transcoder=BINARY)
+
+    assert ("ἀριθμός", STRING_FLAGS) == (text.content, text.flags)
+    assert (bytes(range(256)), BINARY_FLAGS) == (raw.content, raw.flags)
+
+
+async def test_exists(store: Collection, key: str) -> None:
+    """A plain memcached is asked with a GET."""
+    before = await store.exists(key)
+    stored = await store.upsert(key, 1)
+    after = await store.exists(key)
+
+    assert not before.exists
+    assert (True, stored.cas) == (after.exists, after.cas)
+
+
+async def test_insert_creates_once(store: Collection, key: str) -> None:
+    """The second time there is such a document."""
+    await store.insert(key, 1)
+
+    with pytest.raises(DocumentExistsException):
+        await store.insert(key, 2)
+    assert 1 == (await store.get(key)).content
+
+
+async def test_replace_needs_the_version_it_was_given(store: Collection, key: str) -> None:
+    """With the CAS of an older version nothing happens."""
+    with pytest.raises(DocumentNotFoundException):
+        await store.replace(key, 0)
+    old = await store.insert(key, 1)
+    new = await store.replace(key, 2, cas=old.cas)
+
+    with pytest.raises(CasMismatchException):
+        await store.replace(key, 3, cas=old.cas)
+    assert 2 == (await store.get(key)).content
+    await store.replace(key, 4)
+    assert new.cas != (await store.get(key)).cas
+
+
+async def test_remove_needs_the_version_it_was_given(store: Collection, key: str) -> None:
+    """With the CAS of an older version nothing happens, and a document is removed once."""
+    old = await store.insert(key, 1)
+    new = await store.replace(key, 2)
+
+    with pytest.raises(CasMismatchException):
+        await store.remove(key, cas=old.cas)
+    await store.remove(key, cas=new.cas)
+    with pytest.raises(DocumentNotFoundException):
+        await store.remove(key)
+
+
+MISSING_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
+    "get": lambda store, key: store.get(key),
+    "get_and_touch": lambda store, key: store.get_and_touch(key, timedelta(hours=1)),
+    "touch": lambda store, key: store.touch(key, timedelta(hours=1)),
+    "replace": lambda store, key: store.replace(key, 1),
+    "remove": lambda store, key: store.remove(key),
+    "append": lambda store, key: store.binary.append(key, b"1"),
+    "prepend": lambda store, key: store.binary.prepend(key, b"1"),
+    "increment": lambda store, key: store.binary.increment(key),
+    "decrement": lambda store, key: store.binary.decrement(key),
+}
+
+
+@pytest.mark.parametrize("operation", MISSING_DOCUMENT)
+async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
+    """Each operation that needs a document says that there is none, and creates none."""
+    with pytest.raises(DocumentNotFoundException) as caught:
+        await MISSING_DOCUMENT[operation](store, key)
+
+    assert (operation, key, 0) == (
+        caught.value.context.operation,
+        caught.value.context.key,
+        caught.value.context.retry_attempts,
+    )
+    assert await store.get_or_none(key) is None
+
+
+# -- Expiry: what the server says of it, since nobody waits for it.
+
+
+async def test_expiry_of_a_new_document(memcached: Memcached, store: Collection, key: str) -> None:
+    """None is for ever; an hour is at most that; more than 30 days travel as a date."""
+    await store.upsert(key, 1)
+    forever = await seconds_to_live(memcached, key)
+    await store.upsert(key, 1, expiry=timedelta(hours=1))
+    hour = await seconds_to_live(memcached, key)
+    await store.upsert(key, 1, expiry=timedelta(days=60))
+    months = await seconds_to_live(memcached, key)
+
+    assert -1 == forever
+    assert 0 < hour <= 3600
+    assert 59 * 86400 < months <= 60 * 86400 + 1
+
+
+async def test_touch_changes_the_expiry_and_nothing_else(memcached: Memcached, store: Collection, key: str) -> None:
+    """Both operations do, for a duration, for a date and for none."""
+    await store.insert(key, {"born": 1815}, expiry=timedelta(days=1))
+    await store.touch(key, timedelta(hours=1))
+    hour = await seconds_to_live(memcached, key)
+    found = await store.get_and_touch(key, datetime.now(UTC) + timedelta(days=60))
+    months = await seconds_to_live(memcached, key)
+    await store.touch(key, None)
+    forever = await seconds_to_live(memcached, key)
+
+    assert {"born": 1815} == found.content == (await store.get(key)).content
+    assert 0 < hour <= 3600
+    assert 59 * 86400 < months <= 60 * 86400 + 1
+    assert -1 == forever
+
+
+# -- Counters and concatenation.
+
+
+async def test_counters(store: Collection, key: str) -> None:
+    """A counter is created with its initial value, counts up, and down to 0 at most."""
+    created = await store.binary.increment(key, delta=7, initial=5)
+    up = await store.binary.increment(key, delta=7, initial=5)
+    down = await store.binary.decrement(key)
+    floor = await store.binary.decrement(key, delta=100)
+
+    assert [5, 12, 11, 0] == [result.content for result in (created, up, down, floor)]
+    assert (created.cas, floor.cas) != (0, 0)
+
+
+async def test_a_counter_wraps_around(store: Collection, key: str) -> None:
+    """It has 64 bits."""
+    await store.binary.decrement(key, initial=UINT64_MAX)
+
+    assert 1 == (await store.binary.increment(key, delta=2)).content
+    assert UINT64_MAX == (await store.binary.increment(key, delta=UINT64_MAX - 1)).content
+
+
+async def test_expiry_of_a_counter(memcached: Memcached, store: Collection, key: str) -> None:
+    """It is that of the counter that is created; counting does not change it."""
+    await store.binary.increment(key, initial=1, expiry=timedelta(hours=1))
+    await store.binary.increment(key, initial=1, expiry=timedelta(days=1))
+
+    assert 0 < await seconds_to_live(memcached, key) <= 3600
+
+
+async def test_a_document_is_no_counter(store: Collection, key: str) -> None:
+    """Counting needs digits."""
+    await store.upsert(key, "many")
+
+    with pytest.raises(DeltaInvalidException):
+        await store.binary.increment(key)
+
+
+async def test_append_and_prepend(store: Collection, key: str) -> None:
+    """Bytes are added at either end, to the version that was asked for."""
+    old = await store.insert(key, b"in", transcoder=BINARY)
+    new = await store.binary.append(key, b" the end", cas=old.cas)
+    with pytest.raises(CasMismatchException):
+        await store.binary.prepend(key, b"not ", cas=old.cas)
+    await store.binary.prepend(key, b"with", cas=new.cas)
+
+    assert b"within the end" == (await store.get(key, transcoder=BINARY)).content
+
+
+# -- Sizes and numbers.
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
+async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
+    """They come back byte by byte, from none to what the server takes."""
+    value = bytes(index % 251 for index in range(1000)) * (size // 1000 + 1)
+
+    await store.upsert(key, value[:size], transcoder=BINARY)
+
+    assert value[:size] == (await store.get(key, transcoder=BINARY)).content
+    await store.remove(key)
+
+
+async def test_a_value_that_is_too_large_is_refused(store: Collection, key: str) -> None:
+    """The connection goes on with what follows."""
+    await store.upsert(key, 1)
+
+    with pytest.raises(ValueTooLargeException):
+        await store.replace(key, bytes(VALUE_SIZE_MAX), transcoder=BINARY)
+    await store.upsert(key, 2)
+    assert 2 == (await store.get(key)).content
+
+
+@pytest.mark.parametrize("key", ["a", "k" * 250, "λ" * 125, "with blank\tand\nnewline"])
+async def test_keys_of_any_size(store: Collection, key: str) -> None:
+    """Up to 250 bytes of UTF-8, whatever they are."""
+    await store.upsert(key, 1)
+
+    assert 1 == (await store.get(key)).content
+    await store.remove(key)
+
+
+async def test_a_thousand_tasks_share_a_connection(cluster: Cluster, key: str) -> None:
+    """Each gets the answer to its own question."""
+    store, found = cluster.default_collection(), dict[int, object]()
+
+    async def write_and_read(number: int) -> None:
+        await store.upsert(f"{key}{number}", {"number": number})
+        found[number] = (await store.get(f"{key}{number}")).content
+
+    async with trio.open_nursery() as nursery:
+        for number in range(TASKS):
+            nursery.start_soon(write_and_read, number)
+
+    assert {number: {"number": number} for number in range(TASKS)} == found
+    assert 1 == len(cluster.statistics().connections)
+
+
+async def test_a_counter_shared_by_tasks_misses_nobody(store: Collection, key: str) -> None:
+    """Every task sees a number of its own."""
+    seen: list[int] = []
+
+    async def count() -> None:
+        seen.append((await store.binary.increment(key, initial=1)).content)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(count)
+
+    assert list(range(1, 101)) == sorted(seen)
+
+
+# -- What it cannot do.
+
+
+class WatchedConnector(TcpConnector):
+    """Counts what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes_sent = 0
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream that is watched."""
+        stream = (await super().connect(host, port, tls=tls)).stream
+        return ConnectedStream(trio.StapledStream(WatchedSendStream(stream, self), stream))
+
+
+class WatchedSendStream(trio.abc.SendStream):
+    """Passes everything on."""
+
+    def __init__(self, stream: trio.abc.SendStream, watcher: WatchedConnector) -> None:
+        self._stream = stream
+        self._watcher = watcher
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Count and send."""
+        self._watcher.bytes_sent += len(data)
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait as the stream does."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+
+NOT_AVAILABLE: dict[str, Callable[[Collection], Awaitable[object]]] = {
+    "get_and_lock": lambda store: store.get_and_lock("ada", timedelta(seconds=1)),
+    "unlock": lambda store: store.unlock("ada", Cas(1)),
+    "upsert with preserve_expiry": lambda store: store.upsert("ada", 1, preserve_expiry=True),
+    "replace with preserve_expiry": lambda store: store.replace("ada", 1, preserve_expiry=True),
+}
+
+
+@pytest.mark.parametrize("operation", NOT_AVAILABLE)
+async def test_what_needs_a_couchbase_server_is_not_sent(memcached: Memcached, operation: str) -> None:
+    """The caller is told, and the connection goes on with what follows."""
+    connector = WatchedConnector()
+
+    async with open_cluster(memcached.connection_string, timeouts=PATIENT, connector=connector) as cluster:
+        store = cluster.default_collection()
+        await store.exists("ada")
+        sent = connector.bytes_sent
+        with pytest.raises(FeatureNotAvailableException):
+            await NOT_AVAILABLE[operation](store)
+        assert 0 < sent == connector.bytes_sent
+        await store.exists("ada")
+
+    assert 2 * sent == connector.bytes_sent
+
+
+class NeverRetry:
+    """Gives up at the first failure."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+async def test_couchbase_against_memcached_suggests_the_scheme(memcached: Memcached) -> None:
+    """Whoever writes couchbase:// for a plain memcached learns what to write instead."""
+    connection_string = memcached.connection_string.replace("memcached", "couchbase")
+    authenticator = PasswordAuthenticator("app", "secret")
+
+    async with open_cluster(connection_string, authenticator, timeouts=PATIENT, retry_strategy=NeverRetry()) as cluster:
+        with pytest.raises(CouchbaseException, match="memcached://"):
+            await cluster.bucket("travel").default_collection().get("ada")
+
+
+# -- A server that goes away.
+
+
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Return once it holds; the safety net bounds the wait."""
+    while not condition():  # noqa: ASYNC110 - statistics have no event
+        await trio.sleep(0.001)
+
+
+async def restart(server: Memcached) -> None:
+    """Start it without holding up the client."""
+    await trio.to_thread.run_sync(server.start)
+
+
+async def test_operations_wait_for_a_server_that_restarts(mortal_memcached: Memcached) -> None:
+    """What could not be sent at all is sent to the new server, reads and writes alike."""
+    found: list[object] = []
+
+    async def note(operation: Callable[[], Awaitable[object]]) -> None:
+        found.append(await operation())
+
+    async with open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
+        store = cluster.default_collection()
+        await store.upsert("ada", 1)
+        mortal_memcached.end()
+        await wait_until(lambda: cluster.statistics().connections[0].state != "READY")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(note, partial(store.insert, "bob", 2))
+            nursery.start_soon(note, partial(store.get_or_none, "ada"))
+            await wait_until(lambda: cluster.statistics().open_operations == 2)
+            nothing_yet = list(found)
+            await restart(mortal_memcached)
+
+    assert [] == nothing_yet
+    assert 2 == len(found)
+    assert None in found
+
+
+async def test_a_write_in_flight_is_not_sent_again(mortal_memcached: Memcached) -> None:
+    """A read that was in flight when the server died is; of the write, nobody knows whether it was applied."""
+    found: list[object] = []
+
+    async def read(store: Collection) -> None:
+        found.append(await store.get_or_none("ada"))
+
+    async with open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
+        store = cluster.default_collection()
+        await store.upsert("ada", 1)
+        mortal_memcached.pause()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read, store)
+
+            async def kill_when_all_is_sent() -> None:
+                await trio.testing.wait_all_tasks_blocked()
+                mortal_memcached.end()
+
+            nursery.start_soon(kill_when_all_is_sent)
+            with pytest.raises(RequestCanceledException):
+                await store.insert("bob", 2)
+            nothing_yet = list(found)
+            await restart(mortal_memcached)
+        written_again = (await store.exists("bob")).exists
+
+    assert [] == nothing_yet
+    assert [None] == found
+    assert not written_again

@@ -1,0 +1,151 @@
+"""``triclinium serve`` as a process: what it says, who can use it, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from click.testing import CliRunner
+
+from triclinium import PasswordAuthenticator, TimeoutOptions, open_cluster
+from triclinium._cli.serve import serve, triclinium_program
+from triclinium.testing import open_tcp_cluster
+from triclinium_core.testing import FakeNode, FakeNodeOptions
+
+COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve")
+PATIENT = TimeoutOptions(kv=60.0)
+
+
+@pytest.fixture
+async def safety_net() -> AsyncIterator[None]:
+    """End a test that hangs."""
+    with trio.fail_after(60):
+        yield
+
+
+class Process:
+    """A server that runs."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._said = b""
+
+    async def read_until(self, end: bytes) -> str:
+        """Return what it says up to, and with, ``end``."""
+        assert self._process.stdout is not None
+        while end not in self._said:
+            data = await self._process.stdout.receive_some()
+            assert data, f"it ended and said {self._said!r}"
+            self._said += bytes(data)
+        said, _, self._said = self._said.partition(end)
+        return (said + end).decode()
+
+    async def end(self, how: signal.Signals) -> tuple[int, str]:
+        """Send a signal, and return its status and what else it said."""
+        assert self._process.stdout is not None
+        self._process.send_signal(how)
+        while data := await self._process.stdout.receive_some():
+            self._said += bytes(data)
+        return await self._process.wait(), self._said.decode()
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[Process]:
+    """Give the block a server, and end it whatever happens."""
+    process = await trio.lowlevel.open_process([*COMMAND, *arguments], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        async with process.stdout:
+            yield Process(process)
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None, how: signal.Signals) -> None:
+    """One line of JSON says how to connect; either signal ends it cleanly, with clients connected."""
+    async with running("--json") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+            people = cluster.bucket(served["bucket"]).default_collection()
+            await people.upsert("ada", {"born": 1815})
+            found = await people.get("ada")
+            ending = await server.end(how)
+
+    assert ["bucket", "connection_string", "password", "username"] == sorted(served)
+    assert {"born": 1815} == found.content
+    assert (0, "") == ending
+
+
+async def test_options_say_what_is_served(safety_net: None) -> None:
+    """User, password and bucket are those that were asked for."""
+    async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        async with open_cluster(
+            served["connection_string"], PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
+        ) as cluster:
+            await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+    assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
+
+
+async def test_people_are_told_how_to_connect(safety_net: None) -> None:
+    """With either client, by a program to be copied, on lines that are not cut."""
+    async with running("--password", "x" * 200) as server:
+        said = await server.read_until(b"Control-C.\n")
+        ending = await server.end(signal.SIGINT)
+
+    assert (0, "") == ending
+    first, *_ = said.splitlines()
+    assert "couchbase://127.0.0.1:" in first
+    assert f"    authenticator = PasswordAuthenticator('Administrator', '{'x' * 200}')\n" in said
+    assert "from triclinium import" in said
+    assert "from couchbase.cluster import" in said
+
+
+async def test_the_program_that_it_prints(safety_net: None) -> None:
+    """Whoever copies it from the terminal has a document written and read."""
+    async with open_tcp_cluster(FakeNode(FakeNodeOptions(password="it's \"\\{0}"))) as fake:
+        program = await trio.run_process([sys.executable, "-c", triclinium_program(fake)], capture_stdout=True)
+
+    assert b"{'born': 1815}\n" == program.stdout
+
+
+def test_a_port_that_is_taken() -> None:
+    """One line says so, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        result = CliRunner().invoke(serve, ["--port", str(port)])
+
+    assert 1 == result.exit_code
+    assert f"Error: cannot listen on 127.0.0.1:{port}: Address already in use; --port 0 takes any that is free\n" == (
+        result.output
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--port", "65536"], "65536"),
+        (["--port", "-1"], "-1"),
+        (["--port", "http"], "http"),
+        (["--bucket", ""], "bucket"),
+        (["--username", ""], "username"),
+    ],
+)
+def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
+    """Before anything is served."""
+    result = CliRunner().invoke(serve, arguments)
+
+    assert 2 == result.exit_code
+    assert words in result.output

@@ -1,0 +1,21 @@
+"""Tells at the end of a run at how many moments each call was cancelled."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Write one line for each situation: its calls, and at how many moments each was cancelled."""
+    counts: dict[str, list[str]] = {}
+    total = 0
+    for finished in terminalreporter.getreports("passed"):
+        for name, value in getattr(finished, "user_properties", ()):
+            if name == "cancelled":
+                situation, what, moments, _ = value
+                counts.setdefault(situation, []).append(f"{what} {moments}")
+                total += moments
+    if counts:
+        terminalreporter.section(f"cancelled at {total} moments, and used afterwards")
+        for situation, calls in counts.items():
+            terminalreporter.write_line(f"{situation}: {', '.join(calls)}")

@@ -1,0 +1,465 @@
+"""Every call may be cancelled at every moment of its life; nobody else notices, and the client serves as before.
+
+The end of a test run tells at how many moments each call was cancelled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from typing import TypeVar
+
+import pytest
+import trio
+
+from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
+from triclinium import (
+    BinaryCollection,
+    Bucket,
+    Cas,
+    Cluster,
+    Collection,
+    RawBinaryTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    Scope,
+    open_cluster,
+    run_cluster,
+)
+from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
+from triclinium_core.kv.operation.requests import OPERATIONS
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import (
+    Fault,
+    FakeNodeOptions,
+    delay,
+    drop_response,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    refuse_connection,
+    temporary_failure,
+)
+
+BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
+NODE = FakeNodeOptions(
+    buckets=(BUCKET,),
+    vbuckets=128,
+    collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
+)
+BINARY = RawBinaryTranscoder()
+MINUTE = timedelta(minutes=1)
+SECOND = timedelta(seconds=1)
+
+SETTLING_SECONDS = 6.0
+"""Longer than any operation or delay of these tests, and shorter than the keep-alive's interval."""
+
+T = TypeVar("T")
+Call = Callable[[Collection, Cas], Awaitable[object]]
+Record = Callable[[str, object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One public coroutine: how it is called, and what the node sees of it."""
+
+    name: str
+    call: Call
+    key: str = "ada"
+
+    @property
+    def opcode(self) -> Opcode:
+        """How it travels."""
+        name = "get" if self.name == "get_or_none" else self.name
+        return next(kind.opcode for kind in OPERATIONS if kind.name == name)
+
+
+COLLECTION_OPERATIONS = (
+    Operation("get", lambda c, cas: c.get("ada")),
+    Operation("get_or_none", lambda c, cas: c.get_or_none("nobody"), "nobody"),
+    Operation("exists", lambda c, cas: c.exists("ada")),
+    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE)),
+    Operation("touch", lambda c, cas: c.touch("ada", MINUTE)),
+    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND)),
+    Operation("unlock", lambda c, cas: c.unlock("locked", cas), "locked"),
+    Operation("insert", lambda c, cas: c.insert("bob", 1), "bob"),
+    Operation("upsert", lambda c, cas: c.upsert("ada", 1)),
+    Operation("replace", lambda c, cas: c.replace("ada", 1)),
+    Operation("remove", lambda c, cas: c.remove("ada")),
+)
+BINARY_OPERATIONS = (
+    Operation("append", lambda c, cas: c.binary.append("ada", b" ")),
+    Operation("prepend", lambda c, cas: c.binary.prepend("ada", b" ")),
+    Operation("increment", lambda c, cas: c.binary.increment("hits"), "hits"),
+    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), "hits"),
+)
+EVERY_OPERATION = (*COLLECTION_OPERATIONS, *BINARY_OPERATIONS)
+SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.name in ("get", "upsert", "increment"))
+
+
+class Thoughtful:
+    """Thinks for a while before each retry."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a short delay, after a longer one."""
+        await trio.sleep(0.05)
+        return RetryAction.after(0.01)
+
+
+class Silent:
+    """Never comes to a conclusion."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return nothing, ever."""
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an operation meets."""
+
+    name: str
+    faults: Sequence[Fault] = ()
+    refusals: int = 0
+    is_connected: bool = True
+    in_named_collection: bool = False
+    piece_sizes: Sequence[int] | None = None
+    arguments: ClientArguments = field(default_factory=lambda: ClientArguments())
+    leaves_requests: int = 0
+    """Requests that the node never answers."""
+    operations: Sequence[Operation] = SOME_OPERATIONS
+
+    async def prepare(self, fake: FakeCluster, cluster: Cluster) -> None:
+        """Bring it about."""
+        if self.is_connected:
+            await cluster.bucket(BUCKET).default_collection().exists("anybody")
+
+    def strike(self, fake: FakeCluster, operation: Operation) -> None:
+        """Let the faults wait for the operation."""
+        for fault in self.faults:
+            fake.node.faults.next(operation.opcode, fault)
+        if self.refusals:
+            fake.node.faults.next(None, refuse_connection(), times=self.refusals)
+
+    def collection(self, cluster: Cluster) -> Collection:
+        """Return where the operation finds its document."""
+        bucket = cluster.bucket(BUCKET)
+        return bucket.scope(SCOPE).collection(COLLECTION) if self.in_named_collection else bucket.default_collection()
+
+
+FAILURES = (temporary_failure(), temporary_failure())
+SITUATIONS = (
+    Situation("connected", operations=EVERY_OPERATION),
+    Situation("connecting", is_connected=False),
+    Situation("refused", is_connected=False, refusals=3),
+    Situation("retrying", FAILURES, operations=EVERY_OPERATION),
+    Situation("asking a strategy", FAILURES, arguments={"retry_strategy": Thoughtful()}),
+    Situation("asking a strategy that never answers", FAILURES, arguments={"retry_strategy": Silent()}),
+    Situation("answered late", (delay(0.3),)),
+    Situation("never answered", (drop_response(),), leaves_requests=1),
+    Situation("hung up on", (hang_up_after_applying(),), refusals=2, operations=EVERY_OPERATION),
+    Situation("hung up on in the middle of a reply", (hang_up_mid_reply(),)),
+    Situation("in a collection whose id is unknown", in_named_collection=True),
+    Situation("in a collection, connecting", in_named_collection=True, is_connected=False),
+    Situation("in small pieces", piece_sizes=(24, 7, 400)),
+)
+CASES = [(situation, operation) for situation in SITUATIONS for operation in situation.operations]
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What is left of a call when everything has settled and the client was used again."""
+
+    tasks: Mapping[str, int]
+    connections: int
+    open_operations: int
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One call, and what became of it."""
+
+    ending: Ending
+    times_sent: int
+    times_applied: int
+    aftermath: Aftermath
+
+
+async def live(situation: Situation, operation: Operation, moments: Moments) -> Life:
+    """Return what becomes of an operation that ``moments`` may cancel."""
+    async with (
+        open_fake_cluster(options=NODE, piece_sizes=situation.piece_sizes) as fake,
+        fake.open_client(**situation.arguments) as cluster,
+    ):
+        cas = furnish(fake)
+        await situation.prepare(fake, cluster)
+        situation.strike(fake, operation)
+        collection = situation.collection(cluster)
+        begin = len(fake.node.command_log)
+        ending = await end_of(lambda: operation.call(collection, cas), moments)
+        await trio.sleep(SETTLING_SECONDS)
+        mine = [
+            command
+            for command in fake.node.command_log[begin:]
+            if (command.opcode, command.key) == (operation.opcode, operation.key.encode())
+        ]
+        fake.node.faults.clear()
+        await use(collection)
+        return Life(ending, len(mine), sum(command.applied for command in mine), aftermath(fake, cluster, moments))
+
+
+def furnish(fake: FakeCluster) -> Cas:
+    """Store what the operations need, and return the CAS of a locked document."""
+    documents = fake.node.documents
+    for collection_id in (0, COLLECTION_ID):
+        documents.put(BUCKET, "ada", b'{"born":1815}', collection_id=collection_id)
+        documents.put(BUCKET, "hits", b"7", collection_id=collection_id)
+    documents.put(BUCKET, "locked", b"1")
+    return Cas(documents.lock(BUCKET, "locked", seconds=30))
+
+
+async def use(collection: Collection) -> None:
+    """Do honest work, which must succeed at the first attempt."""
+    began = trio.current_time()
+    await collection.upsert("later", {"works": True})
+    found = await collection.get("later")
+
+    assert {"works": True} == found.content
+    assert began == trio.current_time()
+
+
+def aftermath(fake: FakeCluster, cluster: Cluster, moments: Moments) -> Aftermath:
+    """Return what is left."""
+    statistics = cluster.statistics()
+    return Aftermath(
+        tasks=moments.tasks,
+        connections=len({command.connection for command in fake.node.command_log}),
+        open_operations=statistics.open_operations,
+        in_flight=statistics.in_flight,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seed", "situation", "operation"),
+    [
+        pytest.param(seed, situation, operation, id=f"{operation.name}, {situation.name}")
+        for seed, (situation, operation) in enumerate(CASES)
+    ],
+)
+def test_an_operation_may_be_cancelled_at_any_moment(
+    seed: int, situation: Situation, operation: Operation, record_property: Record
+) -> None:
+    """It ends as if nobody had cancelled, or is abandoned; then it is applied at most once, and ambiguous if it was."""
+    runs = at_every_moment(partial(live, situation, operation), seed=seed)
+    report(record_property, situation.name, operation.name, runs)
+    undisturbed, first, second = runs.undisturbed, *runs.cancelled[:2]
+
+    assert undisturbed.ending.outcome is not None
+    assert (0, situation.leaves_requests) == (undisturbed.aftermath.open_operations, undisturbed.aftermath.in_flight)
+    for life in runs.cancelled:
+        assert_harmless(life, undisturbed, operation)
+    assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.times_sent)
+    assert 1 == len(second.ending.abandoned)
+    assert undisturbed == runs.cancelled[-1]
+
+
+def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None:
+    """Check a call that was cancelled against the one that was not."""
+    ending = life.ending
+    if ending.outcome is not None:
+        assert undisturbed.ending == ending
+    else:
+        assert ending.was_caught
+        assert ending.is_ambiguous is not None
+        # What was applied is ambiguous, and what never left is not.
+        assert bool(life.times_applied) <= ending.is_ambiguous <= bool(life.times_sent)
+        assert all(abandoned.ambiguous == ending.is_ambiguous for abandoned in ending.abandoned)
+        assert all(abandoned.key == operation.key for abandoned in ending.abandoned)
+    assert life.times_applied <= 1
+    assert life.times_sent <= undisturbed.times_sent
+    assert undisturbed.aftermath == life.aftermath
+
+
+def report(record_property: Record, situation: str, what: str, runs: Runs[T]) -> None:
+    """Have the end of the test run tell at how many moments a call was cancelled, and check that it was at each."""
+    record_property("cancelled", (situation, what, runs.moments, runs.checkpoints))
+
+    assert runs.moments + 1 == len(runs.cancelled)
+    assert runs.checkpoints
+
+
+def test_no_operation_is_left_out() -> None:
+    """Every public coroutine of every public class stands in the tables above."""
+    found = {
+        f"{kind.__name__}.{name}"
+        for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection)
+        for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
+    tested = {f"Collection.{operation.name}" for operation in COLLECTION_OPERATIONS}
+    tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
+
+    assert found == tested
+
+
+# -- Several at once.
+
+
+async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
+    """Return how a call ends that shares its connection with others, what those return, and what is left."""
+    found: list[object] = []
+
+    async def count(collection: Collection) -> None:
+        for _ in range(3):
+            found.append((await collection.binary.increment("hits")).content)
+
+    async with open_fake_cluster(options=NODE) as fake, fake.open_client() as cluster:
+        furnish(fake)
+        collection = cluster.bucket(BUCKET).default_collection()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count, collection)
+            nursery.start_soon(count, collection)
+            ending = await end_of(lambda: collection.upsert("ada", 1), moments)
+        await trio.sleep(SETTLING_SECONDS)
+        await use(collection)
+        return ending, found, aftermath(fake, cluster, moments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whoever_shares_the_connection_notices_nothing(seed: int, record_property: Record) -> None:
+    """Two tasks go on counting, whenever a third leaves."""
+    runs = at_every_moment(share, seed=seed)
+    report(record_property, "among others", f"upsert ({seed})", runs)
+
+    assert 0 < sum(ending.outcome is None for ending, _, _ in runs.cancelled) < len(runs.cancelled)
+    for _, found, left in runs.cancelled:
+        assert [8, 9, 10, 11, 12, 13] == sorted(found)  # type: ignore[type-var]
+        assert runs.undisturbed[2] == left
+
+
+async def leave_together(moments: Moments) -> tuple[Ending, Mapping[str, bool], Aftermath]:
+    """Return how a block of many calls ends, which of them were applied, and what is left."""
+    keys = ("ada", "bob", "eve")
+
+    async def store(collection: Collection) -> None:
+        async with trio.open_nursery() as nursery:
+            for key in keys:
+                nursery.start_soon(collection.upsert, key, 1)
+
+    async with open_fake_cluster(options=NODE) as fake, fake.open_client() as cluster:
+        collection = cluster.bucket(BUCKET).default_collection()
+        ending = await end_of(partial(store, collection), moments)
+        await trio.sleep(SETTLING_SECONDS)
+        applied = {key: fake.node.documents.get(BUCKET, key) is not None for key in keys}
+        await use(collection)
+        return ending, applied, aftermath(fake, cluster, moments)
+
+
+def test_a_block_of_many_calls_tells_of_each(record_property: Record) -> None:
+    """One scope cancels them all, and names every one that was given up, in child tasks too."""
+    runs = at_every_moment(leave_together)
+    report(record_property, "together", "three upserts", runs)
+
+    for ending, applied, left in runs.cancelled:
+        given_up = {abandoned.key: abandoned.ambiguous for abandoned in ending.abandoned}
+        assert all(given_up.get(key, ending.outcome is None) for key, was_applied in applied.items() if was_applied)
+        assert any(given_up.values()) == bool(ending.is_ambiguous)
+        assert runs.undisturbed[2] == left
+
+
+# -- Opening and leaving.
+
+
+async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, int]]:
+    """Return how a whole client's life ends, whether its block was run to its end, and which tasks are left."""
+    did_end = False
+
+    async def whole_life() -> None:
+        nonlocal did_end
+        async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
+            await cluster.bucket(BUCKET).default_collection().upsert("ada", 1)
+            did_end = True
+
+    async with open_fake_cluster(options=NODE) as fake:
+        ending = await end_of(whole_life, moments)
+        await trio.sleep(SETTLING_SECONDS)
+        left = moments.tasks
+        async with fake.open_client() as cluster:
+            await use(cluster.bucket(BUCKET).default_collection())
+        return ending, did_end, left
+
+
+def test_a_client_may_be_cancelled_at_any_moment_of_its_life(record_property: Record) -> None:
+    """Entering, working, leaving: the block is left, no task remains, and the next client is served."""
+    runs = at_every_moment(open_and_leave)
+    report(record_property, "opened and left", "open_cluster", runs)
+
+    for ending, did_end, left in runs.cancelled:
+        assert (ending.outcome is None) == ending.was_caught
+        assert did_end or ending.was_caught
+        assert not any("triclinium._" in name for name in left)
+        assert runs.undisturbed[2] == left
+    # Leaving is no place to be cancelled at, as with Trio's nurseries: what has happened is not taken back.
+    assert any(did_end and not ending.was_caught for ending, did_end, _ in runs.cancelled[:-1])
+
+
+async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str, int]]:
+    """Return how ``nursery.start(run_cluster)`` ends, whether the cluster worked, and which tasks are left."""
+    worked = False
+    async with open_fake_cluster(options=NODE) as fake:
+        async with trio.open_nursery() as nursery:
+            started: list[Cluster] = []
+
+            async def start() -> None:
+                run = partial(run_cluster, connector=fake.connector)
+                started.append(await nursery.start(run, fake.connection_string, fake.authenticator))
+
+            ending = await end_of(start, moments)
+            for cluster in started:
+                await use(cluster.bucket(BUCKET).default_collection())
+                worked = True
+            nursery.cancel_scope.cancel()
+        await trio.sleep(SETTLING_SECONDS)
+        return ending, worked, moments.tasks
+
+
+def test_starting_in_a_nursery_may_be_cancelled_at_any_moment(record_property: Record) -> None:
+    """Either there is a cluster that works, or there is none and the nursery has no task of it."""
+    runs = at_every_moment(start_in_nursery)
+    report(record_property, "started", "run_cluster", runs)
+
+    for ending, worked, left in runs.cancelled:
+        assert worked == (ending.outcome is not None)
+        assert worked != ending.was_caught
+        assert runs.undisturbed[2] == left
+
+
+async def run_until_cancelled(moments: Moments) -> tuple[Ending, Mapping[str, int]]:
+    """Return how ``run_cluster`` ends while somebody uses it, and which tasks are left."""
+    async with open_fake_cluster(options=NODE) as fake:
+
+        async def work() -> None:
+            async with trio.open_nursery() as nursery:
+                run = partial(run_cluster, connector=fake.connector)
+                cluster = await nursery.start(run, fake.connection_string, fake.authenticator)
+                await use(cluster.bucket(BUCKET).default_collection())
+                nursery.cancel_scope.cancel()
+
+        ending = await end_of(work, moments)
+        await trio.sleep(SETTLING_SECONDS)
+        return ending, moments.tasks
+
+
+def test_a_cluster_in_a_nursery_may_be_cancelled_at_any_moment(record_property: Record) -> None:
+    """The nursery ends at once, with everything in it."""
+    runs = at_every_moment(run_until_cancelled)
+    report(record_property, "running", "run_cluster", runs)
+
+    for ending, left in runs.cancelled:
+        assert (ending.outcome is None) == ending.was_caught
+        assert runs.undisturbed[1] == left

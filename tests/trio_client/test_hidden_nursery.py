@@ -1,0 +1,164 @@
+"""Background work for the length of a block, in a nursery that nobody sees."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+
+from triclinium._hidden_nursery import in_background
+from triclinium.errors import InternalError
+
+
+class Work:
+    """Works until it is closed, or crashes when it is told to."""
+
+    def __init__(self) -> None:
+        self.started = trio.Event()
+        self.ended = False
+        self._crash = trio.Event()
+        self._error: BaseException | None = None
+        self._scope = trio.CancelScope(shield=True)
+
+    async def run(self) -> None:
+        """Work."""
+        try:
+            with self._scope:
+                self.started.set()
+                await self._crash.wait()
+                assert self._error is not None
+                raise self._error
+        finally:
+            self.ended = True
+
+    def close(self) -> None:
+        """End."""
+        self._scope.cancel()
+
+    def crash(self, error: BaseException) -> None:
+        """Have ``run`` raise."""
+        self._error = error
+        self._crash.set()
+
+
+async def test_it_works_for_the_length_of_the_block() -> None:
+    """It has started when the block begins, and has ended when the block has."""
+    work = Work()
+    async with in_background(work):
+        assert work.started.is_set()
+        assert not work.ended
+
+    assert work.ended
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("mine"),
+        ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
+        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+        SystemExit(3),
+    ],
+    ids=repr,
+)
+async def test_an_exception_leaves_the_block_as_the_very_same_object(error: BaseException) -> None:
+    """Neither wrapped nor copied, without a context that it did not have."""
+    caught: BaseException | None = None
+    try:
+        async with in_background(Work()):
+            raise error
+    except BaseException as leaving:
+        caught = leaving
+
+    assert caught is error
+    assert caught.__cause__ is None
+    assert caught.__context__ is None
+
+
+async def test_a_cancelled_block_ends_the_work() -> None:
+    """The cancellation reaches its scope, as if there were nothing in between."""
+    work = Work()
+    with trio.CancelScope() as scope:
+        async with in_background(work):
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+
+    assert scope.cancelled_caught
+    assert work.ended
+
+
+async def test_entering_under_a_cancelled_scope_leaves_nothing_behind() -> None:
+    """The work is ended before the block has begun."""
+    work = Work()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        async with in_background(work):
+            raise AssertionError
+
+    assert scope.cancelled_caught
+
+
+async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = trio.sleep_forever) -> None:
+    """Let the background crash while the block does ``body``."""
+    work = Work()
+    async with in_background(work):
+        work.crash(error)
+        await body()
+
+
+async def test_a_crash_cancels_the_block() -> None:
+    """The caller gets one exception that tells where it came from."""
+    defect = KeyError("a defect")
+    with pytest.raises(InternalError) as caught:
+        await crash(defect)
+
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+    assert (defect,) == caught.value.__cause__.exceptions
+
+
+async def sleep_in_a_nursery() -> None:
+    """Be cancelled in a way that gives a group."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        await trio.sleep_forever()
+
+
+async def notice_nothing() -> None:
+    """Go on until everybody else waits."""
+    with trio.CancelScope(shield=True):
+        await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.mark.parametrize("body", [sleep_in_a_nursery, notice_nothing])
+async def test_a_crash_is_told_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
+    """In a group of cancellations, or by itself."""
+    with pytest.raises(InternalError):
+        await crash(KeyError(), body)
+
+
+async def test_the_blocks_own_exception_wins() -> None:
+    """A crash meanwhile becomes a note on it."""
+    error = ValueError("mine")
+
+    async def fail() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise error
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await crash(KeyError("a defect"), fail)
+
+    assert caught.value is error
+    assert "a defect" in "".join(error.__notes__)
+
+
+async def test_what_ends_the_program_is_no_crash() -> None:
+    """Control-C in the background leaves as what it is, in the group of the nursery."""
+    interrupt = KeyboardInterrupt()
+    with pytest.raises(BaseExceptionGroup) as caught:
+        await crash(interrupt)
+
+    assert (interrupt,) == caught.value.exceptions

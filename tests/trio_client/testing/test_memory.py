@@ -1,0 +1,301 @@
+"""A cluster inside the process: what a test of an application sees of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from tests.trio_client.testing.raw_client import open_raw_client
+from triclinium import Cluster, Collection, PasswordAuthenticator, open_cluster
+from triclinium.errors import CouchbaseException, InternalError, InvalidArgumentException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
+from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.testing import (
+    FakeNode,
+    FakeNodeOptions,
+    delay,
+    hang_up_mid_reply,
+    refuse_connection,
+    temporary_failure,
+)
+
+DELAY_SECONDS = 0.3
+
+
+def default_collection(cluster: Cluster) -> Collection:
+    """Return where the tests store their documents."""
+    return cluster.bucket("default").default_collection()
+
+
+async def test_an_application_finds_its_cluster(autojump_clock: MockClock) -> None:
+    """Documents are stored under the buckets that were asked for, and no time passes."""
+    async with open_fake_cluster(buckets=["travel", "hotels"]) as fake, fake.open_client() as cluster:
+        for bucket in ("travel", "hotels"):
+            people = cluster.bucket(bucket).default_collection()
+            await people.upsert("ada", {"bucket": bucket})
+            assert {"bucket": bucket} == (await people.get("ada")).content
+        stored = fake.node.documents.get("travel", "ada")
+
+        assert stored is not None
+        assert b'{"bucket":"travel"}' == stored.value
+        assert 0 == trio.current_time()
+
+
+async def test_any_client_may_use_the_connector() -> None:
+    """The public way to open a cluster leads there too."""
+    async with (
+        open_fake_cluster() as fake,
+        open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster,
+    ):
+        await default_collection(cluster).upsert("ada", 1)
+
+    assert fake.node.documents.get("default", "ada") is not None
+
+
+async def test_options_make_the_node() -> None:
+    """Its address, its user and its buckets are the options'; ``buckets`` replaces the latter."""
+    options = FakeNodeOptions(host="node.test", port=12000, tls_port=12001, username="app", password="secret")
+    async with open_fake_cluster(options=options, buckets=("travel",)) as fake, fake.open_client() as cluster:
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+    assert ("couchbase://node.test:12000", "couchbases://node.test:12001") == (
+        fake.connection_string,
+        fake.tls_connection_string,
+    )
+    assert PasswordAuthenticator("app", "secret") == fake.authenticator
+
+
+async def test_a_node_without_a_name_is_found() -> None:
+    """Where configs leave the host to the client, the connection string still needs one."""
+    async with open_fake_cluster(options=FakeNodeOptions(host="$HOST")) as fake, fake.open_client() as cluster:
+        await default_collection(cluster).upsert("ada", 1)
+
+    assert "couchbase://127.0.0.1:11210" == fake.connection_string
+
+
+@pytest.mark.parametrize("piece_sizes", [(1,), (23, 1), (24, 7, 1000)], ids=str)
+async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None:
+    """Both sides put the pieces together."""
+    options = FakeNodeOptions(vbuckets=128)
+    async with open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake, fake.open_client() as cluster:
+        store = default_collection(cluster)
+        await store.upsert("ada", {"born": 1815})
+
+        assert {"born": 1815} == (await store.get("ada")).content
+
+
+async def test_a_delayed_answer_comes_when_it_is_due(autojump_clock: MockClock) -> None:
+    """Not before, and others do not wait for it."""
+    order: list[str] = []
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        store = default_collection(cluster)
+        await store.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, delay(DELAY_SECONDS))
+        began = trio.current_time()
+
+        async def note(operation: str) -> None:
+            await (store.get("ada") if operation == "get" else store.exists("ada"))
+            order.append(operation)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(note, "get")
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(note, "exists")
+
+        assert ["exists", "get"] == order
+        assert pytest.approx(DELAY_SECONDS) == trio.current_time() - began
+
+
+async def test_a_delay_outlives_its_connection(autojump_clock: MockClock) -> None:
+    """The client has left when the answer is due; the node goes on with the next one."""
+    async with open_fake_cluster() as fake:
+        fake.node.faults.next(Opcode.SET, delay(DELAY_SECONDS))
+        async with fake.open_client() as cluster:
+            with trio.move_on_after(DELAY_SECONDS / 2) as scope:
+                await default_collection(cluster).upsert("ada", 1)
+        async with fake.open_client() as cluster:
+            await trio.sleep(DELAY_SECONDS)
+            found = await default_collection(cluster).get("ada")
+
+    assert scope.cancelled_caught
+    assert 1 == found.content
+
+
+async def test_what_was_sent_before_hanging_up_arrives(autojump_clock: MockClock) -> None:
+    """The first bytes of a reply, and then the end, although the client goes on sending."""
+    received = b""
+    async with open_fake_cluster() as fake, open_raw_client(fake) as client:
+        await client.get_ready()
+        fake.node.faults.next(Opcode.NOOP, hang_up_mid_reply(bytes_sent=5))
+        await client.stream.send_all(encode_request(Opcode.NOOP, opaque=7) * 3)
+        while data := await client.stream.receive_some():
+            received += data
+            await client.stream.send_all(b"whatever")
+
+    assert encode_response(Opcode.NOOP, opaque=7)[:5] == received
+
+
+async def test_a_client_that_does_not_hear_is_left(autojump_clock: MockClock) -> None:
+    """A connection that the node has hung up on does not stay half open for ever."""
+    async with open_fake_cluster() as fake, open_raw_client(fake) as client:
+        fake.node.faults.next(Opcode.NOOP, hang_up_mid_reply())
+        await client.get_ready()
+        await client.ask(Opcode.NOOP)
+        await trio.sleep(10)
+
+        with pytest.raises(trio.BrokenResourceError):
+            await client.stream.send_all(b"whatever")
+
+
+async def test_a_node_may_refuse(autojump_clock: MockClock) -> None:
+    """A client that is refused comes back, and gets its connection in the end."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        fake.node.faults.next(None, refuse_connection(), times=3)
+        await default_collection(cluster).upsert("ada", 1)
+
+    assert 0 == fake.node.faults.pending
+
+
+@pytest.mark.parametrize(
+    ("port", "tls", "tls_port"),
+    [(11211, False, None), (11210, True, None), (11210, True, 11207), (11207, False, 11207)],
+)
+async def test_nothing_else_listens(port: int, tls: bool, tls_port: int | None) -> None:
+    """A wrong port is refused, and so is TLS on the plain one."""
+    async with open_fake_cluster(options=FakeNodeOptions(tls_port=tls_port)) as fake:
+        with pytest.raises(ConnectionRefusedError):
+            await fake.connector.connect("127.0.0.1", port, tls=tls)
+
+
+async def test_tls_is_left_out() -> None:
+    """Its port is served in plain, but the client takes it for TLS."""
+    async with open_fake_cluster(options=FakeNodeOptions(tls_port=11207)) as fake:
+        assert fake.tls_connection_string is not None
+        async with open_cluster(fake.tls_connection_string, fake.authenticator, connector=fake.connector) as cluster:
+            await default_collection(cluster).upsert("ada", 1)
+            mechanisms = {connection.sasl_mechanism for connection in cluster.statistics().connections}
+
+    assert {"PLAIN"} == mechanisms
+
+
+async def test_after_the_block_there_is_nothing() -> None:
+    """Streams end with the block, and new ones are refused."""
+    async with open_fake_cluster() as fake:
+        connected = await fake.connector.connect("127.0.0.1", 11210, tls=False)
+
+    assert b"" == await connected.stream.receive_some()
+    with pytest.raises(ConnectionRefusedError):
+        await fake.connector.connect("127.0.0.1", 11210, tls=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"nodes": 3}, "nodes"),
+        ({"nodes": 0}, "nodes"),
+        ({"buckets": "travel"}, "buckets"),
+        ({"buckets": ["travel", ""]}, "bucket"),
+        ({"piece_sizes": []}, "piece_sizes"),
+        ({"piece_sizes": [1, 0]}, "piece_sizes"),
+        ({"piece_sizes": ["1"]}, "piece_sizes"),
+    ],
+    ids=str,
+)
+async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter: str) -> None:
+    """Before anything is served, by the name of the argument."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        async with open_fake_cluster(**arguments):
+            raise AssertionError
+
+    assert parameter == caught.value.parameter
+
+
+async def test_an_exception_leaves_the_block_as_the_very_same_object() -> None:
+    """No nursery is seen."""
+    error = ExceptionGroup("mine", [ValueError()])
+
+    with pytest.raises(ExceptionGroup) as caught:
+        async with open_fake_cluster() as fake, fake.open_client():
+            raise error
+
+    assert caught.value is error
+
+
+async def test_a_block_that_is_cancelled_can_still_write() -> None:
+    """The node outlives the scopes around its block, as a real one would."""
+    async with open_fake_cluster() as fake:
+        with trio.CancelScope() as scope:
+            async with fake.open_client() as cluster:
+                scope.cancel()
+                with trio.CancelScope(shield=True):
+                    await default_collection(cluster).upsert("ada", 1)
+
+        assert fake.node.documents.get("default", "ada") is not None
+
+
+async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect of the node does not look like one of the client's."""
+
+    def crash(self: FakeNode, connection: int, data: bytes, now: float) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(FakeNode, "bytes_received", crash)
+    with pytest.raises(InternalError) as caught:
+        async with open_fake_cluster() as fake, fake.open_client() as cluster:
+            await default_collection(cluster).upsert("ada", 1)
+
+    assert isinstance(caught.value.__cause__, ExceptionGroup)
+    assert caught.value.__cause__.subgroup(KeyError) is not None
+    with pytest.raises(ConnectionRefusedError):
+        await fake.connector.connect("127.0.0.1", 11210, tls=False)
+
+
+def play(seed: int) -> list[tuple[int, bytes, int, float]]:
+    """Return what a node is asked, and when, by a client whose connections fail now and then."""
+
+    async def script() -> list[tuple[int, bytes, int, float]]:
+        async with open_fake_cluster() as fake, fake.open_client(seed=seed) as cluster:
+            fake.node.faults.next(None, refuse_connection(), times=5)
+            fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
+            fake.node.faults.next(Opcode.GET, hang_up_mid_reply())
+            for key in ("ada", "bob"):
+                await default_collection(cluster).upsert(key, 1)
+                await default_collection(cluster).get(key)
+        return [(command.opcode, command.key, command.opaque, command.now) for command in fake.node.command_log]
+
+    return trio.run(script, clock=MockClock(autojump_threshold=0))
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    """Down to the time and the opaque of every command; another seed gives another one."""
+    same = play(1) == play(1)
+    other = play(1) != play(2)
+
+    assert same
+    assert other
+
+
+async def test_credentials_may_be_wrong() -> None:
+    """A client may come with others than those of the cluster."""
+    wrong = PasswordAuthenticator("app", "guess")
+    async with open_fake_cluster() as fake, fake.open_client(authenticator=wrong) as cluster:
+        with pytest.raises(CouchbaseException, match="'app'"):
+            await default_collection(cluster).get("ada")
+
+
+async def test_a_new_config_is_announced() -> None:
+    """To the clients that have asked for it."""
+    async with open_fake_cluster() as fake, open_raw_client(fake) as client:
+        await client.get_ready(HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+        fake.set_config_revision(7, epoch=2)
+        notification = await client.hear()
+
+    assert (2, 7) == fake.node.config_version
+    assert notification is not None
+    assert Magic.SERVER_REQUEST == notification.magic

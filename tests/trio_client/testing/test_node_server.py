@@ -1,0 +1,91 @@
+"""A node at work: its clock, and what one client can do to the others."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from triclinium.testing._node_server import NodeServer, serving
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.testing import FakeNode, delay
+
+QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
+"""Which anybody may ask."""
+
+
+async def call(server: NodeServer) -> trio.abc.Stream:
+    """Return the client's end of a new stream."""
+    ours, theirs = trio.testing.memory_stream_pair()
+    server.start_soon(server.serve_stream, theirs)
+    await trio.testing.wait_all_tasks_blocked()
+    return ours
+
+
+async def test_the_clock_goes_on_where_it_stood(autojump_clock: MockClock) -> None:
+    """A node that is served again does not see the time in between, and never sees it go back."""
+    node = FakeNode()
+    for _ in range(2):
+        async with serving(node) as server:
+            client = await call(server)
+            await trio.sleep(2.5)
+            await client.send_all(QUESTION)
+            await client.receive_some()
+        await trio.sleep(1000)
+
+    assert [2.5, 5.0] == [pytest.approx(command.now) for command in node.command_log]
+
+
+@pytest.mark.parametrize("began", [0.1, 1 / 3, 1e9 / 7])
+async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began: float) -> None:
+    """Whenever a node is first served, its delayed replies come: virtual time would wait for a late one for ever."""
+    await trio.sleep(began)
+    node = FakeNode()
+    async with serving(node) as server:
+        client = await call(server)
+        for number in range(1, 50):
+            node.faults.next(Opcode.SASL_LIST_MECHS, delay(number / 7))
+            await client.send_all(QUESTION)
+            assert 24 <= len(await client.receive_some())
+
+
+async def test_the_clock_notices_what_is_due_earlier(autojump_clock: MockClock) -> None:
+    """A reply that is due before the one it waits for; and one whose client has left."""
+    node = FakeNode()
+    async with serving(node) as server:
+        slow, quick, gone = await call(server), await call(server), await call(server)
+        for client, seconds in ((slow, 9), (quick, 3), (gone, 1)):
+            node.faults.next(Opcode.SASL_LIST_MECHS, delay(seconds))
+            await client.send_all(QUESTION)
+            await trio.testing.wait_all_tasks_blocked()
+        await gone.aclose()
+        began = trio.current_time()
+        await quick.receive_some()
+        after_quick = trio.current_time() - began
+        await slow.receive_some()
+
+    assert [3, 9] == [pytest.approx(after_quick), pytest.approx(trio.current_time() - began)]
+
+
+async def test_a_client_that_leaves_loses_no_request() -> None:
+    """What it sent before it left is carried out, although nobody reads the reply."""
+    node = FakeNode()
+    async with serving(node) as server:
+        client = await call(server)
+        await client.send_all(QUESTION)
+        await client.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert 1 == len(node.command_log)
+
+
+async def test_nobody_is_accepted_outside_the_block() -> None:
+    """Neither before it nor after it; the node is not asked, so no fault is spent."""
+    server = NodeServer(FakeNode())
+    before = server.accepts()
+    async with serving(server.node) as server:
+        inside = server.accepts()
+
+    assert [False, True, False] == [before, inside, server.accepts()]

@@ -1,0 +1,175 @@
+"""A fake node on a real port of this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from tests.trio_client.testing.raw_client import get, open_raw_client
+from triclinium import TimeoutOptions
+from triclinium.testing import FakeCluster, open_tcp_cluster, serve_tcp
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import FakeNode, hang_up_mid_reply, refuse_connection
+
+pytestmark = pytest.mark.usefixtures("safety_net")
+
+PATIENT = TimeoutOptions(kv=60.0)
+LARGE = bytes(1024 * 1024)
+REQUESTS = 64
+
+
+@pytest.fixture
+async def safety_net() -> AsyncIterator[None]:
+    """End a test that hangs."""
+    with trio.fail_after(60):
+        yield
+
+
+@pytest.fixture
+def occupied_port() -> Iterator[int]:
+    """Return a port that somebody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert isinstance(port, int)
+        yield port
+
+
+@pytest.fixture(scope="module")
+def ssl_context() -> ssl.SSLContext:
+    """Return a server's context."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    return context
+
+
+async def upsert(fake: FakeCluster) -> None:
+    """Write a document through a client of its own."""
+    async with fake.open_client(timeouts=PATIENT) as cluster:
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+
+
+async def test_any_client_finds_it() -> None:
+    """Two clients share the documents; a port that was free is told."""
+    async with open_tcp_cluster(FakeNode()) as fake, fake.open_client(timeouts=PATIENT) as cluster:
+        await upsert(fake)
+        found = await cluster.bucket("default").default_collection().get("ada")
+
+        assert 1 == found.content
+        assert f"couchbase://127.0.0.1:{fake.node.options.port}" == fake.connection_string
+        assert fake.tls_connection_string is None
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_configs_name_the_real_ports(ssl_context: ssl.SSLContext, tls: bool) -> None:
+    """A client that goes where a config sends it arrives."""
+    async with (
+        open_tcp_cluster(FakeNode(), ssl_context=ssl_context if tls else None) as fake,
+        open_raw_client(fake) as client,
+    ):
+        await client.get_ready()
+        answer = await client.ask(Opcode.GET_CLUSTER_CONFIG)
+
+    assert answer is not None
+    services = json.loads(answer.value)["nodesExt"][0]["services"]
+    assert f"couchbase://127.0.0.1:{services.pop('kv')}" == fake.connection_string
+    assert ({"kvSSL": fake.node.options.tls_port} if tls else {}) == services
+
+
+async def test_the_port_may_be_chosen() -> None:
+    """A node that comes back on its port still has its documents."""
+    node = FakeNode()
+    async with open_tcp_cluster(node) as fake:
+        await upsert(fake)
+        port = node.options.port
+    async with open_tcp_cluster(node, port=port) as again, again.open_client(timeouts=PATIENT) as cluster:
+        found = await cluster.bucket("default").default_collection().get("ada")
+
+    assert (1, fake.connection_string) == (found.content, again.connection_string)
+
+
+async def test_a_port_that_is_taken(occupied_port: int) -> None:
+    """The system's own exception tells."""
+    with pytest.raises(OSError, match="in use"):
+        async with open_tcp_cluster(FakeNode(), port=occupied_port):
+            raise AssertionError
+
+
+async def test_a_port_for_tls_that_is_taken(ssl_context: ssl.SSLContext, occupied_port: int) -> None:
+    """The system's own exception tells, and the other port is given back: nothing is left to be collected."""
+    with pytest.raises(OSError, match="in use"):
+        async with open_tcp_cluster(FakeNode(), tls_port=occupied_port, ssl_context=ssl_context):
+            raise AssertionError
+
+
+async def test_serving_in_a_nursery_of_ones_own() -> None:
+    """It reports when clients may come; cancelled, it gives its port back."""
+    async with trio.open_nursery() as nursery:
+        fake = await nursery.start(serve_tcp, FakeNode())
+        await upsert(fake)
+        nursery.cancel_scope.cancel()
+
+    with pytest.raises(OSError, match="connect"):
+        await trio.open_tcp_stream("127.0.0.1", fake.node.options.port)
+
+
+async def test_a_connection_that_is_refused_is_reset() -> None:
+    """A client that comes back gets its connection in the end."""
+    async with open_tcp_cluster(FakeNode()) as fake:
+        fake.node.faults.next(None, refuse_connection(), times=3)
+        await upsert(fake)
+
+        assert 0 == fake.node.faults.pending
+        fake.node.faults.next(None, refuse_connection())
+        async with await trio.open_tcp_stream("127.0.0.1", fake.node.options.port) as stream:
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.receive_some()
+
+
+async def test_what_was_sent_before_hanging_up_arrives() -> None:
+    """Although requests that the node will never read are on their way."""
+    received = b""
+    async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
+        await client.get_ready()
+        fake.node.documents.put("default", "ada", b"1")
+        fake.node.faults.next(Opcode.GET, hang_up_mid_reply(bytes_sent=5))
+        await client.stream.send_all(get("ada") * 10_000)
+        while data := await client.stream.receive_some():
+            received += data
+
+    assert 5 == len(received)
+
+
+async def test_a_client_that_does_not_read_is_not_read_either() -> None:
+    """Its replies do not pile up; once it reads, it gets them all."""
+    async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
+        await client.get_ready()
+        fake.node.documents.put("default", "ada", LARGE)
+        before = len(fake.node.command_log)
+        for opaque in range(REQUESTS):
+            await client.stream.send_all(get("ada", opaque=opaque))
+            await trio.testing.wait_all_tasks_blocked()
+        taken_up = len(fake.node.command_log) - before
+        opaques = [frame.opaque for _ in range(REQUESTS) if (frame := await client.hear()) is not None]
+
+    assert taken_up < REQUESTS
+    assert list(range(REQUESTS)) == opaques
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16", b"\x16\x03\x01\x00\x05hello"])
+async def test_a_handshake_that_fails_concerns_nobody_else(ssl_context: ssl.SSLContext, said: bytes) -> None:
+    """A client that leaves in the middle of it, or talks nonsense, is let go, and others are served."""
+    async with open_tcp_cluster(FakeNode(), ssl_context=ssl_context) as fake:
+        port = fake.node.options.tls_port
+        assert port is not None
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(said or b" ")
+        await upsert(fake)
+
+    assert fake.node.documents.get("default", "ada") is not None

@@ -1,0 +1,292 @@
+"""What the demo plays: operations, what goes wrong with each, and what RFC 0049 demands then.
+
+The demands are written down here once more and are not taken from the tables of the core, for they judge it.
+
+Source: SDK-RFC 0049 rev 16, SDK-RFC 0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import repeat
+
+from triclinium import (
+    AnyRetryStrategy,
+    Collection,
+    ErrorMapRetryStrategy,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.testing import (
+    Fault,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    status,
+    temporary_failure,
+)
+
+SUCCESS = "success"
+
+BEST_EFFORT_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, *repeat(500, 50))
+"""RFC 0049 "Best Effort": delay of each retry."""
+CONTROLLED_MS = (1, 10, 50, 100, 500, *repeat(1000, 50))
+"""RFC 0049 "Controlled Backoff for Always Retry": delay of each retry."""
+ERROR_MAP_MS = (50, *repeat(10, 50))
+"""RFC 0013 "Retry Intervals": the plan of status 0x7ff0 in the node's error map, ``after`` and then ``interval``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What must come of an operation."""
+
+    reasons: tuple[RetryReason, ...]
+    """What the client must report, one reason for each decision, in order."""
+    then: frozenset[RetryReason] = frozenset()
+    """What it may report after these, any number of times: a connection takes its time to come back."""
+    delays_ms: tuple[int, ...] = BEST_EFFORT_MS
+    """Delays of the retries, as far as there are retries."""
+    outcome: str = SUCCESS
+    """Or the name of the exception."""
+    answer: object = None
+    """What the operation returns; None where that does not matter."""
+    frames: int
+    """How often the request reaches the node."""
+    applied: int
+    """How often it changes the document."""
+    clause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One operation, and what goes wrong with it."""
+
+    name: str
+    title: str
+    operation: str
+    key: str
+    opcode: Opcode
+    """How the operation travels; by key and opcode its frames are found in the log of the node."""
+    act: Callable[[Collection, str], Awaitable[object]]
+    arrange: Callable[[Collection, str], Awaitable[object]] | None = None
+    """What has to be done before, when nothing goes wrong yet."""
+    fault: Fault | None = None
+    times: int = 1
+    """How many commands the fault strikes."""
+    strategy: AnyRetryStrategy | None = None
+    node_is_late: bool = False
+    """Whether the node is started only once the client has failed to reach it."""
+    password_is_wrong: bool = False
+    demand: Demand
+
+
+class Reckless:
+    """A strategy that retries everything, which no strategy should."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry, whatever happened."""
+        return RetryAction.after(0.001)
+
+
+ADA = {"born": 1815, "name": "Ada Lovelace"}
+
+
+async def _insert(people: Collection, key: str) -> None:
+    await people.insert(key, ADA)
+
+
+async def _upsert(people: Collection, key: str) -> None:
+    await people.upsert(key, ADA)
+
+
+async def _replace(people: Collection, key: str) -> None:
+    await people.replace(key, ADA)
+
+
+async def _get(people: Collection, key: str) -> object:
+    return (await people.get(key)).content
+
+
+async def _increment(people: Collection, key: str) -> object:
+    return (await people.binary.increment(key, initial=1)).content
+
+
+R = RetryReason
+
+SCENARIOS: tuple[Scenario, ...] = (
+    Scenario(
+        name="before dispatch",
+        title="A write, and nobody listens yet",
+        operation="insert",
+        key="ada",
+        opcode=Opcode.ADD,
+        act=_insert,
+        node_is_late=True,
+        demand=Demand(
+            reasons=(R.NODE_NOT_AVAILABLE,),
+            then=frozenset({R.NODE_NOT_AVAILABLE}),
+            frames=1,
+            applied=1,
+            clause="RFC 0049 Client Dispatch: nothing was sent, so even a write is tried again",
+        ),
+    ),
+    Scenario(
+        name="in flight, a read",
+        title="A read, and the node hangs up in the middle of its reply",
+        operation="get",
+        key="ada",
+        opcode=Opcode.GET,
+        arrange=_upsert,
+        act=_get,
+        fault=hang_up_mid_reply(),
+        demand=Demand(
+            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+            then=frozenset({R.SOCKET_NOT_AVAILABLE}),
+            answer=ADA,
+            frames=2,
+            applied=0,
+            clause="RFC 0049 Network Time: what is idempotent is sent again, and nobody notices",
+        ),
+    ),
+    Scenario(
+        name="in flight, a write",
+        title="A write, and the node hangs up once it is applied",
+        operation="increment",
+        key="visits",
+        opcode=Opcode.INCREMENT,
+        act=_increment,
+        fault=hang_up_after_applying(),
+        demand=Demand(
+            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+            outcome="RequestCanceledException",
+            frames=1,
+            applied=1,
+            clause="RFC 0049 Network Time: what is not idempotent fails, for twice would be wrong",
+        ),
+    ),
+    Scenario(
+        name="a reckless strategy",
+        title="The same, and a strategy that would send it again",
+        operation="increment",
+        key="likes",
+        opcode=Opcode.INCREMENT,
+        act=_increment,
+        fault=hang_up_after_applying(),
+        strategy=Reckless(),
+        demand=Demand(
+            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+            outcome="RequestCanceledException",
+            frames=1,
+            applied=1,
+            clause="RFC 0049 Retry Orchestration: no strategy can make the client do that",
+        ),
+    ),
+    Scenario(
+        name="temporary failure",
+        title="The node is out of resources three times",
+        operation="upsert",
+        key="grace",
+        opcode=Opcode.SET,
+        act=_upsert,
+        fault=temporary_failure(),
+        times=3,
+        demand=Demand(
+            reasons=(R.KV_TEMPORARY_FAILURE,) * 3,
+            frames=4,
+            applied=1,
+            clause="RFC 0049 Response Code Retry List: 0x86, with the best-effort backoff",
+        ),
+    ),
+    Scenario(
+        name="locked",
+        title="Somebody holds a lock on the document, twice",
+        operation="replace",
+        key="ada",
+        opcode=Opcode.REPLACE,
+        arrange=_upsert,
+        act=_replace,
+        fault=locked(),
+        times=2,
+        demand=Demand(
+            reasons=(R.KV_LOCKED,) * 2,
+            frames=3,
+            applied=1,
+            clause="RFC 0049 Response Code Retry List: 0x09, for all but unlock",
+        ),
+    ),
+    Scenario(
+        name="unknown status",
+        title="A status that only the node's error map knows",
+        operation="upsert",
+        key="alan",
+        opcode=Opcode.SET,
+        act=_upsert,
+        fault=status(0x7FF0),
+        times=2,
+        demand=Demand(
+            reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
+            frames=3,
+            applied=1,
+            clause="RFC 0049 KV Error Map Handling: the map says auto-retry, so the strategy decides",
+        ),
+    ),
+    Scenario(
+        name="the map's own plan",
+        title="The same, by a strategy that follows the map's plan",
+        operation="upsert",
+        key="alan",
+        opcode=Opcode.SET,
+        act=_upsert,
+        fault=status(0x7FF0),
+        times=2,
+        strategy=ErrorMapRetryStrategy(),
+        demand=Demand(
+            reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
+            delays_ms=ERROR_MAP_MS,
+            frames=3,
+            applied=1,
+            clause="RFC 0013 Retry Intervals: first `after`, then `interval`",
+        ),
+    ),
+    Scenario(
+        name="not my vbucket",
+        title="The document has moved, and the strategy fails fast",
+        operation="get",
+        key="ada",
+        opcode=Opcode.GET,
+        arrange=_upsert,
+        act=_get,
+        fault=not_my_vbucket(),
+        times=2,
+        strategy=FailFastRetryStrategy(),
+        demand=Demand(
+            reasons=(R.KV_NOT_MY_VBUCKET,) * 2,
+            delays_ms=CONTROLLED_MS,
+            answer=ADA,
+            frames=3,
+            applied=0,
+            clause="RFC 0049 Controlled Backoff for Always Retry: no strategy is asked",
+        ),
+    ),
+    Scenario(
+        name="wrong password",
+        title="The password is wrong",
+        operation="get",
+        key="ada",
+        opcode=Opcode.GET,
+        act=_get,
+        password_is_wrong=True,
+        demand=Demand(
+            reasons=(R.AUTHENTICATION_ERROR,),
+            outcome="AuthenticationFailureException",
+            frames=0,
+            applied=0,
+            clause="RFC 0049 Fail Fast (Terminal Errors): a retry would not help, so it fails at once",
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""An explanation, for people: on a terminal in colours and lines of readable length, elsewhere one sentence a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from triclinium_core.retry.explain import Case
+from triclinium_core.retry.explanation import Explanation, Outcome, milliseconds
+
+READABLE_WIDTH = 100
+"""Columns beyond which lines are hard to read."""
+
+STYLES: Mapping[Outcome, str] = {
+    Outcome.RETRY: "bold green",
+    Outcome.FAIL: "bold red",
+    Outcome.COMPLETE: "bold green",
+    Outcome.CONSULT: "bold yellow",
+}
+
+
+def show(case: Case, explanation: Explanation) -> None:
+    """Print why a request would be retried, or not."""
+    console = Console(highlight=False)
+    happened, *steps = explanation.sentences()
+    if not console.is_terminal:
+        for sentence in (happened, circumstances(case), *steps):
+            console.print(Text(sentence), soft_wrap=True)
+        return
+    console.width = min(console.width, READABLE_WIDTH)
+    console.print(Text(happened, style="bold"))
+    console.print(Text(circumstances(case), style="dim"))
+    console.print(Padding(_numbered(steps, explanation), (1, 0, 0, 0)))
+
+
+def circumstances(case: Case) -> str:
+    """Return how far the request had come, as a sentence."""
+    retries = {0: "no retry", 1: "1 retry"}.get(case.attempt, f"{case.attempt} retries")
+    limit = "without a limit" if case.timeout == float("inf") else f"of {milliseconds(case.timeout)} ms"
+    return f"Until then: {retries}, {milliseconds(case.elapsed)} ms {limit}."
+
+
+def _numbered(steps: list[str], explanation: Explanation) -> Table:
+    """Return the steps of the decision with their clauses dimmed, and what comes of it in colour."""
+    _, _, _, outcome, *_ = steps
+    style = "bold red" if explanation.dispatches is False else STYLES[explanation.outcome]
+    table = Table.grid(padding=(0, 2))
+    for number, step in enumerate(steps, start=1):
+        text = Text(step, style=style if step is outcome else "")
+        text.highlight_words(explanation.clauses, style="dim")
+        table.add_row(Text(str(number), style="dim"), text)
+    return table

@@ -1,0 +1,173 @@
+"""One node, asked what it is: the client connects to it, and what was negotiated is noted.
+
+It goes through the public client; the strategy refuses every retry, so that the first thing that goes wrong is told.
+"""
+
+from __future__ import annotations
+
+import math
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from urllib.parse import urlencode
+
+import trio
+
+from triclinium import (
+    Cluster,
+    ConnectionStatistics,
+    PasswordAuthenticator,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium._connector import TcpConnector
+from triclinium.abc import ConnectedStream
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+
+NOOPS = 9
+"""Round trips of which the median is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to ask. ``limit`` is in seconds, for each node."""
+
+    authenticator: PasswordAuthenticator | None
+    bucket: str | None
+    ssl_context: ssl.SSLContext | None
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class PingedConnection:
+    """One connection that became ready. Durations are seconds."""
+
+    negotiated: ConnectionStatistics
+    tls: str | None
+    """The version of TLS; None where there is none."""
+    ready_after: float
+    round_trip: float
+    """Median of several NOOPs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PingedNode:
+    """What came of it: connections that became ready, and why another did not."""
+
+    node: str
+    connections: tuple[PingedConnection, ...]
+    problem: str | None
+
+
+async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
+    """Return what the one node of ``target`` negotiates, or what is wrong with it; never raises for the node's sake."""
+    connector = _NotingConnector(plan.ssl_context)
+    connections: list[PingedConnection] = []
+    problem = None
+    async with open_cluster(
+        f"{target.scheme}://{target.addresses[0]}?{urlencode(target.options)}".removesuffix("?"),
+        plan.authenticator,
+        timeouts=TimeoutOptions(kv=math.inf, connect=math.inf),
+        retry_strategy=_GiveUp(),
+        connector=connector,
+    ) as cluster:
+        with trio.move_on_after(plan.limit) as scope:
+            try:
+                buckets = [None] if plan.bucket is None or target.scheme is Scheme.MEMCACHED else [None, plan.bucket]
+                for bucket in buckets:
+                    # One by one, so that what came before a problem is told too.
+                    connections += [await _ping_connection(cluster, bucket, connector)]
+            except CouchbaseException as error:
+                problem = describe_error(error, target.scheme)
+        if scope.cancelled_caught:
+            problem = describe_silence(cluster.statistics().connections, plan.limit, tls=target.tls)
+    return PingedNode(str(target.addresses[0]), tuple(connections), problem)
+
+
+async def _ping_connection(cluster: Cluster, bucket: str | None, connector: _NotingConnector) -> PingedConnection:
+    began = trio.current_time()
+    await cluster._noop(bucket)
+    ready_after = trio.current_time() - began
+    round_trips = []
+    for _ in range(NOOPS):
+        began = trio.current_time()
+        await cluster._noop(bucket)
+        round_trips.append(trio.current_time() - began)
+    negotiated = next(found for found in cluster.statistics().connections if found.bucket == bucket)
+    return PingedConnection(negotiated, connector.tls, ready_after, median(round_trips))
+
+
+class _GiveUp:
+    """A strategy that refuses, so that a ping tells of a failure instead of mending it."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        return RetryAction.no_retry()
+
+
+class _NotingConnector:
+    """Connects as the client does, and notes which TLS came of it."""
+
+    def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
+        self._connector = TcpConnector(ssl_context)
+        self.tls: str | None = None
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        connected = await self._connector.connect(host, port, tls=tls)
+        if isinstance(connected.stream, trio.SSLStream):
+            self.tls = connected.stream.version()
+        return connected
+
+
+NEXT_STEPS: tuple[tuple[str, str], ...] = (
+    ("hostname mismatch", "connect under a name that the certificate has"),
+    ("IP address mismatch", "connect under a name that the certificate has"),
+    ("CERTIFICATE_VERIFY_FAILED", "pass the authority that signed the certificate with --ca-file"),
+    ("TLS failed", "if the port does not speak TLS, connect with couchbase://"),
+    ("connection refused", "nothing listens there; KV is on 11210, or 11207 with TLS"),
+    ("host name not resolved", "check the host name"),
+    ("refused the credentials", "check user name and password"),
+)
+"""What to do next, by words of the problem; the first that fits. The client says the rest itself."""
+
+IF_NOT_MEMCACHED = "if it is no plain memcached, connect with couchbase://"
+
+
+def describe_error(error: CouchbaseException, scheme: Scheme) -> str:
+    """Return in one line what is wrong, and what to do next where we know."""
+    text = error.context.last_connection_error or error.message
+    steps = [step for words, step in NEXT_STEPS if words.casefold() in text.casefold()]
+    if scheme is Scheme.MEMCACHED:
+        steps.append(IF_NOT_MEMCACHED)
+    return _one_line("; ".join([text, *steps[:1]]))
+
+
+SILENCE: Mapping[str, str] = {
+    NodeState.CONNECTING.name: "took no connection; a firewall may swallow it",
+    NodeState.NEGOTIATING.name: "took a connection and did not answer HELLO; a plain memcached needs memcached://, a "
+    "port with TLS couchbases://",
+    NodeState.AUTHENTICATING.name: "did not finish authentication",
+    NodeState.JOINING.name: "did not answer with a bucket and a cluster config",
+    NodeState.READY.name: "did not answer a NOOP",
+}
+"""What a node failed to do in time, by where its connection stands."""
+
+SILENCE_BEFORE_TLS = "took no connection with TLS; if the port does not speak TLS, connect with couchbase://"
+
+
+def describe_silence(connections: tuple[ConnectionStatistics, ...], limit: float, *, tls: bool) -> str:
+    """Return in one line what did not happen within ``limit`` seconds."""
+    newest = connections[-1]
+    silence = SILENCE.get(newest.state, newest.last_error or "is lost")
+    if tls and newest.state == NodeState.CONNECTING.name:
+        silence = SILENCE_BEFORE_TLS
+    return _one_line(f"{newest.node}: within {limit:g} s it {silence}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,143 @@
+"""``triclinium explain``: why would this be retried, or not?
+
+It has no rule of its own: it builds a case, or reads questions, and shows what the objects of the client answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import BinaryIO, Unpack
+
+import click
+from click.core import ParameterSource
+
+from triclinium._cli._case import CaseOptions, build_case
+from triclinium._cli._case_names import EVENTS, HANDED_OVER, OPERATIONS
+from triclinium._cli._explanation import show
+from triclinium._cli._wrong_input import WrongInput
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.explain import explain as explain_case
+from triclinium_core.retry.questions import SERVICES, STRATEGIES, answer_lines
+from triclinium_core.retry.reasons import RetryReason
+
+EPILOG = f"""\b
+Examples:
+  triclinium explain kv upsert --status 0x86
+  triclinium explain kv get --event socket-closed --handed-over part
+  triclinium explain kv get --event dispatch-failed --reason NODE_NOT_AVAILABLE
+  triclinium explain kv get --status 0x7ff0 --error-map-entry @entry.json
+  triclinium explain query --code 4040 --message "unrecognizable plan"
+  triclinium explain search --http-status 429 --body "too many requests"
+  triclinium explain --batch decisions.jsonl
+
+Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp.
+
+Retry reasons: {", ".join(RetryReason)}.
+
+Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("service", required=False)
+@click.argument("operation", required=False)
+@click.option("--status", metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
+@click.option("--error-map-entry", metavar="JSON", help="What the node's error map says of that status; or @FILE.")
+@click.option("--event", metavar="EVENT", help=f"No answer came: {' or '.join(EVENTS)}.")
+@click.option(
+    "--handed-over",
+    metavar="SHARE",
+    help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
+)
+@click.option("--reason", metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
+@click.option("--code", type=click.IntRange(min=0), metavar="CODE", help="Query or analytics answered this error.")
+@click.option("--message", metavar="TEXT", help="The text of that error.")
+@click.option(
+    "--http-status", type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
+)
+@click.option("--body", metavar="TEXT", help="The body of that answer.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    default="fast_fail_on_terminal_error",
+    show_default=True,
+    help=f"{', '.join(STRATEGIES)}.",
+)
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Retries that were done already.",
+)
+@click.option(
+    "--elapsed-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    default=0.0,
+    show_default=True,
+    help="Milliseconds since the request was made.",
+)
+@click.option(
+    "--timeout-ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help=f"Milliseconds that it may take in all.  [default: {TimeoutOptions().kv * 1000:g} for kv, else no limit]",
+)
+@click.option("--readonly", is_flag=True, help="The query or analytics request is marked as read-only.")
+@click.option("--method", metavar="METHOD", default="", help="HTTP method of a management request.")
+@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option(
+    "--batch",
+    type=click.File("rb"),
+    metavar="FILE",
+    help="Answer questions instead: one JSON object a line, in and out; - for standard input.",
+)
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    *,
+    service: str | None,
+    operation: str | None,
+    as_json: bool,
+    batch: BinaryIO | None,
+    **options: Unpack[CaseOptions],
+) -> None:
+    """Explain why a request would be retried, or not.
+
+    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv, and what
+    befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
+    the objects that the client runs; beside each step stands the clause of SDK-RFC 0049 or 0013.
+    """
+    if batch is not None:
+        _refuse_options_beside_batch(ctx)
+        answer_batch(ctx, batch)
+    elif service is None:
+        raise WrongInput(f"name a service ({', '.join(SERVICES)}), or a file of questions with --batch")
+    else:
+        case = build_case(service, operation, options)
+        explanation = explain_case(case)
+        if as_json:
+            click.echo(json.dumps(explanation.to_json()))
+        else:
+            show(case, explanation)
+
+
+def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
+    """Answer questions line by line, and end with status 2 where one was not understood.
+
+    Each answer is written out at once, for whoever asks may wait for it before asking on.
+    """
+    all_understood = True
+    for line, understood in answer_lines(questions):
+        click.echo(line)
+        all_understood &= understood
+    if not all_understood:
+        ctx.exit(WrongInput.exit_code)
+
+
+def _refuse_options_beside_batch(ctx: click.Context) -> None:
+    for name in ctx.params:
+        if name not in {"batch", "as_json"} and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise WrongInput(f"--batch reads whole questions, and does not go with {name.replace('_', '-')}")

@@ -1,0 +1,63 @@
+"""``triclinium``: finds its commands, and imports only the one that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+from triclinium._cli._wrong_input import WrongInput, suggestion
+
+COMMANDS: Mapping[str, str] = {
+    "demo": "triclinium._cli.demo",
+    "explain": "triclinium._cli.explain",
+    "ping": "triclinium._cli.ping",
+    "serve": "triclinium._cli.serve",
+}
+"""Each command, and the module that defines it under the same name."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for, and which tells of wrong input in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that ``args`` begin with, and the rest of them.
+
+        Raises:
+            WrongInput: there is none of that name.
+        """
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            raise WrongInput(f"there is no command {args[0]!r}{suggestion(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command.
+
+        Raises:
+            WrongInput: its arguments are wrong; without the lines on usage, which hide what is wrong.
+        """
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise WrongInput(error.format_message()) from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="triclinium")
+def main() -> None:
+    """Couchbase for Trio: see what the client does, ask why, and try it without a server."""

@@ -1,0 +1,122 @@
+"""``triclinium serve``: a fake Couchbase node on this machine, until it is interrupted."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import AsyncExitStack
+from textwrap import indent
+
+import click
+import msgspec
+import trio
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing import FakeNode, FakeNodeOptions
+
+DEFAULTS = FakeNodeOptions()
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 0xFFFF), default=0, show_default=True, help="0 for any that is free.")
+@click.option("--username", default=DEFAULTS.username, show_default=True)
+@click.option("--password", default=DEFAULTS.password, show_default=True)
+@click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON that tells how to connect.")
+def serve(*, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
+    """Serve a fake Couchbase node on 127.0.0.1.
+
+    Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
+    Control-C or SIGTERM.
+    """
+    try:
+        options = FakeNodeOptions(
+            username=username, password=password, buckets=(bucket,), wall_seconds_at_zero=time.time()
+        )
+    except InvalidArgumentException as error:
+        raise click.UsageError(error.message) from error
+    trio.run(_serve, FakeNode(options), port, as_json)
+
+
+async def _serve(node: FakeNode, port: int, as_json: bool) -> None:
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with AsyncExitStack() as stack:
+            try:
+                fake = await stack.enter_async_context(open_tcp_cluster(node, port=port))
+            except OSError as error:
+                raise click.ClickException(
+                    f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}; --port 0 takes any that is free"
+                ) from error
+            if as_json:
+                click.echo(describe_as_json(fake))
+            else:
+                _describe(fake)
+            await anext(signals)
+
+
+def describe_as_json(fake: FakeCluster) -> str:
+    """Return how to connect, on one line."""
+    options = fake.node.options
+    return msgspec.json.encode(
+        {
+            "connection_string": fake.connection_string,
+            "username": options.username,
+            "password": options.password,
+            "bucket": options.buckets[0],
+        }
+    ).decode()
+
+
+def _describe(fake: FakeCluster) -> None:
+    """Print how to connect, for people."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    options = fake.node.options
+    console.print(
+        Text.assemble(
+            "A fake Couchbase node listens on ",
+            (fake.connection_string, "bold"),
+            f"; its bucket is {options.buckets[0]!r}, its user {options.username!r}.",
+        )
+    )
+    for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
+        console.print(f"\nWith {client}:\n", style="bold")
+        console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
+    console.print("\nIts documents live in memory. Stop it with Control-C.")
+
+
+def triclinium_program(fake: FakeCluster) -> str:
+    """Return a program that writes and reads a document with this client."""
+    options = fake.node.options
+    return f"""\
+import trio
+from triclinium import PasswordAuthenticator, open_cluster
+
+async def main():
+    authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
+    async with open_cluster({fake.connection_string!r}, authenticator) as cluster:
+        people = cluster.bucket({options.buckets[0]!r}).default_collection()
+        await people.upsert("ada", {{"born": 1815}})
+        print((await people.get("ada")).content)
+
+trio.run(main)
+"""
+
+
+def official_program(fake: FakeCluster) -> str:
+    """Return a program that writes and reads a document with the ``couchbase`` package."""
+    options = fake.node.options
+    return f"""\
+from couchbase.auth import PasswordAuthenticator
+from couchbase.cluster import Cluster
+from couchbase.options import ClusterOptions
+
+authenticator = PasswordAuthenticator({options.username!r}, {options.password!r})
+cluster = Cluster.connect({fake.connection_string!r}, ClusterOptions(authenticator))
+people = cluster.bucket({options.buckets[0]!r}).default_collection()
+people.upsert("ada", {{"born": 1815}})
+print(people.get("ada").content_as[dict])
+"""

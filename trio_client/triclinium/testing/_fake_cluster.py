@@ -1,0 +1,99 @@
+"""What a test holds in its hands while a fake node is served."""
+
+from __future__ import annotations
+
+import random
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypedDict, Unpack
+
+from triclinium._cluster import Cluster, make_driver, running
+from triclinium._log import Log
+from triclinium.abc import Connector
+from triclinium.testing._node_server import NodeServer
+from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.testing import FakeNode
+
+
+class ClientArguments(TypedDict, total=False):
+    """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on."""
+
+    timeouts: TimeoutOptions
+    retry_strategy: AnyRetryStrategy
+    circuit_breaker: CircuitBreakerOptions
+    hello_after_auth: bool
+    renegotiate_on_corrupt_error_map: bool
+    compression: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FakeCluster:
+    """A cluster inside the process, of one node."""
+
+    connection_string: str
+    authenticator: PasswordAuthenticator
+    connector: Connector
+    """The way there: ``open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector)``."""
+    tls_connection_string: str | None
+    """``couchbases://…``; None where the node has no port for TLS."""
+    _server: NodeServer = field(repr=False)
+
+    @property
+    def node(self) -> FakeNode:
+        """The node: its faults, its documents, its command log."""
+        return self._server.node
+
+    def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
+        """Give all configs another version, and notify the clients that asked for it.
+
+        Raises:
+            InvalidArgumentException: a revision or an epoch that no config has.
+        """
+        self._server.set_config_revision(revision, epoch=epoch)
+
+    def open_client(
+        self,
+        *,
+        authenticator: PasswordAuthenticator | None = None,
+        seed: int = 0,
+        redact_logs: bool = False,
+        **arguments: Unpack[ClientArguments],
+    ) -> AbstractAsyncContextManager[Cluster]:
+        """Give the block a client of this cluster, whose randomness and nonces are the same every time.
+
+        Args:
+            authenticator: other credentials than the right ones.
+            seed: of the client's randomness; another one for clients that must not do the same at once.
+            arguments: those of ``open_cluster``.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+        """
+        nonces = count(1)
+        options = ClientOptions(
+            connection_string=self.connection_string, authenticator=authenticator or self.authenticator, **arguments
+        )
+        driver = make_driver(
+            options,
+            connector=self.connector,
+            log=Log(redact=redact_logs),
+            rng=random.Random(seed),
+            make_nonce=lambda: f"client{seed}nonce{next(nonces):016}",
+        )
+        return running(driver)
+
+
+def fake_cluster(server: NodeServer, host: str, connector: Connector) -> FakeCluster:
+    """Return the cluster of a node that is served at ``host``."""
+    options = server.node.options
+    secure = None if options.tls_port is None else f"couchbases://{host}:{options.tls_port}"
+    return FakeCluster(
+        connection_string=f"couchbase://{host}:{options.port}",
+        authenticator=PasswordAuthenticator(options.username, options.password),
+        connector=connector,
+        tls_connection_string=secure,
+        _server=server,
+    )

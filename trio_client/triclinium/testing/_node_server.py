@@ -1,0 +1,170 @@
+"""A fake node at work: Trio's clock and streams on one side, a ``FakeNode`` on the other.
+
+One task tells the node the time whenever something is due. Each stream has two: one reads requests, one writes replies.
+All of them live in one nursery that is shielded from the cancel scopes around the block, so that a client in a block
+that is being cancelled still finds its node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import TypeVarTuple
+
+import trio
+
+from triclinium._hidden_nursery import in_background
+from triclinium.testing._reply_queue import ReplyQueue
+from triclinium_core.testing import FakeNode, HangUp, NodeAction, SendReply
+
+LINGER_SECONDS = 1.0
+"""How long a stream stays half open after the node has hung up. Closing it with requests unread would reset a TCP
+connection and take the last replies with it, so the client is given time to read them and to close its own half."""
+
+Ts = TypeVarTuple("Ts")
+
+
+class NodeServer:
+    """Serves one node. One at a time: the node goes on where the clock of the last one stood.
+
+    Args:
+        node: its times are seconds since it was served first.
+    """
+
+    def __init__(self, node: FakeNode) -> None:
+        self.node = node
+        self.started = trio.Event()
+        """Set when clients may come."""
+        self._nursery: trio.Nursery
+        self._scope = trio.CancelScope(shield=True)
+        self._alarm = trio.CancelScope()
+        self._replies: dict[int, ReplyQueue] = {}
+        self._numbers = count(1)
+        self._now = 0.0
+        self._zero = 0.0
+        """Trio's time at which the node's clock stood at 0."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether clients may come."""
+        return self.started.is_set() and not self._scope.cancel_called
+
+    async def run(self) -> None:
+        """Serve until ``close``; the caller's cancel scopes do not reach in here.
+
+        Raises:
+            BaseExceptionGroup: the node crashed, which is a defect.
+        """
+        self._now = self.node.documents.now
+        self._zero = trio.current_time() - self._now
+        try:
+            with self._scope:
+                async with trio.open_nursery() as self._nursery:
+                    self.started.set()
+                    await self._keep_time()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close all streams at once."""
+        self._scope.cancel()
+
+    def start_soon(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
+        """Have a task of its own do ``work`` for as long as the node is served."""
+        self._nursery.start_soon(work, *args)
+
+    def accepts(self) -> bool:
+        """Return whether a client that tries to connect gets a connection; each call is one attempt."""
+        return self.is_open and self.node.accepts(self._see_time())
+
+    def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
+        """Give all configs another version, and notify the clients that asked for it."""
+        self._carry_out(self.node.set_config_revision(revision, self._see_time(), epoch=epoch))
+
+    async def serve_stream(self, stream: trio.abc.Stream) -> None:
+        """Answer one client until either side closes, and close ``stream``."""
+        number = next(self._numbers)
+        replies = self._replies[number] = ReplyQueue()
+        try:
+            self._carry_out(self.node.connection_opened(number, self._see_time()))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, stream, replies, nursery.cancel_scope)
+                await self._read(stream, replies, number)
+                nursery.cancel_scope.cancel()
+        finally:
+            del self._replies[number]
+            self.node.connection_lost(number, self._see_time())
+            await close_forcefully(stream)
+
+    async def _read(self, stream: trio.abc.ReceiveStream, replies: ReplyQueue, number: int) -> None:
+        """Hand what the client sends to the node, which ignores a client that it has hung up on."""
+        try:
+            while data := await stream.receive_some():
+                self._carry_out(self.node.bytes_received(number, bytes(data), self._see_time()))
+                await replies.wait_for_room()
+        except trio.BrokenResourceError:
+            pass
+
+    async def _write(self, stream: trio.abc.Stream, replies: ReplyQueue, connection: trio.CancelScope) -> None:
+        try:
+            while data := await replies.take():
+                await stream.send_all(data)
+                replies.written(data)
+            await end_sending(stream)
+        except trio.BrokenResourceError:
+            # The client is gone, but what it sent before may still be on its way to the node.
+            replies.discard()
+            return
+        await trio.sleep(LINGER_SECONDS)
+        connection.cancel()
+
+    async def _keep_time(self) -> None:
+        while True:
+            with trio.CancelScope(deadline=self._zero + self.node.wakeup) as self._alarm:
+                await trio.sleep_forever()
+            if trio.current_time() >= self._zero + self.node.wakeup:
+                # Subtracting may give the instant just before it, and then this would go on for ever.
+                self._now = max(self._now, self.node.wakeup)
+            self._carry_out(self.node.time_passed(self._see_time()))
+
+    def _see_time(self) -> float:
+        self._now = max(self._now, trio.current_time() - self._zero)
+        return self._now
+
+    def _carry_out(self, actions: Sequence[NodeAction]) -> None:
+        for action in actions:
+            replies = self._replies[action.connection]
+            match action:
+                case SendReply(_, data):
+                    replies.put(data)
+                case HangUp():
+                    replies.end()
+        self._alarm.deadline = min(self._alarm.deadline, self._zero + self.node.wakeup)
+
+
+@asynccontextmanager
+async def serving(node: FakeNode) -> AsyncIterator[NodeServer]:
+    """Give the block a server of ``node``; leaving the block closes all its streams."""
+    server = NodeServer(node)
+    async with in_background(server):
+        yield server
+
+
+async def end_sending(stream: trio.abc.Stream) -> None:
+    """Have the client read the end of ``stream`` after all that was sent; it may go on sending.
+
+    Raises:
+        trio.BrokenResourceError: the client is gone.
+    """
+    below = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    if isinstance(below, trio.abc.HalfCloseableStream):
+        await below.send_eof()
+
+
+async def close_forcefully(stream: trio.abc.AsyncResource) -> None:
+    """Close ``stream`` at once, whatever it says to that."""
+    try:
+        await trio.aclose_forcefully(stream)
+    except trio.BrokenResourceError:
+        pass
