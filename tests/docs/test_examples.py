@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ SERVE = "import sys; from triclinium._cli import main; main(sys.argv[1:])"
 TUTORIAL = DOCS / "tutorial.md"
 TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
 """What the programs of the tutorial connect to; the tests put another port in its place."""
+README = ROOT / "README.md"
+README_NODE = '"couchbase://127.0.0.1"'
 
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
@@ -41,16 +44,23 @@ def run(*arguments: str | Path, text: str | None = None) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def node() -> Iterator[str]:
-    """Serve a node for the length of a test, and return its connection string."""
-    command = [sys.executable, "-c", SERVE, "serve", "--json"]
+@contextmanager
+def served(*options: str) -> Iterator[str]:
+    """Serve a node for the length of a block, and give it the connection string."""
+    command = [sys.executable, "-c", SERVE, "serve", "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             yield json.loads(server.stdout.readline())["connection_string"]
         finally:
             server.terminate()
+
+
+@pytest.fixture
+def node() -> Iterator[str]:
+    """Serve a node for the length of a test, and return its connection string."""
+    with served() as connection_string:
+        yield connection_string
 
 
 @pytest.mark.parametrize(
@@ -89,9 +99,19 @@ def test_the_tutorial_does_what_it_says(node: str) -> None:
         assert output.text == run("-", text=program.text.replace(TUTORIAL_NODE, node))
 
 
+def test_the_readme_works() -> None:
+    """Its program runs as it stands, where there is such a user and such a bucket."""
+    (program,) = [block.text for block in blocks_of(README) if block.language == "python"]
+    with served("--username", "app", "--password", "secret", "--bucket", "travel") as node:
+        output = run("-", text=program.replace(README_NODE, f'"{node}"'))
+
+    assert README_NODE in program
+    assert re.fullmatch(r"\{'born': 1815\} \d+\n", output)
+
+
 def explanations_shown() -> list[str]:
     """Return the arguments of every ``triclinium explain`` that a page, or the README, tells its readers to run."""
-    texts = [page.read_text(encoding="utf-8") for page in [*PAGES, ROOT / "README.md"]]
+    texts = [page.read_text(encoding="utf-8") for page in [*PAGES, README]]
     found = [re.findall(r"triclinium explain ([a-z]+ [^`\n#]*)", text) for text in texts]
     return sorted({arguments.strip() for page in found for arguments in page})
 

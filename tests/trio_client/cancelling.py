@@ -36,12 +36,12 @@ class Moments(trio.abc.Instrument):
     """
 
     def __init__(self, cancel_at: int | None = None) -> None:
+        self.cancel_at = cancel_at
         self.count = 0
         """Moments of the call so far."""
         self.checkpoints = 0
         """Steps after which the caller's own task let others run."""
         self._tasks: Counter[str] = Counter()
-        self._cancel_at = cancel_at
         self._scope: trio.CancelScope | None = None
         self._caller: trio.lowlevel.Task | None = None
         self._is_idle = False
@@ -54,9 +54,10 @@ class Moments(trio.abc.Instrument):
 
     @contextmanager
     def of_call(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Count as long as the block runs."""
+        """Count as long as the block runs, beginning with 0."""
+        self.count = self.checkpoints = 0
         self._scope, self._caller = scope, trio.lowlevel.current_task()
-        if self._cancel_at == 0:
+        if self.cancel_at == 0:
             scope.cancel()
         try:
             yield
@@ -94,7 +95,7 @@ class Moments(trio.abc.Instrument):
     def _pass(self) -> None:
         if self._scope is not None:
             self.count += 1
-            if self.count == self._cancel_at:
+            if self.count == self.cancel_at:
                 self._scope.cancel()
 
 
@@ -162,7 +163,7 @@ class Ending:
 async def end_of(call: Callable[[], Awaitable[object]], moments: Moments) -> Ending:
     """Return how a call within ``fail_after`` ends, of which ``moments`` may cancel the scope."""
     outcome: str | None = None
-    too_slow: AmbiguousTooSlowError | UnambiguousTooSlowError | None = None
+    scope = trio.CancelScope()
     try:
         with fail_after(math.inf) as scope, moments.of_call(scope):
             try:
@@ -170,8 +171,6 @@ async def end_of(call: Callable[[], Awaitable[object]], moments: Moments) -> End
             except CouchbaseException as error:
                 outcome = type(error).__name__
     except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
-        too_slow = error
-    if too_slow is None:
-        return Ending(outcome, scope.cancelled_caught)
-    return Ending(outcome, scope.cancelled_caught, isinstance(too_slow, AmbiguousTooSlowError), too_slow.operations)
-
+        is_ambiguous = isinstance(error, AmbiguousTooSlowError)
+        return Ending(outcome, scope.cancelled_caught, is_ambiguous, error.operations)
+    return Ending(outcome, scope.cancelled_caught)

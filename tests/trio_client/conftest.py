@@ -6,14 +6,18 @@ import pytest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write one line for each situation: its calls, and at how many moments each was cancelled."""
+    """Write one line for each situation: its calls, and at how many moments each was cancelled.
+
+    In brackets, how many of these were checkpoints of the caller's own task; most calls have one.
+    """
     counts: dict[str, list[str]] = {}
     total = 0
     for finished in terminalreporter.getreports("passed"):
         for name, value in getattr(finished, "user_properties", ()):
             if name == "cancelled":
-                situation, what, moments, _ = value
-                counts.setdefault(situation, []).append(f"{what} {moments}")
+                situation, what, moments, checkpoints = value
+                own = "" if checkpoints == 1 else f" ({checkpoints})"
+                counts.setdefault(situation, []).append(f"{what} {moments}{own}")
                 total += moments
     if counts:
         terminalreporter.section(f"cancelled at {total} moments, and used afterwards")

@@ -34,8 +34,9 @@ from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
 from triclinium_core.kv.operation.requests import OPERATIONS
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import (
-    Fault,
+    ErrorMapDocument,
     FakeNodeOptions,
+    Fault,
     delay,
     drop_response,
     hang_up_after_applying,
@@ -48,6 +49,7 @@ BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 NODE = FakeNodeOptions(
     buckets=(BUCKET,),
     vbuckets=128,
+    error_map=ErrorMapDocument(revision=1, rows=()),
     collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
 )
 BINARY = RawBinaryTranscoder()
@@ -128,7 +130,7 @@ class Situation:
     is_connected: bool = True
     in_named_collection: bool = False
     piece_sizes: Sequence[int] | None = None
-    arguments: ClientArguments = field(default_factory=lambda: ClientArguments())
+    arguments: ClientArguments = field(default_factory=ClientArguments)
     leaves_requests: int = 0
     """Requests that the node never answers."""
     operations: Sequence[Operation] = SOME_OPERATIONS
@@ -261,8 +263,11 @@ def test_an_operation_may_be_cancelled_at_any_moment(
 
     assert undisturbed.ending.outcome is not None
     assert (0, situation.leaves_requests) == (undisturbed.aftermath.open_operations, undisturbed.aftermath.in_flight)
+    assert (0, 0) == (first.aftermath.open_operations, first.aftermath.in_flight)
     for life in runs.cancelled:
         assert_harmless(life, undisturbed, operation)
+        # Faults strike what was sent.
+        assert (undisturbed if life.times_sent else first).aftermath == life.aftermath
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.times_sent)
     assert 1 == len(second.ending.abandoned)
     assert undisturbed == runs.cancelled[-1]
@@ -282,7 +287,6 @@ def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None
         assert all(abandoned.key == operation.key for abandoned in ending.abandoned)
     assert life.times_applied <= 1
     assert life.times_sent <= undisturbed.times_sent
-    assert undisturbed.aftermath == life.aftermath
 
 
 def report(record_property: Record, situation: str, what: str, runs: Runs[T]) -> None:
@@ -316,7 +320,8 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
 
     async def count(collection: Collection) -> None:
         for _ in range(3):
-            found.append((await collection.binary.increment("hits")).content)
+            counter = await collection.binary.increment("hits")
+            found.append(counter.content)
 
     async with open_fake_cluster(options=NODE) as fake, fake.open_client() as cluster:
         furnish(fake)
@@ -342,7 +347,7 @@ def test_whoever_shares_the_connection_notices_nothing(seed: int, record_propert
         assert runs.undisturbed[2] == left
 
 
-async def leave_together(moments: Moments) -> tuple[Ending, Mapping[str, bool], Aftermath]:
+async def leave_together(moments: Moments) -> tuple[Ending, Mapping[str | None, bool], Aftermath]:
     """Return how a block of many calls ends, which of them were applied, and what is left."""
     keys = ("ada", "bob", "eve")
 
@@ -355,7 +360,7 @@ async def leave_together(moments: Moments) -> tuple[Ending, Mapping[str, bool], 
         collection = cluster.bucket(BUCKET).default_collection()
         ending = await end_of(partial(store, collection), moments)
         await trio.sleep(SETTLING_SECONDS)
-        applied = {key: fake.node.documents.get(BUCKET, key) is not None for key in keys}
+        applied: dict[str | None, bool] = {key: fake.node.documents.get(BUCKET, key) is not None for key in keys}
         await use(collection)
         return ending, applied, aftermath(fake, cluster, moments)
 
@@ -367,7 +372,8 @@ def test_a_block_of_many_calls_tells_of_each(record_property: Record) -> None:
 
     for ending, applied, left in runs.cancelled:
         given_up = {abandoned.key: abandoned.ambiguous for abandoned in ending.abandoned}
-        assert all(given_up.get(key, ending.outcome is None) for key, was_applied in applied.items() if was_applied)
+        assert all(is_ambiguous >= applied[key] for key, is_ambiguous in given_up.items())
+        assert all(applied.values()) or ending.was_caught
         assert any(given_up.values()) == bool(ending.is_ambiguous)
         assert runs.undisturbed[2] == left
 

@@ -65,6 +65,53 @@ def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
     ] == caplog.record_tuples
 
 
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """Return what a record says besides what every record says."""
+    plain = vars(logging.makeLogRecord({}))
+    return {name: value for name, value in vars(record).items() if name not in plain and name != "message"}
+
+
+def test_what_is_told_of_a_retry_is_there_as_data(caplog: pytest.LogCaptureFixture) -> None:
+    """A handler need not take the sentence apart."""
+    Log().retry(retry())
+
+    assert {
+        "operation": "upsert",
+        "key": "ada",
+        "reason": "KV_LOCKED",
+        "node": "node:11210",
+        "retry_attempts": 2,
+        "age": 0.25,
+        "delay": 0.004,
+        "dispatches": True,
+    } == fields_of(caplog.records[0])
+
+
+def test_what_is_told_of_a_refusal_is_there_as_data(caplog: pytest.LogCaptureFixture) -> None:
+    """With the name of the exception, and without a delay."""
+    Log().refusal(REFUSAL)
+
+    assert {
+        "operation": "upsert",
+        "key": "ada",
+        "reason": "SOCKET_CLOSED_WHILE_IN_FLIGHT",
+        "node": None,
+        "retry_attempts": 2,
+        "age": 0.25,
+        "error": "RequestCanceledException",
+    } == fields_of(caplog.records[0])
+
+
+@pytest.mark.parametrize(("key", "expected"), [("ada", "<ud>ada</ud>"), (None, None)])
+def test_document_ids_are_marked_in_the_data_too(
+    caplog: pytest.LogCaptureFixture, key: str | None, expected: str | None
+) -> None:
+    """What a handler writes down is what Couchbase's tools look through."""
+    Log(redact=True).retry(retry(key))
+
+    assert expected == fields_of(caplog.records[0])["key"]
+
+
 def test_connections_are_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
     """In the words of the machine, by a logger of their own."""
     Log().connection(ReportConnection(STREAM, "node:11210", "ready"))

@@ -13,7 +13,7 @@ from triclinium import RetryAction, RetryReason, RetryRequest, TimeoutOptions, o
 from triclinium.errors import CouchbaseException
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import FakeNode, FakeNodeOptions
+from triclinium_core.testing import FakeNode, FakeNodeOptions, hang_up_mid_reply
 
 PATIENT = TimeoutOptions(kv=60.0)
 """Nobody waits for a timeout: what is wrong with TLS shows at once."""
@@ -95,6 +95,16 @@ async def test_a_node_without_plain_gets_scram(server_context: ssl.SSLContext, t
         mechanisms = await upsert(fake, tls(fake), trusting)
 
     assert {"SCRAM-SHA512"} == mechanisms
+
+
+async def test_a_node_that_hangs_up_is_found_again(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """A connection may end without TLS's goodbye; what came before the end counts."""
+    async with open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, ssl_context=trusting) as cluster:
+        store = cluster.bucket("default").default_collection()
+        await store.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, hang_up_mid_reply())
+
+        assert 1 == (await store.get("ada")).content
 
 
 async def fails_fast(fake: FakeCluster, connection_string: str, ssl_context: ssl.SSLContext | None) -> str:

@@ -142,13 +142,15 @@ class KVStateMachine(RuleBasedStateMachine):
 
     # What callers do.
 
-    @initialize(is_connected=st.booleans())
-    def begin(self, is_connected: bool) -> None:
-        """Start the client; connected, or from the first byte on."""
+    @initialize(is_connected=st.booleans(), strike=st.none() | strikes())
+    def begin(self, is_connected: bool, strike: Strike | None) -> None:
+        """Start the client: connected, or from the first byte on; with a fault that waits, or without."""
         self.simulation.tick()
         if is_connected:
             self.submit(Get(self.keyspace, "ada"))
             self.simulation.flow()
+        if strike is not None:
+            strike.arm(self.node.faults)
 
     @rule(recipe=_recipes, retry_strategy=retry_strategies())
     def operate(self, recipe: Recipe, retry_strategy: str) -> None:

@@ -9,7 +9,7 @@ import trio.testing
 
 import triclinium
 from triclinium import Collection, TimeoutOptions
-from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
+from triclinium.errors import AmbiguousTooSlowError, UnambiguousTimeoutException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import delay
@@ -29,7 +29,7 @@ async def place_order(orders: Collection) -> str:
     try:
         with triclinium.fail_after(0.2):
             await orders.upsert("o1", {"total": 42})
-    except AmbiguousTimeoutException as error:
+    except AmbiguousTooSlowError as error:
         return f"in doubt: {[lost.operation for lost in error.operations]}"
     return "placed"
 

@@ -20,11 +20,13 @@ from triclinium_core.retry.events import (
     HandedOver,
     KvResponse,
     ResponseReceived,
+    ServiceResponse,
     SocketClosed,
     TimePassed,
 )
 from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
 from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy, BestEffortRetryStrategy, ErrorMapRetryStrategy
 
@@ -136,6 +138,22 @@ def test_a_lost_socket_in_between_does_not_restart() -> None:
     run.answer(LINEAR)
 
     assert [10, 10, 4, 30] == run.delays_ms
+
+
+def test_http_statuses_count_too() -> None:
+    """A strategy of the user's own may have schedules for the HTTP services: their statuses restart the count as well."""
+    request = annotation(BestEffortRetryStrategy(), submitted_at=0.0, service=Service.VIEWS)
+    retried, now, counted = machine_of(request), 0.0, []
+    for http_status in (503, 503, 503, 504, 504, 503):
+        (report, order) = retried.handle(ResponseReceived(ServiceResponse(Service.VIEWS, http_status)), now)
+        assert isinstance(report, ReportRetry)
+        assert isinstance(order, RetryAfter)
+        counted.append(report.request.attempts_this_status)
+        now += order.delay
+        retried.handle(TimePassed(), now)
+        retried.handle(Dispatched(NODE, 1), now)
+
+    assert [0, 1, 2, 0, 1, 0] == counted
 
 
 def test_retries_before_the_first_status_do_not_count() -> None:

@@ -121,15 +121,17 @@ async def test_the_program_that_it_prints(safety_net: None) -> None:
     assert b"{'born': 1815}\n" == program.stdout
 
 
-def test_a_port_that_is_taken() -> None:
+async def test_a_port_that_is_taken(safety_net: None) -> None:
     """One line says so, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        result = CliRunner().invoke(serve, ["--port", str(port)])
+        process = await trio.run_process(
+            [*COMMAND, "--port", str(port)], capture_stdout=True, capture_stderr=True, check=False
+        )
 
-    assert 1 == result.exit_code
-    assert f"Error: cannot listen on 127.0.0.1:{port}: Address already in use; --port 0 takes any that is free\n" == (
-        result.output
+    assert (1, b"") == (process.returncode, process.stdout)
+    assert [f"Error: cannot listen on 127.0.0.1:{port}: Address already in use; --port 0 takes any that is free"] == (
+        process.stderr.decode().splitlines()
     )
 
 

@@ -7,10 +7,13 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from tests.trio_client.doubles import HalfDeafStream
+from triclinium.testing import _reply_queue
+from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.testing import FakeNode, delay
+from triclinium_core.testing import FakeNode, delay, hang_up
 
 QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
 """Which anybody may ask."""
@@ -18,7 +21,7 @@ QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
 
 async def call(server: NodeServer) -> trio.abc.Stream:
     """Return the client's end of a new stream."""
-    ours, theirs = trio.testing.memory_stream_pair()
+    ours, theirs = memory_stream_pair()
     server.start_soon(server.serve_stream, theirs)
     await trio.testing.wait_all_tasks_blocked()
     return ours
@@ -79,6 +82,55 @@ async def test_a_client_that_leaves_loses_no_request() -> None:
         await trio.testing.wait_all_tasks_blocked()
 
     assert 1 == len(node.command_log)
+
+
+async def test_a_client_that_cannot_be_written_to_is_still_heard(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its requests are carried out until it can be read no more either; nothing of that is a crash."""
+    monkeypatch.setattr(_reply_queue, "UNSENT_SIZE_MAX", 1)
+    node = FakeNode()
+    requests = iter([QUESTION, QUESTION])
+
+    async def break_down(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        raise trio.BrokenResourceError
+
+    async def refuse_to_close() -> None:
+        raise trio.BrokenResourceError
+
+    async def receive() -> bytes:
+        await trio.testing.wait_all_tasks_blocked()
+        data = next(requests, None)
+        if data is None:
+            await break_down()
+        return data or b""
+
+    async with serving(node) as server:
+        stream = HalfDeafStream(send_all=break_down, receive_some=receive, aclose=refuse_to_close)
+        with trio.fail_after(1):
+            await server.serve_stream(stream)
+
+    assert 2 == len(node.command_log)
+    assert 1 == len(stream.sent)
+    assert stream.is_closed
+
+
+async def test_a_stream_without_half_an_end_is_closed(autojump_clock: MockClock) -> None:
+    """The client reads the end when the whole stream is."""
+    node = FakeNode()
+    node.faults.always(Opcode.SASL_LIST_MECHS, hang_up())
+    requests = iter([QUESTION])
+
+    async def receive() -> bytes:
+        await trio.lowlevel.checkpoint()
+        return next(requests, None) or await trio.sleep_forever()
+
+    async with serving(node) as server:
+        stream = HalfDeafStream(receive_some=receive)
+        await server.serve_stream(stream)
+
+    assert stream.is_closed
 
 
 async def test_nobody_is_accepted_outside_the_block() -> None:

@@ -14,7 +14,7 @@ import trustme
 
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions
-from triclinium.testing import FakeCluster, open_tcp_cluster, serve_tcp
+from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, hang_up_mid_reply, refuse_connection
 
@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("safety_net")
 PATIENT = TimeoutOptions(kv=60.0)
 LARGE = bytes(1024 * 1024)
 REQUESTS = 64
+MANY = 600_000
+"""Requests of 27 bytes, more than the kernel buffers."""
 
 
 @pytest.fixture
@@ -132,14 +134,15 @@ async def test_a_connection_that_is_refused_is_reset() -> None:
                 await stream.receive_some()
 
 
-async def test_what_was_sent_before_hanging_up_arrives() -> None:
+async def test_what_was_sent_before_hanging_up_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Although requests that the node will never read are on their way."""
+    monkeypatch.setattr(_node_server, "LINGER_SECONDS", 60.0)
     received = b""
     async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
         await client.get_ready()
         fake.node.documents.put("default", "ada", b"1")
         fake.node.faults.next(Opcode.GET, hang_up_mid_reply(bytes_sent=5))
-        await client.stream.send_all(get("ada") * 10_000)
+        await client.stream.send_all(get("ada") * MANY)
         while data := await client.stream.receive_some():
             received += data
 

@@ -15,7 +15,7 @@ EVENTS: Mapping[str, str] = {name: name for name in ("socket-closed", "dispatch-
 
 HANDED_OVER: Mapping[str, HandedOver] = {share.value: share for share in HandedOver}
 
-STATUSES: Mapping[str, Status] = {status.name: status for status in Status}
+STATUSES: Mapping[str, int] = {status.name: int(status) for status in Status}
 
 UNNAMED_OPERATION = "request"
 """Of a service whose operations are all covered by one row of the idempotent list, so that their names change nothing."""

@@ -44,10 +44,14 @@ class _Folded:
 
 
 class Screen:
-    """Prints in colours on a terminal; elsewhere the same as plain text, without blanks at the ends of lines."""
+    """Prints in colours on a terminal; elsewhere the same as plain text, without blanks at the ends of lines.
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False)
+    Args:
+        console: that of standard output unless given.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = Console() if console is None else console
         self._console.width = min(self._console.width, READABLE_WIDTH) if self._console.is_terminal else PIPED_WIDTH
         speaks_unicode = self._console.encoding.lower().startswith("utf")
         self._arrow = "\N{RIGHTWARDS ARROW}" if speaks_unicode else "->"

@@ -108,10 +108,11 @@ class Stage:
             await self._nursery.start(partial(serve_tcp, self._node, port=self._port))
 
     async def _wait_until_ready(self) -> None:
-        """Wait until the connection that an earlier scenario may have cost is there again."""
-        while not any(
-            connection.bucket == BUCKET and connection.state == NodeState.READY.name
+        """Wait until a connection that an earlier scenario has cost is there again."""
+        while not all(
+            connection.state == NodeState.READY.name
             for connection in self._cluster.statistics().connections
+            if connection.bucket == BUCKET
         ):
             await self._recorder.wait_for_news()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -34,7 +33,8 @@ def show(case: Case, explanation: Explanation) -> None:
     console.width = min(console.width, READABLE_WIDTH)
     console.print(Text(happened, style="bold"))
     console.print(Text(circumstances(case), style="dim"))
-    console.print(Padding(_numbered(steps, explanation), (1, 0, 0, 0)))
+    console.print()
+    console.print(numbered(explanation))
 
 
 def circumstances(case: Case) -> str:
@@ -44,13 +44,14 @@ def circumstances(case: Case) -> str:
     return f"Until then: {retries}, {milliseconds(case.elapsed)} ms {limit}."
 
 
-def _numbered(steps: list[str], explanation: Explanation) -> Table:
+def numbered(explanation: Explanation) -> Table:
     """Return the steps of the decision with their clauses dimmed, and what comes of it in colour."""
-    _, _, _, outcome, *_ = steps
-    style = "bold red" if explanation.dispatches is False else STYLES[explanation.outcome]
+    _, idempotency, reason, decision, outcome, *orders = explanation.sentences()
+    outcome_style = "bold red" if explanation.dispatches is False else STYLES[explanation.outcome]
+    styles = {outcome: outcome_style}
     table = Table.grid(padding=(0, 2))
-    for number, step in enumerate(steps, start=1):
-        text = Text(step, style=style if step is outcome else "")
+    for number, step in enumerate((idempotency, reason, decision, outcome, *orders), start=1):
+        text = Text(step, style=styles.get(step, ""))
         text.highlight_words(explanation.clauses, style="dim")
         table.add_row(Text(str(number), style="dim"), text)
     return table

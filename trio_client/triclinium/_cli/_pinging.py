@@ -132,6 +132,7 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("connection refused", "nothing listens there; KV is on 11210, or 11207 with TLS"),
     ("host name not resolved", "check the host name"),
     ("refused the credentials", "check user name and password"),
+    ("before it answered HELLO", "if the port speaks TLS, with couchbases://"),
 )
 """What to do next, by words of the problem; the first that fits. The client says the rest itself."""
 

@@ -138,6 +138,8 @@ def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
 
 
 def _refuse_options_beside_batch(ctx: click.Context) -> None:
-    for name in ctx.params:
-        if name not in {"batch", "as_json"} and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise WrongInput(f"--batch reads whole questions, and does not go with {name.replace('_', '-')}")
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in {"batch", "as_json"} or ctx.get_parameter_source(name) in {None, ParameterSource.DEFAULT}:
+            continue
+        raise WrongInput(f"--batch reads whole questions, and does not go with {name.replace('_', '-')}")

@@ -107,10 +107,15 @@ def _authenticator(
 def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
     if value is not None:
         return value
-    if not sys.stdin.isatty():
+    if not is_interactive():
         raise WrongInput(f"--{name} is missing; TRICLINIUM_{name.upper()} may say it too")
     answer: str = click.prompt(name.capitalize(), hide_input=hide_input, err=True)
     return answer
+
+
+def is_interactive() -> bool:
+    """Tell whether somebody is there to be asked."""
+    return sys.stdin.isatty()
 
 
 def _ssl_context(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from contextlib import AsyncExitStack
 from textwrap import indent
 
 import click
-import msgspec
 import trio
 from rich.console import Console
 from rich.syntax import Syntax
@@ -61,14 +61,14 @@ async def _serve(node: FakeNode, port: int, as_json: bool) -> None:
 def describe_as_json(fake: FakeCluster) -> str:
     """Return how to connect, on one line."""
     options = fake.node.options
-    return msgspec.json.encode(
+    return json.dumps(
         {
             "connection_string": fake.connection_string,
             "username": options.username,
             "password": options.password,
             "bucket": options.buckets[0],
         }
-    ).decode()
+    )
 
 
 def _describe(fake: FakeCluster) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from triclinium.testing._fake_cluster import ClientArguments, FakeCluster
 from triclinium.testing._memory import FakeConnector, open_fake_cluster
-from triclinium.testing._node_server import NodeServer
 from triclinium.testing._tcp import open_tcp_cluster, serve_tcp
 
 __all__ = [
     "ClientArguments",
     "FakeCluster",
     "FakeConnector",
-    "NodeServer",
     "open_fake_cluster",
     "open_tcp_cluster",
     "serve_tcp",

@@ -70,9 +70,12 @@ async def open_fake_cluster(
 
 
 class FakeConnector:
-    """Connects to a fake node through memory. TLS is left out: its bytes arrive in plain, on the port for TLS.
+    """Connects to a fake node through memory; ``open_fake_cluster`` makes it, as ``FakeCluster.connector``.
+
+    TLS is left out: what would be its bytes arrive in plain, on the port for TLS.
 
     Args:
+        server: the node at work.
         piece_sizes: as in ``open_fake_cluster``.
 
     Raises:

@@ -1,0 +1,644 @@
+"""Configs and collection ids of each bucket: which is kept, which is asked for, and whom a refusal concerns."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.kv.simulated import (
+    HOTEL_ID,
+    HOTELS,
+    TRAVEL,
+    Recorded,
+    client_options,
+    found,
+    get,
+    ready,
+    respond,
+    upsert,
+)
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    CollectionNotFoundException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    ScopeNotFoundException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.actions import ReportConnection
+from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.operation.requests import GetAndLock, Keyspace, Noop, Operation
+from triclinium_core.kv.operation.results import Done, GetResult, MutationResult
+from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.faults import delay, drop_response, refuse_connection, status
+
+ASK = Opcode.GET_COLLECTION_ID
+NO_COLLECTIONS = IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS}
+NOWHERE = Keyspace("travel", "inventory", "nowhere")
+NO_SCOPE = Keyspace("travel", "nowhere", "hotel")
+
+
+def questions(simulation: Recorded) -> list[bytes]:
+    """Return the paths of all collections that were asked for."""
+    return [request.value for requests in simulation.requests.values() for request in requests if request.opcode == ASK]
+
+
+def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
+    """Return the keys that travelled with an opcode."""
+    return [
+        request.key for requests in simulation.requests.values() for request in requests if request.opcode == opcode
+    ]
+
+
+# Prefixes.
+
+
+def test_default_collection_is_never_asked_for() -> None:
+    """Its id is 0, and one byte of it stands before every key."""
+    simulation = ready()
+    simulation.finish(upsert("ada"))
+
+    assert [b"\x00ada"] == wire_keys(simulation, Opcode.SET)
+    assert [] == questions(simulation)
+
+
+def test_no_prefix_without_collections() -> None:
+    """A server that knows none gets keys as they are."""
+    simulation = ready(features=NO_COLLECTIONS)
+    simulation.finish(upsert("ada"))
+
+    assert [b"ada"] == wire_keys(simulation, Opcode.SET)
+
+
+@pytest.mark.parametrize("operation", [get("k", HOTELS), upsert("k", HOTELS), Noop(HOTELS)], ids=lambda op: op.name)
+def test_no_collections_without_the_feature(operation: Operation) -> None:
+    """A document in a named collection cannot be reached there, and nothing is sent."""
+    simulation = ready(features=NO_COLLECTIONS)
+    sent = len(simulation.requests[StreamId(2)])
+    error = simulation.failure(FeatureNotAvailableException, operation)
+
+    assert "inventory.hotel" in str(error)
+    assert sent == len(simulation.requests[StreamId(2)])
+
+
+def test_noop_has_no_prefix() -> None:
+    """Nothing is asked for what has no key."""
+    simulation = ready()
+
+    assert Done() == simulation.result(Noop(HOTELS))
+    assert [] == questions(simulation)
+    assert {b""} == set(wire_keys(simulation, Opcode.NOOP))
+
+
+def test_the_id_stands_before_the_key() -> None:
+    """Asked for by scope and collection as a value, without a key or a vbucket."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    (question,) = (request for request in simulation.requests[StreamId(2)] if request.opcode == ASK)
+
+    assert (b"inventory.hotel", b"", b"", 0) == (question.value, question.key, question.extras, question.status)
+    assert [bytes([HOTEL_ID]) + b"ada"] == wire_keys(simulation, Opcode.SET)
+
+
+def test_large_ids_take_more_bytes() -> None:
+    """LEB128, and the longest key still fits."""
+    simulation = ready(collections={"_default": {"_default": 0}, "inventory": {"hotel": 0xFFFF_FFFF}})
+    simulation.result(upsert("k" * 246, HOTELS))
+
+    assert [b"\xff\xff\xff\xff\x0f" + b"k" * 246] == wire_keys(simulation, Opcode.SET)
+
+
+def test_prefix_is_not_hashed() -> None:
+    """The vbucket goes by the document id alone."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    simulation.result(upsert("ada"))
+
+    assert {vbucket_of(b"ada", 1024)} == {
+        request.status for request in simulation.requests[StreamId(2)] if request.opcode == Opcode.SET
+    }
+
+
+def test_vbuckets_go_by_the_config() -> None:
+    """A bucket may have 128 of them."""
+    simulation = ready(vbuckets=128)
+    result = simulation.result(upsert("ada"))
+
+    assert isinstance(result, MutationResult)
+    assert result.mutation_token is not None
+    assert vbucket_of(b"ada", 128) == result.mutation_token.vbucket != vbucket_of(b"ada", 1024)
+
+
+# Asking.
+
+
+def test_asked_once_for_many() -> None:
+    """Operations that come while the question is under way wait for its answer, in their order."""
+    simulation = ready()
+    tokens = [simulation.submit(upsert(key, HOTELS)) for key in "abcde"]
+    simulation.run()
+
+    assert [b"inventory.hotel"] == questions(simulation)
+    assert set(tokens) <= set(simulation.results)
+    assert [b"\x08" + key.encode() for key in "abcde"] == wire_keys(simulation, Opcode.SET)
+
+
+def test_known_ids_are_kept() -> None:
+    """Also over the loss of the connection."""
+    simulation = ready()
+    simulation.result(upsert("a", HOTELS))
+    simulation.lose(StreamId(2))
+    simulation.live(1.0)
+    simulation.result(upsert("b", HOTELS))
+
+    assert 1 == len(questions(simulation))
+
+
+def test_each_bucket_has_its_own_ids() -> None:
+    """What one bucket answers says nothing of another."""
+    simulation = Recorded(buckets=("travel", "other"))
+    for bucket in ("travel", "other"):
+        simulation.result(upsert("k", Keyspace(bucket, "inventory", "hotel")))
+
+    assert 2 == len(questions(simulation))
+
+
+def test_outdated_id() -> None:
+    """0x88 to a document's operation: the id is asked for again, and the key encoded anew (decision C9)."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    simulation.node.collections.drop("inventory", "hotel")
+    new_id = simulation.node.collections.create("inventory", "hotel")
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert token in simulation.results
+    assert [b"inventory.hotel"] * 2 == questions(simulation)
+    assert [bytes([prefix]) + b"ada" for prefix in (HOTEL_ID, HOTEL_ID, new_id)] == wire_keys(simulation, Opcode.SET)
+    assert [RetryReason.KV_COLLECTION_OUTDATED] == [retry.reason for retry in simulation.retries]
+
+
+def test_outdated_id_under_fail_fast() -> None:
+    """It is always retried, whatever the strategy."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    simulation.node.collections.drop("inventory", "hotel")
+    simulation.node.collections.create("inventory", "hotel")
+    token = simulation.finish(upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy())
+
+    assert token in simulation.results
+
+
+def test_outdated_id_of_many() -> None:
+    """All of them come through, with one question or a few."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    simulation.node.collections.drop("inventory", "hotel")
+    simulation.node.collections.create("inventory", "hotel")
+    tokens = [simulation.submit(upsert(key, HOTELS)) for key in "abcdef"]
+    simulation.run()
+
+    assert set(tokens) <= set(simulation.results)
+    assert 4 > len(questions(simulation))
+
+
+def test_default_collection_that_was_dropped() -> None:
+    """There is no other id to ask for: it is retried until the deadline, and the error says why."""
+    simulation = ready()
+    simulation.node.collections.drop("_default", "_default")
+    error = simulation.failure(UnambiguousTimeoutException, upsert("ada"))
+
+    assert frozenset({"KV_COLLECTION_OUTDATED"}) == error.context.retry_reasons
+    assert [] == questions(simulation)
+
+
+def test_dropped_collection() -> None:
+    """0x88 to the document, then 0x88 to the question: terminal (decision C8)."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+    simulation.node.collections.drop("inventory", "hotel")
+    error = simulation.failure(CollectionNotFoundException, upsert("ada", HOTELS))
+
+    assert 1 == error.context.retry_attempts
+    assert "COLLECTION_NOT_FOUND" == error.context.refused_reason
+    assert "inventory.hotel" in (error.context.last_connection_error or "")
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("keyspace", "kind", "reason"),
+    [
+        (NOWHERE, CollectionNotFoundException, "COLLECTION_NOT_FOUND"),
+        (NO_SCOPE, ScopeNotFoundException, "SCOPE_NOT_FOUND"),
+    ],
+)
+def test_missing(keyspace: Keyspace, kind: type[CouchbaseException], reason: str) -> None:
+    """Under the default strategy all who wait fail at once (decision C8)."""
+    simulation = ready()
+    tokens = [simulation.submit(upsert(key, keyspace)) for key in "ab"]
+    simulation.run()
+
+    assert 0.0 == simulation.now
+    for token in tokens:
+        error = simulation.error(kind, token)
+        assert reason == error.context.refused_reason
+        assert (keyspace.scope, keyspace.collection) == (error.context.scope, error.context.collection)
+    assert 1 == len(questions(simulation))
+
+
+@pytest.mark.parametrize("keyspace", [NOWHERE, NO_SCOPE])
+def test_missing_under_best_effort(keyspace: Keyspace) -> None:
+    """Somebody may be creating it at this very moment."""
+    simulation = ready()
+    token = simulation.submit(upsert("ada", keyspace), retry_strategy=BestEffortRetryStrategy())
+    simulation.live(0.5)
+    simulation.node.collections.create(keyspace.scope, keyspace.collection)
+    simulation.run()
+
+    assert token in simulation.results
+    assert len(questions(simulation)) > 2
+
+
+def test_missing_is_asked_anew_each_time() -> None:
+    """A refusal is not remembered against a collection that can be had."""
+    simulation = ready()
+    simulation.failure(CollectionNotFoundException, upsert("ada", NOWHERE))
+    simulation.node.collections.create("inventory", "nowhere")
+
+    simulation.result(upsert("ada", NOWHERE))
+
+
+def test_missing_collection_explains_a_lost_connection() -> None:
+    """It is a better reason than the socket while the connection is away, until it is found (decision C6)."""
+    simulation = ready()
+    simulation.failure(CollectionNotFoundException, upsert("ada", NOWHERE))
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(StreamId(2))
+    error = simulation.failure(CollectionNotFoundException, upsert("ada", NOWHERE))
+
+    assert 0 == error.context.retry_attempts
+    simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Status.NO_ACCESS, AuthenticationFailureException),
+        (Status.INVALID_ARGUMENTS, InvalidArgumentException),
+        (Status.UNKNOWN_COMMAND, UnsupportedOperationException),
+        (0xABCD, CouchbaseException),
+    ],
+)
+def test_question_that_cannot_be_answered(answer: int, kind: type[CouchbaseException]) -> None:
+    """Who waited gets what the status stands for, with the status in words; the connection stays."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(answer))
+    error = simulation.failure(kind, upsert("ada", HOTELS))
+
+    assert f"0x{answer:02x}" in str(error)
+    assert [] == simulation.closings()
+    simulation.result(upsert("ada", HOTELS))
+
+
+def test_question_that_fails_for_a_moment() -> None:
+    """A temporary failure is one reason among others to try again."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE), times=3)
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert token in simulation.results
+    assert [RetryReason.KV_TEMPORARY_FAILURE] * 3 == [retry.reason for retry in simulation.retries]
+
+
+def test_question_that_fails_for_a_moment_under_fail_fast() -> None:
+    """The strategy is asked, as for any other failure to dispatch."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
+    error = simulation.failure(RequestCanceledException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy())
+
+    assert "KV_TEMPORARY_FAILURE" == error.context.refused_reason
+
+
+ODD = ErrorMapDocument(
+    revision=3,
+    rows=(
+        ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Later"),
+        ErrorMapRow(0x7FF1, "GONE", "conn-state-invalidated auth", "Gone"),
+        ErrorMapRow(0x7FF2, "NEVER", "temp", "Never"),
+    ),
+)
+
+
+def test_unknown_status_that_the_map_retries() -> None:
+    """The node's error map counts for our own question too (decision C13)."""
+    simulation = ready(error_map=ODD)
+    simulation.node.faults.next(ASK, status(0x7FF0))
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert token in simulation.results
+    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] == [retry.reason for retry in simulation.retries]
+
+
+def test_unknown_status_that_closes_the_connection() -> None:
+    """First those who waited are settled, then the connection is closed (decision C31)."""
+    simulation = ready(error_map=ODD)
+    simulation.node.faults.next(ASK, status(0x7FF1))
+    token = simulation.submit(upsert("ada", HOTELS))
+    simulation.flow()
+
+    simulation.error(AuthenticationFailureException, token)
+    assert ["the error map says conn-state-invalidated of status 0x7ff1"] == simulation.closings()
+
+
+def test_unknown_status_that_the_map_does_not_retry() -> None:
+    """``temp`` alone is information."""
+    simulation = ready(error_map=ODD)
+    simulation.node.faults.next(ASK, status(0x7FF2))
+
+    simulation.failure(TemporaryFailureException, upsert("ada", HOTELS))
+
+
+def test_stale_authentication() -> None:
+    """A known status that invalidates the connection closes it, whoever asked."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(Status.AUTH_STALE))
+    simulation.failure(AuthenticationFailureException, upsert("ada", HOTELS))
+
+    assert ["the status invalidates the connection"] == simulation.closings()
+
+
+@pytest.mark.parametrize(
+    ("answer", "extras"),
+    [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
+)
+def test_impossible_answers(answer: int, extras: bytes) -> None:
+    """A success without an id closes the connection; those who waited are sent over the next one."""
+    simulation = ready()
+    token = simulation.submit(upsert("ada", HOTELS))
+    question = simulation.requests[StreamId(2)][-1]
+    simulation.inject(respond(question, answer, extras=extras))
+    simulation.run()
+
+    assert "get_collection_id" in simulation.closings()[0]
+    assert token in simulation.results
+
+
+def test_no_answer() -> None:
+    """Those who wait fail in time, and say what they waited for; the next one asks again."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, drop_response())
+    error = simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+
+    assert "has not told the id of collection inventory.hotel" in str(error)
+    simulation.result(upsert("ada", HOTELS))
+    assert 2 == len(questions(simulation))
+
+
+def test_no_answer_for_a_stream_of_operations() -> None:
+    """One lost answer does not hold up a collection for good, however many follow each other."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, drop_response())
+    tokens = []
+    for position in range(8):
+        tokens.append(simulation.submit(upsert(f"k{position}", HOTELS)))
+        simulation.live(1.0)
+    simulation.run()
+
+    assert {tokens[0]} == {token for token in tokens if token in simulation.errors}
+
+
+def test_late_answer() -> None:
+    """An answer for which nobody waits any more is still worth keeping."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, delay(3.0))
+    simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+    simulation.live(1.0)
+    simulation.result(upsert("ada", HOTELS))
+
+    assert 1 == len(questions(simulation))
+    assert 0 == simulation.machine.statistics().orphans
+
+
+def test_abandoned_while_waiting() -> None:
+    """The others who wait are not disturbed."""
+    simulation = ready()
+    first, second = (simulation.submit(upsert(key, HOTELS)) for key in "ab")
+    simulation.abandon(first)
+    simulation.run()
+
+    assert second in simulation.results
+    assert [b"\x08b"] == wire_keys(simulation, Opcode.SET)
+
+
+def test_connection_lost_while_waiting() -> None:
+    """Nothing of the operation had left the client, so even a write goes over the next connection."""
+    simulation = ready()
+    tokens = [simulation.submit(upsert(key, HOTELS)) for key in "ab"]
+    simulation.lose(StreamId(2))
+    simulation.run()
+
+    assert set(tokens) <= set(simulation.results)
+    assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
+
+
+def test_connection_lost_and_deadline_passed() -> None:
+    """A settled operation is not released a second time by what comes later."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, delay(3.0))
+    token = simulation.submit(upsert("ada", HOTELS))
+    simulation.live(2.6)
+    simulation.lose(StreamId(2))
+    simulation.live(5.0)
+
+    simulation.error(UnambiguousTimeoutException, token)
+
+
+# Configs.
+
+
+def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: int = 64) -> bytes:
+    """Return a config of one node."""
+    document: dict[str, Any] = {"rev": rev, "revEpoch": epoch, "nodesExt": []}
+    if name is not None:
+        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:1"], "vBucketMap": [[0]] * vbuckets}}
+    return json.dumps(document).encode()
+
+
+def offer(simulation: Recorded, document: bytes) -> Frame:
+    """Answer NOT_MY_VBUCKET with a config to a read, and return the request of its next attempt."""
+    _, request = simulation.submit_in_flight(get("ada"))
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
+    simulation.live(0.01)
+    return [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET][-1]
+
+
+def test_config_of_the_bootstrap() -> None:
+    """Both connections have one, each its own."""
+    simulation = ready(config_epoch=3, config_revision=7)
+
+    assert (3, 7) == simulation.connection().config_revision == simulation.connection(None).config_revision
+
+
+@pytest.mark.parametrize(
+    ("epoch", "rev", "expected"),
+    [(1, 2, (1, 2)), (2, 1, (2, 1)), (1, 1, (1, 1)), (0, 9, (1, 1)), (1, 0, (1, 1))],
+)
+def test_newest_config_wins(epoch: int, rev: int, expected: tuple[int, int]) -> None:
+    """Epoch first, then revision; an older one, and the same, change nothing (decision C10)."""
+    simulation = ready()
+    request = offer(simulation, config(rev, epoch=epoch))
+
+    assert expected == simulation.connection().config_revision
+    assert vbucket_of(b"ada", 64 if expected > (1, 1) else 1024) == request.status
+
+
+def test_embedded_config_spares_the_question() -> None:
+    """It was applied before the retry, so nothing has to be asked for (decision C10)."""
+    simulation = ready()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    offer(simulation, config(2))
+    with_config = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    offer(simulation, b"")
+
+    assert [before, before + 1] == [with_config, len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"{",
+        b"\xff",
+        b'{"error":{"context":"not mine"}}',
+        config(9, name="other"),
+        config(9, name=None),
+        config(9, vbuckets=0),
+    ],
+)
+def test_useless_config(document: bytes) -> None:
+    """What cannot be one, or is another bucket's, is reported, not applied, and a better one is asked for."""
+    simulation = ready()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    request = offer(simulation, document)
+
+    assert (1, 1) == simulation.connection().config_revision
+    assert vbucket_of(b"ada", 1024) == request.status
+    assert before + 1 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    assert "cluster config that cannot be" in simulation.log[-1]
+    assert [] == simulation.closings()
+
+
+def test_config_that_was_asked_for() -> None:
+    """Is taken as any other, and a failure to answer is none of our business."""
+    simulation = ready()
+    simulation.node.set_config_revision(5, simulation.now)
+    offer(simulation, b"")
+    simulation.flow()
+    asked = simulation.connection().config_revision
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.TEMPORARY_FAILURE, config(9)))
+    offer(simulation, b"")
+    simulation.flow()
+
+    assert [(1, 5)] * 2 == [asked, simulation.connection().config_revision]
+
+
+@pytest.mark.parametrize(
+    "document", [b"{", config(9, name="other"), config(9, name=None), b'{"rev":1,"name":"travel"}']
+)
+def test_bootstrap_with_a_useless_config(document: bytes) -> None:
+    """No document could be found with it: the connection is closed, with the reason."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
+    token = simulation.finish(upsert())
+
+    assert "cluster config that cannot be" in simulation.closings()[0]
+    assert token in simulation.results
+
+
+def test_bootstrap_without_a_config() -> None:
+    """Nor could any without one."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
+    token = simulation.finish(upsert())
+
+    assert ["gave no cluster config"] == simulation.closings()
+    assert token in simulation.results
+
+
+def test_reconnect_without_a_newer_config() -> None:
+    """Nothing new is enough for a bucket that is known already."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
+    simulation.lose(StreamId(2))
+    simulation.live(1.0)
+    simulation.result(upsert())
+
+    assert [] == simulation.closings()
+
+
+def test_global_config_is_no_condition() -> None:
+    """Without a bucket there may be no config at all."""
+    simulation = Recorded()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.NO_BUCKET))
+    simulation.flow()
+
+    assert ("READY", None) == (simulation.connection(None).state, simulation.connection(None).config_revision)
+
+
+def test_config_may_be_compressed() -> None:
+    """With snappy granted for everything."""
+    simulation = ready(vbuckets=1024)
+    assert "SNAPPY_EVERYWHERE" in simulation.connection().features
+    simulation.node.set_config_revision(2, simulation.now)
+    offer(simulation, b"")
+    simulation.flow()
+
+    assert (1, 2) == simulation.connection().config_revision
+
+
+def test_problem_on_a_stream_that_was_closed_already() -> None:
+    """A config behind an answer that closes the stream is not looked at any more."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    first, second = (request for _, request in pairs)
+    simulation.inject(respond(first, Status.AUTH_STALE) + respond(second, Status.NOT_MY_VBUCKET, value=b"{"))
+    simulation.run()
+
+    assert pairs[1][0] in simulation.settled_at
+    assert not any(
+        isinstance(action, ReportConnection) and "config that cannot be" in action.text for action in simulation.actions
+    )
+
+
+def test_lock_in_a_collection() -> None:
+    """Other operations than storing take the same way."""
+    simulation = ready()
+    simulation.result(upsert("ada", HOTELS))
+
+    assert isinstance(simulation.result(GetAndLock(HOTELS, "ada")), GetResult)
+    simulation.failure(DocumentNotFoundException, GetAndLock(TRAVEL, "ada"))
+
+
+def test_forged_answers_find_nobody() -> None:
+    """A collection's answer on a connection that was not asked is an answer to nothing."""
+    simulation = ready(options=client_options())
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(found(request))
+
+    assert token in simulation.results

@@ -1,0 +1,1045 @@
+"""The life of operations: each ends exactly once, in time, with the outcome that its phase allows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.core.kv.phases import AMBIGUOUS, PHASES, Endless, Make, read, write
+from tests.core.kv.simulated import (
+    HOTELS,
+    TIMEOUT,
+    TRAVEL,
+    Recorded,
+    client_options,
+    found,
+    get,
+    ready,
+    respond,
+    upsert,
+)
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    AuthenticationFailureException,
+    CasMismatchException,
+    CollectionNotFoundException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentLockedException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.actions import (
+    CloseStream,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.events import StrategyDecided, StreamId, Token
+from triclinium_core.kv.node.in_flight import BYTES_MAX, REQUESTS_MAX
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Decrement,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+)
+from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.machine import InvalidEvent
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.faults import (
+    delay,
+    drop_response,
+    hang_up,
+    hang_up_after_applying,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+)
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+TWO = StreamId(2)
+
+each_phase = pytest.mark.parametrize("phase", PHASES)
+each_kind = pytest.mark.parametrize("make", [read, write], ids=["read", "write"])
+
+
+def is_forgotten(simulation: Recorded, *, in_flight: int = 0) -> bool:
+    """Tell whether nothing of any operation is left in the client, whatever still happens, and it can be used.
+
+    Args:
+        in_flight: answers that will never come.
+    """
+    simulation.node.faults.clear()
+    simulation.live(20.0)
+    statistics = simulation.machine.statistics()
+    assert (0, in_flight) == (statistics.open_operations, statistics.in_flight)
+    simulation.result(upsert("other"), retry_strategy=BestEffortRetryStrategy())
+    return True
+
+
+# Deadlines.
+
+
+@each_phase
+@each_kind
+def test_deadline(phase: str, make: Make) -> None:
+    """In every phase: at its time, ambiguous where a write is on the wire without an answer, else not (decision C25)."""
+    simulation, token = PHASES[phase](make)
+    expected = phase in AMBIGUOUS and make is write
+    told = simulation.machine.is_ambiguous(token)
+    simulation.live(TIMEOUT)
+
+    assert expected == told
+    error = simulation.error(AmbiguousTimeoutException if expected else UnambiguousTimeoutException, token)
+    assert TIMEOUT == simulation.settled_at[token]
+    assert TIMEOUT == error.context.timeout == error.context.elapsed
+    assert "2.5 s" in str(error)
+    assert is_forgotten(simulation, in_flight=phase == "answer lost")
+
+
+@each_phase
+@each_kind
+def test_abandoned(phase: str, make: Make) -> None:
+    """In every phase: the caller hears nothing more, and nothing is left behind."""
+    simulation, token = PHASES[phase](make)
+    simulation.abandon(token)
+
+    assert not simulation.machine.is_ambiguous(token)
+    assert 0 == simulation.open_operations
+
+    simulation.abandon(token)
+    simulation.live(TIMEOUT)
+
+    assert token not in simulation.settled_at
+    assert is_forgotten(simulation, in_flight=phase == "answer lost")
+
+
+@each_phase
+@each_kind
+def test_connection_lost(phase: str, make: Make) -> None:
+    """In every phase: what was on the wire is retried if it is a read, everything else was not and is retried."""
+    simulation, token = PHASES[phase](make)
+    simulation.node.documents.put("travel", "k", b"{}")
+    simulation.node.documents.put("travel", "k", b"{}", collection_id=8)
+    if simulation.links:
+        simulation.lose(simulation.newest)
+    for consulted in simulation.consulted:
+        simulation.feed(StrategyDecided(consulted.token, RetryAction.after(0.01)))
+    simulation.node.faults.clear()
+    simulation.run()
+
+    assert token in simulation.settled_at
+    if phase in AMBIGUOUS and make is write:
+        simulation.error(RequestCanceledException, token)
+    elif phase == "expiring":
+        simulation.error(UnambiguousTimeoutException, token)
+    else:
+        assert token in simulation.results
+    assert is_forgotten(simulation)
+
+
+@each_kind
+def test_deadline_without_a_first_time_passed(make: Make) -> None:
+    """An operation may be submitted before the client is started."""
+    simulation = Recorded()
+    token = simulation.submit(make(TRAVEL))
+
+    assert -math.inf == simulation.machine.wakeup
+
+    simulation.run()
+
+    assert token in simulation.settled_at
+
+
+def test_deadline_while_parked_leaves_nothing_behind() -> None:
+    """The connection becomes ready later, when nobody waits for it any more."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(4.0))
+    tokens = [simulation.submit(get(key)) for key in "ab"]
+    simulation.live(1.0)
+    tokens.append(simulation.submit(get("c")))
+    simulation.live(10.0)
+
+    assert {2.5, 3.5} == {simulation.settled_at[token] for token in tokens}
+    assert "READY" == simulation.connection().state
+    assert is_forgotten(simulation)
+
+
+def test_no_deadline() -> None:
+    """Infinity removes the net: the operation waits for as long as it takes."""
+    simulation = ready(options=client_options("couchbase://127.0.0.1:11210?kv_timeout=inf"))
+    simulation.node.faults.next(Opcode.GET, delay(10_000.0))
+    simulation.node.documents.put("travel", "k", b"{}")
+    token = simulation.submit(get())
+    simulation.live(10_001.0)
+
+    assert token in simulation.results
+
+
+def test_error_tells_what_it_waited_for() -> None:
+    """The last failure to connect stands in the words and in the context."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "the node could not be reached" in str(error)
+    assert "connection refused" in (error.context.last_connection_error or "")
+    assert frozenset({"NODE_NOT_AVAILABLE"}) == error.context.retry_reasons
+
+
+def test_zero_delays_let_the_caller_breathe() -> None:
+    """A strategy that never waits does not keep ``handle`` from returning; the deadline still ends it."""
+
+    class Restless:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            return RetryAction.after(0)
+
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.submit(get())
+    simulation.flow()
+    token = simulation.submit(get(), retry_strategy=Restless())
+    for _ in range(5):
+        simulation.tick()
+        assert simulation.machine.wakeup <= simulation.now
+    simulation.now = TIMEOUT
+    simulation.tick()
+
+    simulation.error(UnambiguousTimeoutException, token)
+
+
+# Every operation.
+
+
+def test_every_operation() -> None:
+    """Against a node that does what it is told."""
+    simulation = ready()
+    run = simulation.result
+    inserted = run(Insert(TRAVEL, "k", b'{"a":1}', JSON_FLAGS))
+    assert isinstance(inserted, MutationResult)
+    assert inserted.mutation_token is not None
+    replaced = run(Replace(TRAVEL, "k", b'{"a":2}', JSON_FLAGS, cas=inserted.cas))
+    assert isinstance(replaced, MutationResult)
+
+    simulation.failure(CasMismatchException, Replace(TRAVEL, "k", b"{}", JSON_FLAGS, cas=inserted.cas))
+    simulation.failure(DocumentExistsException, Insert(TRAVEL, "k", b"{}", JSON_FLAGS))
+    simulation.failure(DocumentNotFoundException, get("nobody"))
+
+    got = run(GetAndTouch(TRAVEL, "k", 60))
+    assert isinstance(got, GetResult)
+    assert {"a": 2} == got.content
+    locked_result = run(GetAndLock(TRAVEL, "k"))
+    assert isinstance(locked_result, GetResult)
+    assert Done() == run(Unlock(TRAVEL, "k", locked_result.cas))
+    exists = run(Exists(TRAVEL, "k"))
+    assert isinstance(exists, ExistsResult)
+    assert exists.exists
+    assert ExistsResult(False, Cas(0)) == run(Exists(TRAVEL, "nobody"))
+    assert isinstance(run(Touch(TRAVEL, "k", 0)), MutationResult)
+    run(Append(TRAVEL, "k", b" "))
+    run(Prepend(TRAVEL, "k", b" "))
+    run(Remove(TRAVEL, "k"))
+    assert ExistsResult(False, Cas(0)) == run(Exists(TRAVEL, "k"))
+    counted = [run(Increment(TRAVEL, "n", 5, 10)), run(Increment(TRAVEL, "n", 5)), run(Decrement(TRAVEL, "n", 100))]
+    assert [10, 15, 0] == [result.content for result in counted if isinstance(result, CounterResult)]
+    simulation.failure(DocumentNotFoundException, Increment(TRAVEL, "nobody"))
+    assert 0 == simulation.now
+
+
+def test_preserve_expiry() -> None:
+    """Kept where it is asked for, lost where not."""
+    simulation = ready()
+    simulation.result(upsert(expiry=100))
+    simulation.result(upsert(preserve_expiry=True))
+    kept = simulation.node.documents.get("travel", "k")
+    simulation.result(upsert())
+    lost = simulation.node.documents.get("travel", "k")
+
+    assert kept is not None
+    assert lost is not None
+    assert (100.0, math.inf) == (kept.expires_at, lost.expires_at)
+
+
+@pytest.mark.parametrize("missing", [HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST])
+def test_feature_that_was_not_granted(missing: HelloFeature) -> None:
+    """Fails without asking the strategy, and before anything is sent."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {missing})
+    before = len(simulation.requests[TWO])
+    error = simulation.failure(
+        FeatureNotAvailableException, upsert(preserve_expiry=True), retry_strategy=BestEffortRetryStrategy()
+    )
+
+    assert missing.name in str(error)
+    assert "upsert 'k'" in str(error)
+    assert ("k", 0) == (error.context.key, error.context.retry_attempts)
+    assert before == len(simulation.requests[TWO])
+    assert 0 == simulation.open_operations
+
+
+def test_feature_that_is_gone_after_a_retry() -> None:
+    """The next connection may grant less; the error still tells of the retries."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    token = simulation.submit(upsert(preserve_expiry=True))
+    simulation.flow()
+    simulation.node.faults.next(Opcode.HELLO, status(Status.SUCCESS, b"\x00\x07\x00\x12"))
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    error = simulation.error(FeatureNotAvailableException, token)
+
+    assert error.context.retry_attempts > 0
+    assert "KV_TEMPORARY_FAILURE" in error.context.retry_reasons
+
+
+# Answers.
+
+
+def test_success_allocates_nothing_for_retrying() -> None:
+    """Three actions of the network, one for the caller (decision C38)."""
+    simulation = ready()
+    del simulation.actions[:]
+    token = simulation.finish(upsert())
+
+    assert [SendBytes, CompleteOperation] == [type(action) for action in simulation.actions]
+    assert CompleteOperation(token, simulation.results[token]) == simulation.actions[-1]
+    assert {} == simulation.machine.statistics().retries_by_reason
+
+
+@pytest.mark.parametrize("code", sorted(code for code, row in KV_STATUSES.items() if row.error is None and code != 0))
+@each_kind
+def test_success_of_another_operation(code: int, make: Make) -> None:
+    """A status that cannot answer the request closes the connection: a read is sent again, a write fails."""
+    simulation = ready()
+    simulation.node.documents.put("travel", "k", b"{}")
+    simulation.node.faults.next(None, status(code))
+    token = simulation.finish(make(TRAVEL))
+
+    assert [f"answered {make(TRAVEL).name} with status 0x{code:02x}, which cannot be"] == simulation.closings()
+    if make is read:
+        assert token in simulation.results
+    else:
+        simulation.error(RequestCanceledException, token)
+
+
+@each_kind
+def test_malformed_response(make: Make) -> None:
+    """A success with an impossible body is nonsense like any other."""
+    simulation = ready()
+    simulation.node.documents.put("travel", "k", b"{}")
+    token, request = simulation.submit_in_flight(make(TRAVEL))
+    simulation.inject(respond(request, extras=b"12345"))
+    simulation.run()
+
+    assert "5 bytes of extras" in simulation.closings()[0]
+    if make is read:
+        assert token in simulation.results
+    else:
+        simulation.error(RequestCanceledException, token)
+
+
+def test_malformed_response_takes_others_along() -> None:
+    """Everything else on that connection is as lost."""
+    simulation = ready()
+    first, request = simulation.submit_in_flight(get("a"))
+    second, _ = simulation.submit_in_flight(upsert("b"))
+    simulation.inject(respond(request, extras=b"12345"))
+
+    assert first not in simulation.settled_at
+    simulation.error(RequestCanceledException, second)
+
+
+def test_status_of_a_final_answer() -> None:
+    """Known statuses surface as their exception, with all that the server said."""
+    simulation = ready()
+    body = b'{"error":{"context":"why not","ref":"abc-1"}}'
+    simulation.node.faults.next(Opcode.SET, status(Status.TOO_BIG, body))
+    token = simulation.finish(upsert())
+    error = simulation.errors[token]
+    last = simulation.commands(Opcode.SET)[-1]
+
+    assert ("ValueTooLargeException", 3, "TOO_BIG", "why not", "abc-1", "127.0.0.1:11210", last.opaque) == (
+        type(error).__name__,
+        error.context.status,
+        error.context.status_name,
+        error.context.server_context,
+        error.context.server_ref,
+        error.context.last_dispatched_to,
+        error.context.opaque,
+    )
+    assert "why not" in str(error)
+
+
+def test_late_answers_are_orphans() -> None:
+    """Counted, and nothing else: neither to an abandoned operation nor to one that timed out."""
+    simulation = ready()
+    simulation.node.faults.next(None, delay(3.0), times=2)
+    simulation.submit(upsert("a"))
+    abandoned = simulation.submit(upsert("b"))
+    simulation.flow()
+    simulation.abandon(abandoned)
+    before = simulation.machine.statistics()
+    simulation.live(4.0)
+    after = simulation.machine.statistics()
+
+    assert (2, 0) == (before.in_flight, before.orphans)
+    assert (0, 2) == (after.in_flight, after.orphans)
+    assert [] == simulation.closings()
+
+
+def test_tokens_may_come_again() -> None:
+    """Once an operation is settled its token is free, and a late answer does not reach the new one."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, delay(3.0))
+    token = simulation.submit(get("a"))
+    simulation.live(2.6)
+    simulation._last_token -= 1
+    del simulation.settled_at[token], simulation.errors[token]
+    again, request = simulation.submit_in_flight(upsert("b"))
+    simulation.live(1.0)
+
+    assert token == again
+    assert again not in simulation.settled_at
+
+    simulation.inject(respond(request, cas=5))
+
+    assert MutationResult(Cas(5)) == simulation.results[again]
+
+
+# Retries.
+
+
+@each_kind
+@pytest.mark.parametrize("code", [Status.TEMPORARY_FAILURE, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
+def test_retried_until_it_works(make: Make, code: Status) -> None:
+    """Statuses of the list, with the best-effort delays: 1, 2, 4 ms (decision C2)."""
+    simulation = ready()
+    simulation.node.documents.put("travel", "k", b"{}")
+    simulation.node.faults.next(None, status(code), times=3)
+    token = simulation.finish(make(TRAVEL))
+
+    assert token in simulation.results
+    assert [0.001, 0.002, 0.004] == [retry.delay for retry in simulation.retries]
+    assert pytest.approx(0.007) == simulation.settled_at[token]
+    assert 3 == sum(simulation.machine.statistics().retries_by_reason.values())
+
+
+def test_every_attempt_is_a_new_frame() -> None:
+    """With an opaque of its own, never one that is in use (decision C29)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure(), times=3)
+    simulation.finish(upsert())
+    opaques = [command.opaque for command in simulation.commands(Opcode.SET)]
+
+    assert 4 == len(opaques) == len(set(opaques))
+
+
+def test_retried_until_the_deadline() -> None:
+    """A delay that would reach the deadline is cut to it, and nothing is sent again (decision C23)."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SET, temporary_failure())
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    sent = [command.now for command in simulation.commands(Opcode.SET)]
+
+    assert TIMEOUT == simulation.now
+    assert [True] * (len(sent) - 1) + [False] == [retry.dispatches for retry in simulation.retries][: len(sent)]
+    assert len(sent) == error.context.retry_attempts == len(simulation.retries)
+    assert max(sent) < TIMEOUT
+    assert "out of resources" in str(error)
+
+
+def test_cut_delay() -> None:
+    """Whoever wants to wait beyond the deadline waits until it."""
+    simulation = ready(options=client_options(retry_strategy=Endless()))
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    simulation.failure(UnambiguousTimeoutException, upsert())
+    (retry,) = simulation.retries
+
+    assert (TIMEOUT, False) == (retry.delay, retry.dispatches)
+    assert 1 == len(simulation.commands(Opcode.SET))
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
+    """Always retried, with the controlled backoff (decisions C3, C10)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, not_my_vbucket(embedded), times=4)
+    token = simulation.finish(upsert(), retry_strategy=FailFastRetryStrategy())
+
+    assert token in simulation.results
+    assert [0.001, 0.01, 0.05, 0.1] == [retry.delay for retry in simulation.retries]
+    assert {RetryReason.KV_NOT_MY_VBUCKET: 4} == simulation.machine.statistics().retries_by_reason
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "reason"),
+    [
+        (temporary_failure(), TemporaryFailureException, "KV_TEMPORARY_FAILURE"),
+        (locked(), DocumentLockedException, "KV_LOCKED"),
+        (hang_up(), RequestCanceledException, "SOCKET_CLOSED_WHILE_IN_FLIGHT"),
+    ],
+)
+def test_refused_by_the_strategy(fault: Any, kind: type[CouchbaseException], reason: str) -> None:
+    """A reason born of a status surfaces as the status, any other as cancelled (decision C32)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, fault)
+    error = simulation.failure(kind, get(), retry_strategy=FailFastRetryStrategy())
+
+    assert reason == error.context.refused_reason
+    assert [reason] == [refusal.reason for refusal in simulation.refusals]
+    assert kind.__name__ == simulation.refusals[0].error
+
+
+def test_locked_unlock_is_a_cas_mismatch() -> None:
+    """And no reason to retry (decision C11)."""
+    simulation = ready()
+    simulation.result(upsert())
+    simulation.node.documents.lock("travel", "k")
+    simulation.failure(CasMismatchException, Unlock(TRAVEL, "k", Cas(5)))
+
+    assert [] == simulation.retries
+
+
+@pytest.mark.parametrize("fault", [hang_up(), hang_up_after_applying()])
+def test_write_is_never_applied_twice(fault: Any) -> None:
+    """Once it was handed over, nobody can know; the strategy cannot change that."""
+
+    class Reckless:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            return RetryAction.after(0.001)
+
+    simulation = ready()
+    simulation.node.faults.next(Opcode.INCREMENT, fault)
+    error = simulation.failure(RequestCanceledException, Increment(TRAVEL, "n", initial=1), retry_strategy=Reckless())
+
+    assert 1 == len(simulation.commands(Opcode.INCREMENT))
+    assert "it may have been applied" in str(error)
+
+
+def test_own_strategy_and_context() -> None:
+    """An operation may bring both; the strategy sees what the application attached."""
+    seen: list[RetryRequest] = []
+
+    class Curious:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            seen.append(request)
+            return RetryAction.after(0.5) if len(seen) == 1 else RetryAction.no_retry(InvalidArgumentException)
+
+    simulation = ready(options=client_options(retry_strategy=FailFastRetryStrategy()))
+    simulation.node.faults.always(Opcode.SET, temporary_failure())
+    simulation.failure(InvalidArgumentException, upsert(), retry_strategy=Curious(), client_context={"robot": True})
+
+    assert [{"robot": True}] * 2 == [request.client_context for request in seen]
+    assert [(0.0, 2.5, 0), (0.5, 2.0, 1)] == [
+        (request.age, request.remaining, request.retry_attempts) for request in seen
+    ]
+    assert {("upsert", "k", False)} == {(request.operation, request.key, request.idempotent) for request in seen}
+
+
+@pytest.mark.parametrize("answer", [None, 5, "retry", RetryAction])
+def test_strategy_that_answers_nonsense(answer: object) -> None:
+    """Fails the request, with the cause; it never hangs (decision C28)."""
+
+    class Odd:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> Any:
+            return answer
+
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    error = simulation.failure(RequestCanceledException, upsert(), retry_strategy=Odd())
+
+    assert isinstance(error.__cause__, TypeError)
+
+
+def test_strategy_that_raises() -> None:
+    """Likewise, and the client goes on."""
+
+    class Broken:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            raise LookupError("no such plan")
+
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    error = simulation.failure(RequestCanceledException, upsert(), retry_strategy=Broken())
+
+    assert isinstance(error.__cause__, LookupError)
+    assert "LookupError" in str(error)
+    simulation.result(upsert())
+
+
+# Asynchronous strategies.
+
+
+def consulted() -> tuple[Recorded, Token]:
+    """Return a simulation in which a write waits for its strategy."""
+    return PHASES["consulting"](write)
+
+
+def test_consulted() -> None:
+    """The driver is given all it needs to ask."""
+    simulation, token = consulted()
+    (action,) = simulation.consulted
+
+    assert isinstance(action, ConsultStrategy)
+    assert (token, RetryReason.KV_TEMPORARY_FAILURE, "upsert") == (
+        action.token,
+        action.reason,
+        action.request.operation,
+    )
+
+
+def test_strategy_decides_to_retry() -> None:
+    """After its delay, counted from the decision."""
+    simulation, token = consulted()
+    simulation.live(0.5)
+    simulation.feed(StrategyDecided(token, RetryAction.after(0.25)))
+    simulation.run()
+
+    assert token in simulation.results
+    assert 0.75 == simulation.settled_at[token]
+
+
+def test_strategy_decides_not_to_retry() -> None:
+    """With the error that the status stands for, or with the strategy's own."""
+    simulation, token = consulted()
+    simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+    simulation.error(TemporaryFailureException, token)
+
+    simulation, token = consulted()
+    simulation.feed(StrategyDecided(token, RetryAction.no_retry(AuthenticationFailureException)))
+    simulation.error(AuthenticationFailureException, token)
+
+
+@pytest.mark.parametrize(
+    ("answer", "raised", "cause"),
+    [(None, LookupError("no"), LookupError), (None, KeyboardInterrupt(), KeyboardInterrupt), (None, None, TypeError)],
+)
+def test_strategy_that_fails_to_decide(
+    answer: RetryAction | None, raised: BaseException | None, cause: type[BaseException]
+) -> None:
+    """What it raised is the cause; an answer that is none is a mistake of its own (decision C28)."""
+    simulation, token = consulted()
+    simulation.feed(StrategyDecided(token, answer, raised))
+
+    assert cause is type(simulation.error(RequestCanceledException, token).__cause__)
+
+
+def test_decision_that_comes_too_late() -> None:
+    """After the deadline, after the caller has left, or for a token that nobody knows: ignored."""
+    simulation, token = consulted()
+    simulation.live(3.0)
+    simulation.feed(StrategyDecided(token, RetryAction.after(0)))
+    simulation.feed(StrategyDecided(Token(99), RetryAction.after(0)))
+    other, left = consulted()
+    other.abandon(left)
+    other.feed(StrategyDecided(left, RetryAction.after(0)))
+
+    simulation.error(UnambiguousTimeoutException, token)
+    assert left not in other.settled_at
+
+
+@pytest.mark.parametrize("phase", ["connecting", "in flight", "waiting"])
+def test_decision_that_nobody_asked_for(phase: str) -> None:
+    """A mistake of the driver raises at once, and changes nothing."""
+    simulation, token = PHASES[phase](read)
+
+    with pytest.raises(InvalidEvent):
+        simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+    assert token not in simulation.settled_at
+
+    simulation.live(TIMEOUT)
+
+    simulation.error(UnambiguousTimeoutException, token)
+
+
+def test_always_retried_reasons_are_not_asked_about() -> None:
+    """Nor under an asynchronous strategy."""
+    simulation, _ = consulted()
+    simulation.node.faults.next(Opcode.SET, not_my_vbucket())
+    token = simulation.finish(upsert())
+
+    assert token in simulation.results
+    assert 1 == len(simulation.consulted)
+
+
+def test_decision_about_a_lost_write() -> None:
+    """It was handed over, so no decision brings it back."""
+    simulation, token = PHASES["consulting after a loss"](write)
+    simulation.feed(StrategyDecided(token, RetryAction.after(0.001)))
+
+    simulation.error(RequestCanceledException, token)
+    assert 1 == len(simulation.commands(Opcode.SET))
+
+
+# Unknown statuses and the error map.
+
+MAP = ErrorMapDocument(
+    revision=3,
+    rows=(
+        ErrorMapRow(0x7F00, "PLAIN", "", "Nothing is said"),
+        ErrorMapRow(0x7F01, "NOW", "retry-now", "Again, now"),
+        ErrorMapRow(0x7F02, "LATER", "retry-later temp", "Again, later"),
+        ErrorMapRow(0x7F03, "AUTO", "auto-retry", "Again", {"strategy": "constant", "interval": 10, "after": 20}),
+        ErrorMapRow(0x7F04, "TEMP", "temp", "For a moment"),
+        ErrorMapRow(0x7F05, "AUTH", "auth", "Not you"),
+        ErrorMapRow(0x7F06, "INPUT", "invalid-input", "Not like this"),
+        ErrorMapRow(0x7F07, "SUPPORT", "support", "Not here"),
+        ErrorMapRow(0x7F08, "CONFIG", "fetch-config", "Look at the map"),
+        ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Connect anew"),
+        ErrorMapRow(0x7F0A, "SPECIAL", "special-handling", "You know how"),
+        ErrorMapRow(0x7F0B, "GONE_NOW", "conn-state-invalidated retry-now", "Connect anew and try again"),
+        ErrorMapRow(0x7F0C, "CONFIG_NOW", "fetch-config retry-now", "Look at the map and try again"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (0x7F00, CouchbaseException),
+        (0x7F04, TemporaryFailureException),
+        (0x7F05, AuthenticationFailureException),
+        (0x7F06, InvalidArgumentException),
+        (0x7F07, FeatureNotAvailableException),
+        (0x7F08, CouchbaseException),
+        (0x7F09, CouchbaseException),
+        (0x7F0A, CouchbaseException),
+        (0x7EEE, CouchbaseException),
+    ],
+)
+def test_unknown_status_that_is_not_retried(code: int, kind: type[CouchbaseException]) -> None:
+    """The class goes by the attributes; name and text of the map stand in the context (decisions C13, C31)."""
+    simulation = ready(error_map=MAP)
+    simulation.node.faults.next(Opcode.SET, status(code))
+    error = simulation.failure(kind, upsert(), retry_strategy=BestEffortRetryStrategy())
+    row = next((row for row in MAP.rows if row.code == code), None)
+
+    assert code == error.context.status
+    assert (row.name if row else None, row.description if row else None) == (
+        error.context.status_name,
+        error.context.status_text,
+    )
+    assert 0 == error.context.retry_attempts
+
+
+@pytest.mark.parametrize("code", [0x7F01, 0x7F02, 0x7F03, 0x7F0B, 0x7F0C])
+def test_unknown_status_that_is_retried(code: int) -> None:
+    """Any retry attribute permits it; the strategy decides."""
+    simulation = ready(error_map=MAP)
+    simulation.node.faults.next(Opcode.SET, status(code), times=2)
+    token = simulation.finish(upsert())
+    simulation.node.faults.next(Opcode.SET, status(code))
+    refused = simulation.finish(upsert(), retry_strategy=FailFastRetryStrategy())
+
+    assert token in simulation.results
+    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] * 2 == [
+        retry.reason for retry in simulation.retries if retry.reason is not RetryReason.SOCKET_NOT_AVAILABLE
+    ]
+    assert "KV_ERROR_MAP_RETRY_INDICATED" == simulation.errors[refused].context.refused_reason
+
+
+def test_schedule_of_the_map() -> None:
+    """Only the opt-in strategy follows it (decision C14)."""
+    simulation = ready(error_map=MAP)
+    simulation.node.faults.next(Opcode.SET, status(0x7F03), times=3)
+    simulation.finish(upsert(), retry_strategy=ErrorMapRetryStrategy())
+
+    assert [0.02, 0.01, 0.01] == [retry.delay for retry in simulation.retries]
+
+
+@pytest.mark.parametrize(("code", "settles"), [(0x7F09, True), (0x7F0A, True), (0x7F0B, False)])
+def test_close_after_settling(code: int, settles: bool) -> None:
+    """The request is settled, or its retry ordered, before the connection is closed (decision C31)."""
+    simulation = ready(error_map=MAP)
+    _, request = simulation.submit_in_flight(upsert())
+    del simulation.actions[:]
+    simulation.inject(respond(request, code))
+    first = FailOperation if settles else ReportRetry
+
+    assert [first, CloseStream, ReportConnection] == [type(action) for action in simulation.actions]
+    assert f"of status 0x{code:02x}" in simulation.closings()[0]
+
+
+def test_closing_takes_others_along_after_settling() -> None:
+    """Their fate comes after the closing that caused it."""
+    simulation = ready(error_map=MAP)
+    first, request = simulation.submit_in_flight(upsert("a"))
+    second, _ = simulation.submit_in_flight(upsert("b"))
+    del simulation.actions[:]
+    simulation.inject(respond(request, 0x7F09))
+    kinds = [type(action) for action in simulation.actions]
+
+    assert [FailOperation, CloseStream, ReportConnection, ReportRefusal, FailOperation] == kinds
+    assert [first, second] == [action.token for action in simulation.actions if isinstance(action, FailOperation)]
+
+
+@pytest.mark.parametrize("code", [0x7F08, 0x7F0C])
+@pytest.mark.parametrize("body", [b"", b'{"error":{"context":"look"}}'])
+def test_fetch_config(code: int, body: bytes) -> None:
+    """A newer map is asked for, whatever the body says; only NOT_MY_VBUCKET carries one (decision C31)."""
+    simulation = ready(error_map=MAP)
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, code, value=body))
+
+    assert Opcode.GET_CLUSTER_CONFIG == simulation.requests[TWO][-1].opcode
+
+
+def test_five_statuses_without_a_map() -> None:
+    """Known by name, and left to a map that is not there (decision C13)."""
+    simulation = ready(error_map=None)
+    kinds = []
+    for code in (0x0C, 0x0D, 0x51, 0x82, 0x85):
+        simulation.node.faults.next(Opcode.SET, status(code))
+        kinds.append(type(simulation.errors[simulation.finish(upsert())]))
+
+    assert [
+        TemporaryFailureException,
+        CouchbaseException,
+        CouchbaseException,
+        TemporaryFailureException,
+        TemporaryFailureException,
+    ] == kinds
+
+
+@pytest.mark.parametrize("code", [Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED])
+def test_known_status_that_invalidates_the_connection(code: Status) -> None:
+    """It is closed, and the next one is there in no time."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, status(code))
+    simulation.finish(get())
+    simulation.result(upsert())
+
+    assert ["the status invalidates the connection"] == simulation.closings()
+
+
+# Bounds.
+
+
+def fill(simulation: Recorded, count: int, size: int = 24) -> list[int]:
+    """Fill the in-flight table of the bucket's connection with requests that nobody waits for."""
+    (node,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
+    opaques = [node.in_flight.next_opaque() for _ in range(count)]
+    for opaque in opaques:
+        node.in_flight.add(opaque, Opcode.GET, None, size)
+    return opaques
+
+
+@pytest.mark.parametrize(("count", "size"), [(REQUESTS_MAX, 24), (1, BYTES_MAX)])
+def test_full_connection(count: int, size: int) -> None:
+    """A bounded queue that is full is a socket that is not available (decision C37)."""
+    simulation = ready()
+    fill(simulation, count, size)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
+    assert "requests unanswered" in (error.context.last_connection_error or "")
+
+
+def test_full_connection_empties() -> None:
+    """As soon as one answer has come there is room for one request."""
+    simulation = ready()
+    opaques = fill(simulation, REQUESTS_MAX)
+    token = simulation.submit(upsert())
+    simulation.live(0.1)
+    waiting = token not in simulation.settled_at
+    (node,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
+    node.in_flight.pop(opaques[0])
+    simulation.run()
+
+    assert waiting
+    assert token in simulation.results
+
+
+def test_open_breaker() -> None:
+    """Nothing is sent, and the strategy is asked (decision C33)."""
+    breaker = CircuitBreakerOptions(volume_threshold=1)
+    simulation = ready(options=client_options(circuit_breaker=breaker))
+    simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
+    for position in range(2):
+        simulation.submit(get(str(position)))
+    simulation.live(TIMEOUT)
+    before = len(simulation.requests[TWO])
+    error = simulation.failure(RequestCanceledException, get(), retry_strategy=FailFastRetryStrategy())
+
+    assert "CIRCUIT_BREAKER_OPEN" == error.context.refused_reason
+    assert "the circuit breaker is open" in (error.context.last_connection_error or "")
+    assert before == len(simulation.requests[TWO])
+
+
+def test_collection_that_is_gone() -> None:
+    """Its id is forgotten and asked for again; the operation fails as the answer to that says (decisions C8, C9)."""
+    simulation = ready()
+    simulation.result(upsert("k", HOTELS))
+    simulation.node.collections.drop("inventory", "hotel")
+
+    simulation.failure(CollectionNotFoundException, upsert("k", HOTELS))
+
+
+def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many wait for a connection as it could take at once; the others are told, and try again."""
+    monkeypatch.setattr("triclinium_core.kv.operations.REQUESTS_MAX", 50)
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, delay(0.1))
+    for position in range(50):
+        simulation.submit(get(str(position)))
+    retries = len(simulation.retries)
+    token = simulation.submit(upsert("one too many"))
+
+    assert [0, 1] == [retries, len(simulation.retries)]
+    assert RetryReason.NODE_NOT_AVAILABLE is simulation.retries[0].reason
+
+    simulation.run()
+
+    assert token in simulation.results
+    assert 0 == simulation.open_operations
+
+
+def test_parked_operations_keep_their_order() -> None:
+    """First come, first sent, in one go."""
+    simulation = Recorded()
+    for position in range(20):
+        simulation.submit(upsert(f"k{position}"))
+    simulation.run()
+
+    assert [f"k{position}".encode() for position in range(20)] == [
+        command.key for command in simulation.commands(Opcode.SET)
+    ]
+
+
+def test_parked_for_a_connection_that_is_lost() -> None:
+    """They are retried, and are parked again for the next one."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, hang_up(), times=3)
+    tokens = [simulation.submit(upsert(key)) for key in "abc"]
+    simulation.run()
+
+    assert set(tokens) <= set(simulation.results)
+    assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
+
+
+# Reports.
+
+
+def test_reports() -> None:
+    """Every retry and every refusal is told, with all that a log line needs (decision C30)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure(), times=2)
+    calls = 0
+
+    class Twice:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            nonlocal calls
+            calls += 1
+            return RetryAction.after(0.1) if calls < 2 else RetryAction.no_retry()
+
+    token = simulation.finish(upsert(), retry_strategy=Twice())
+    (retry,), (refusal,) = simulation.retries, simulation.refusals
+
+    assert (token, 0.1, True, "127.0.0.1:11210", 0) == (
+        retry.token,
+        retry.delay,
+        retry.dispatches,
+        retry.node,
+        retry.request.retry_attempts,
+    )
+    assert (token, "TemporaryFailureException", "127.0.0.1:11210", 1) == (
+        refusal.token,
+        refusal.error,
+        refusal.node,
+        refusal.request.retry_attempts,
+    )
+
+
+def test_context_of_an_operation_that_was_never_sent() -> None:
+    """Knows its keyspace and key, and no node."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    error = simulation.failure(UnambiguousTimeoutException, Get(HOTELS, "k"))
+
+    assert ("travel", "inventory", "hotel", "k", None, None) == (
+        error.context.bucket,
+        error.context.scope,
+        error.context.collection,
+        error.context.key,
+        error.context.opaque,
+        error.context.last_dispatched_to,
+    )
+
+
+def test_answer_to_a_request_of_an_operation_that_has_none() -> None:
+    """Answers find their operation by opaque, not by order."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "abc"]
+    for position in (2, 0, 1):
+        simulation.inject(found(pairs[position][1], value=str(position).encode()))
+
+    assert [0, 1, 2] == [
+        result.content for token, _ in pairs if isinstance(result := simulation.results[token], GetResult)
+    ]
+
+
+def test_operations_know_who_is_open() -> None:
+    """Ambiguity of a token that nobody knows is none."""
+    simulation = ready()
+
+    assert not simulation.machine.is_ambiguous(Token(99))
+
+    operation: Operation = upsert()
+    token, request = simulation.submit_in_flight(operation)
+
+    assert simulation.machine.is_ambiguous(token)
+
+    simulation.inject(respond(request))
+
+    assert not simulation.machine.is_ambiguous(token)
+
+
+def test_answer_lost_but_connection_alive() -> None:
+    """A dropped answer is a timeout in flight, and nothing else."""
+    simulation = ready()
+    before = simulation.connection().circuit_breaker
+    simulation.node.faults.next(Opcode.SET, drop_response())
+    error = simulation.failure(AmbiguousTimeoutException, upsert())
+    after = simulation.connection().circuit_breaker
+
+    assert "it may have been applied" in str(error)
+    assert "READY" == simulation.connection().state
+    assert before is not None
+    assert after is not None
+    assert (1, 1) == (after.failures - before.failures, after.operations - before.operations)

@@ -1,0 +1,1 @@
+"""Bytes against the client: whatever a peer sends, only documented errors come out."""

@@ -1,0 +1,56 @@
+"""``python -m tests.fuzz --target node --inputs 10000000``: a target on random bends, seeded, for as long as one likes."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+
+from tests.fuzz.scenes import SCENES
+from tests.fuzz.target import Attack, Edit, play, play_node
+
+REPORT_EVERY = 20_000
+TARGETS = {"client": play, "node": play_node}
+
+
+def draw(rng: random.Random) -> Attack:
+    """Return one attack."""
+    edits = []
+    for _ in range(rng.randrange(5)):
+        kind = rng.randrange(4)
+        length = 1 if kind == 0 else rng.randrange(64) if kind == 1 else 0 if kind == 2 else rng.randrange(4)
+        edits.append(Edit(rng.randrange(4096), length, b"" if kind == 1 else rng.randbytes(rng.randrange(1, 9))))
+    tail = rng.randbytes(rng.randrange(64)) if rng.random() < 0.3 else b""
+    cuts = tuple(rng.randrange(4096) for _ in range(rng.randrange(4)))
+    return Attack(rng.randrange(len(SCENES)), tuple(edits), tail, cuts)
+
+
+def main() -> int:
+    """Play attacks until one breaks an invariant or all are played; the seed of each is in its number."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--target", choices=TARGETS, default="client")
+    parser.add_argument("--first", type=int, default=0, help="number of the first input")
+    arguments = parser.parse_args()
+    began = time.perf_counter()
+    for number in range(arguments.first, arguments.first + arguments.inputs):
+        attack = draw(random.Random(arguments.seed * 2**40 + number))
+        try:
+            TARGETS[arguments.target](attack)
+        except BaseException:
+            print(f"input {number} broke it: {attack}", file=sys.stderr)
+            print(
+                f"replay: python -m tests.fuzz --seed {arguments.seed} --target {arguments.target} --first {number} --inputs 1",
+                file=sys.stderr,
+            )
+            raise
+        if (number + 1) % REPORT_EVERY == 0:
+            rate = (number + 1 - arguments.first) / (time.perf_counter() - began)
+            print(f"{number + 1} inputs, {rate:.0f} a second", flush=True)
+    print(f"{arguments.inputs} inputs, seed {arguments.seed}: nothing broke")
+    return 0
+
+
+sys.exit(main())

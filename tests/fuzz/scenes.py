@@ -1,0 +1,211 @@
+"""Where an attack begins: a client in some phase, and the honest bytes that an attack bends."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from triclinium_core.kv.actions import Action, OpenStream
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
+from triclinium_core.kv.node.bootstrap import BootstrapPlan
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Exists,
+    Get,
+    GetAndLock,
+    Increment,
+    Keyspace,
+    Operation,
+    Remove,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.testing.simulation import Midpoint
+
+DEADLINE = 0.004
+"""Seconds that an operation has: time for a few retries, and no more, for the sake of speed."""
+
+AUTHENTICATOR = PasswordAuthenticator("user", "secret", ("PLAIN",))
+STRATEGY = FastFailOnTerminalErrorRetryStrategy(exponential(first=DEADLINE / 2))
+
+FEATURES = (
+    HelloFeature.XERROR,
+    HelloFeature.SELECT_BUCKET,
+    HelloFeature.JSON,
+    HelloFeature.SNAPPY,
+    HelloFeature.ALT_REQUEST,
+    HelloFeature.COLLECTIONS,
+    HelloFeature.MUTATION_SEQNO,
+)
+ERROR_MAP = {
+    "version": 2,
+    "revision": 1,
+    "errors": {
+        "7ff0": {
+            "name": "AGAIN",
+            "desc": "try again",
+            "attrs": ["auto-retry", "temp"],
+            "retry": {"strategy": "constant", "interval": 10, "after": 50, "max-duration": 500},
+        },
+        "7ff5": {"name": "CLOSE", "desc": "hang up", "attrs": ["conn-state-invalidated", "fetch-config"]},
+    },
+}
+CONFIG = {
+    "rev": 3,
+    "name": "b",
+    "nodeLocator": "vbucket",
+    "nodesExt": [{"services": {"kv": 11210}, "thisNode": True}],
+    "vBucketServerMap": {"hashAlgorithm": "CRC", "numReplicas": 0, "serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
+}
+
+BOOTSTRAP_REPLIES = b"".join(
+    (
+        encode_response(Opcode.HELLO, opaque=1, value=struct.pack(f">{len(FEATURES)}H", *FEATURES)),
+        encode_response(Opcode.GET_ERROR_MAP, opaque=2, datatype=1, value=msgspec.json.encode(ERROR_MAP)),
+        encode_response(Opcode.SASL_LIST_MECHS, opaque=3, value=b"SCRAM-SHA512 PLAIN"),
+        encode_response(Opcode.SASL_AUTH, opaque=4),
+        encode_response(Opcode.SELECT_BUCKET, opaque=5),
+        encode_response(Opcode.GET_CLUSTER_CONFIG, opaque=6, datatype=1, value=msgspec.json.encode(CONFIG)),
+    )
+)
+"""What an honest node answers to the bootstrap of a bucket's connection, in order."""
+
+OPCODES = (
+    Opcode.GET,
+    Opcode.SET,
+    Opcode.GET_META,
+    Opcode.INCREMENT,
+    Opcode.GET_AND_LOCK,
+    Opcode.UNLOCK,
+    Opcode.TOUCH,
+    Opcode.DELETE,
+    Opcode.APPEND,
+    Opcode.GET_COLLECTION_ID,
+)
+"""Opcodes of ``OPERATION_REPLIES``, in order."""
+
+_FLAGS = b"\x02\x00\x00\x00"
+_MUTATION = struct.pack(">QQ", 7, 8)
+
+_BUCKET = Keyspace("b")
+_NAMED = Keyspace("b", "s", "c")
+
+OPERATIONS: tuple[Operation, ...] = (
+    Get(_BUCKET, "a"),
+    Upsert(_BUCKET, "b", b'{"x":1}', 0x0200_0000),
+    Exists(_BUCKET, "c"),
+    Increment(_BUCKET, "d", 1, 1),
+    GetAndLock(_BUCKET, "e"),
+    Unlock(_BUCKET, "f", Cas(9)),
+    Touch(_BUCKET, "g", 10),
+    Remove(_BUCKET, "h"),
+    Append(_BUCKET, "i", b"x"),
+    Get(_NAMED, "j"),
+)
+OPERATION_REPLIES = b"".join(
+    (
+        encode_response(Opcode.GET, opaque=1, cas=5, extras=_FLAGS, value=b'{"x":1}', datatype=1),
+        encode_response(Opcode.SET, opaque=2, cas=6, extras=_MUTATION),
+        encode_response(Opcode.GET_META, opaque=3, cas=6, extras=bytes(21)),
+        encode_response(Opcode.INCREMENT, opaque=4, cas=7, extras=_MUTATION, value=bytes(8)),
+        encode_response(Opcode.GET_AND_LOCK, opaque=5, status=0x09),
+        encode_response(Opcode.UNLOCK, opaque=6, status=0x7FF0),
+        encode_response(Opcode.TOUCH, opaque=7, status=0x07, datatype=1, value=msgspec.json.encode(CONFIG)),
+        encode_response(Opcode.DELETE, opaque=8, status=0x86, value=b'{"error":{"context":"busy","ref":"1"}}'),
+        encode_response(Opcode.APPEND, opaque=9, framing_extras=b"\x02\x00\x01", status=0x7FF5),
+        encode_response(Opcode.GET_COLLECTION_ID, opaque=10, extras=struct.pack(">QI", 1, 8)),
+    )
+)
+"""Honest answers to ``OPERATIONS``, good and bad ones, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A client that waits for ``honest`` bytes on ``stream`` at the time 0."""
+
+    machine: ClientMachine
+    stream: StreamId
+    honest: bytes
+    ordered: Sequence[Action]
+    """What the client ordered on the way here."""
+
+
+def bootstrapping() -> Scene:
+    """Return a client that has sent its first burst, with operations that wait for the connection."""
+    options = ClientOptions(
+        connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}",
+        authenticator=AUTHENTICATOR,
+        retry_strategy=STRATEGY,
+    )
+    machine = ClientMachine(options, rng=Midpoint())
+    ordered = _submit(machine)
+    stream = next(action.stream for action in ordered if isinstance(action, OpenStream))
+    opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
+    return Scene(machine, stream, BOOTSTRAP_REPLIES, [*ordered, *opened])
+
+
+def ready() -> Scene:
+    """Return a client whose connection is ready and whose operations are in flight."""
+    scene = bootstrapping()
+    sent = scene.machine.handle(BytesReceived(scene.stream, BOOTSTRAP_REPLIES), 0.0)
+    return Scene(scene.machine, scene.stream, OPERATION_REPLIES, [*scene.ordered, *sent])
+
+
+def bare() -> Scene:
+    """Return a client of a plain memcached with operations in flight."""
+    machine = ClientMachine(
+        ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}"), rng=Midpoint()
+    )
+    first = machine.handle(TimePassed(), 0.0)
+    stream = next(action.stream for action in first if isinstance(action, OpenStream))
+    opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
+    return Scene(machine, stream, OPERATION_REPLIES, [*first, *opened, *_submit(machine)])
+
+
+SCENES: tuple[Callable[[], Scene], ...] = (bootstrapping, ready, bare)
+
+
+def bootstrapping_node() -> tuple[NodeMachine, bytes]:
+    """Return a connection that has sent its first burst, and the honest answers."""
+    node = NodeMachine(
+        "b", (Address("127.0.0.1", 11210),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
+    )
+    node.connect()
+    plan = BootstrapPlan(
+        authenticator=AUTHENTICATOR, bucket="b", tls=False, nonce="nonce", user_agent="fuzz", connection_id="1/2"
+    )
+    node.stream_opened(plan, 0.0)
+    return node, BOOTSTRAP_REPLIES
+
+
+def ready_node() -> tuple[NodeMachine, bytes]:
+    """Return a connection with requests in flight, and the honest answers."""
+    node, honest = bootstrapping_node()
+    node.bytes_received(honest, 0.0)
+    for token, opcode in enumerate(OPCODES, 1):
+        node.send(token, opcode, lambda opaque, opcode=opcode: encode_request(opcode, opaque=opaque))  # type: ignore[misc]
+    return node, OPERATION_REPLIES
+
+
+NODES: tuple[Callable[[], tuple[NodeMachine, bytes]], ...] = (bootstrapping_node, ready_node)
+
+
+def _submit(machine: ClientMachine) -> list[Action]:
+    actions: list[Action] = []
+    for number, operation in enumerate(OPERATIONS, 1):
+        actions += machine.handle(OperationSubmitted(Token(number), operation), 0.0)
+    return actions

@@ -1,0 +1,152 @@
+"""The two targets of all fuzzing: bend honest bytes, let the peer have them cut anywhere, and see that it stays sound.
+
+``play_node`` is one connection, decoder and bootstrap: it never raises, tells nothing but documented news, and loses no
+request. ``play`` is the whole client: ``handle`` never raises; nothing but documented actions come out; every operation is settled exactly once,
+by its deadline at the latest, with a result or an exception of the library; a stream that was closed is not written to.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import get_args
+
+from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, Scene
+from triclinium_core.errors import CouchbaseException, InternalError
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    OpenStream,
+    SendBytes,
+)
+from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.kv.node.news import Answered, BecameUnusable, News
+from triclinium_core.kv.node.states import NodeState
+
+ACTIONS = get_args(Action)
+NEWS = get_args(News)
+STEPS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of the bytes: ``length`` of them, from ``position`` on, become ``replacement``; all modulo the size."""
+
+    position: int
+    length: int
+    replacement: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One input."""
+
+    scene: int
+    edits: tuple[Edit, ...]
+    tail: bytes
+    """Follows the edited bytes."""
+    cuts: tuple[int, ...]
+    """Where the bytes are cut into pieces; modulo their size."""
+
+    def data(self, honest: bytes) -> bytes:
+        """Return the bytes that the peer sends instead of the honest ones."""
+        bent = bytearray(honest)
+        for edit in self.edits:
+            start = edit.position % (len(bent) + 1)
+            bent[start : start + edit.length] = edit.replacement
+        return bytes(bent) + self.tail
+
+    def pieces(self, honest: bytes) -> Iterable[bytes]:
+        """Return the same, cut."""
+        data = self.data(honest)
+        bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in self.cuts)})
+        return (data[start:end] for start, end in pairwise(bounds))
+
+
+class _Witness:
+    """Feeds a client, and looks at everything that it orders."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.machine = scene.machine
+        self.settled: Counter[int] = Counter()
+        self.streams: set[StreamId] = set()
+        self.refused: list[StreamId] = []
+        self._look_at(scene.ordered)
+
+    def feed(self, event: Event, now: float) -> None:
+        self._look_at(self.machine.handle(event, now))
+        while self.refused:
+            stream = self.refused.pop()
+            self.streams.discard(stream)
+            self._look_at(self.machine.handle(StreamLost(stream, LossCause.REFUSED), now))
+
+    def _look_at(self, actions: Iterable[Action]) -> None:
+        for action in actions:
+            assert isinstance(action, ACTIONS), action
+            match action:
+                case OpenStream(stream):
+                    self.streams.add(stream)
+                    if stream > 2:
+                        self.refused.append(stream)
+                case SendBytes(stream):
+                    assert stream in self.streams, f"{action} after the stream was closed"
+                case CloseStream(stream):
+                    self.streams.remove(stream)
+                case CompleteOperation(token):
+                    self.settled[token] += 1
+                case FailOperation(token, error):
+                    self.settled[token] += 1
+                    assert isinstance(error, CouchbaseException), error
+                    assert not isinstance(error, InternalError), error
+                    assert str(error).isprintable(), "an error is one line"
+                case _:
+                    pass
+
+
+def play(attack: Attack) -> None:
+    """Play one attack to its end, and check the invariants.
+
+    Raises:
+        AssertionError: one is broken.
+    """
+    scene = SCENES[attack.scene % len(SCENES)]()
+    witness = _Witness(scene)
+    for piece in attack.pieces(scene.honest):
+        witness.feed(BytesReceived(scene.stream, piece), 0.0)
+    for _ in range(STEPS_MAX):
+        if scene.machine.wakeup > DEADLINE:
+            break
+        witness.feed(TimePassed(), max(0.0, scene.machine.wakeup))
+    else:
+        raise AssertionError("the client keeps itself busy without end")
+    witness.feed(TimePassed(), DEADLINE)
+
+    assert dict.fromkeys(range(1, len(OPERATIONS) + 1), 1) == dict(witness.settled)
+    assert 0 == scene.machine.statistics().open_operations
+
+
+def play_node(attack: Attack) -> None:
+    """Play one attack against a connection alone, and check its invariants.
+
+    Raises:
+        AssertionError: one is broken.
+    """
+    node, honest = NODES[attack.scene % len(NODES)]()
+    sent = len(node.in_flight)
+    unsettled = answered = 0
+    for piece in attack.pieces(honest):
+        news = node.bytes_received(piece, 0.0)
+        for item in news:
+            assert isinstance(item, NEWS), item
+        answered += sum(isinstance(item, Answered) for item in news)
+        if news and isinstance(news[-1], BecameUnusable):
+            assert news[-1].text.isprintable(), "a reason is one line"
+            unsettled = news[-1].unsettled is not None
+            break
+
+    assert sent == answered + unsettled + len(list(node.lost("the end")))
+    assert NodeState.LOST is node.state

@@ -1,0 +1,471 @@
+"""Plays a script with the real client, in virtual time, against a watched node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import count
+
+import trio
+
+from tests.properties.fragile import FragileConnector
+from tests.properties.scripts import (
+    BUCKET,
+    COLLECTION,
+    COLLECTION_ID,
+    KEYSPACES,
+    SCOPE,
+    Call,
+    CancelledCall,
+    CutOff,
+    Script,
+    Step,
+    StruckCall,
+    Together,
+    Wait,
+)
+from tests.properties.watch import BREAKER_VOLUME, Watch, WatchedNode
+from tests.trio_client.cancelling import Moments, run_in_virtual_time
+from triclinium import (
+    AbandonedOperation,
+    AnyRetryStrategy,
+    CircuitBreakerOptions,
+    Cluster,
+    Collection,
+    RawBinaryTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    fail_after,
+)
+from triclinium.errors import (
+    AmbiguousTooSlowError,
+    CouchbaseException,
+    DocumentNotFoundException,
+    UnambiguousTooSlowError,
+)
+from triclinium.testing import FakeConnector
+from triclinium.testing._fake_cluster import fake_cluster
+from triclinium.testing._node_server import serving
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Concatenate,
+    Count,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Keyspace,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Done, Result
+from triclinium_core.testing import ErrorMapDocument, FakeNodeOptions, LoggedCommand, delay
+from triclinium_core.testing.strategies import RETRY_STRATEGIES, Recipe, Strike
+from triclinium_core.testing.submissions import Place, Submission, Violation
+
+KV_SECONDS = TimeoutOptions().kv
+RECOVERY_SECONDS = 60.0
+"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
+RECOVERY_STEP = 0.5
+DRAINING_SECONDS = 5.0
+"""Longer than any answer is delayed."""
+
+NODE = FakeNodeOptions(
+    buckets=(BUCKET,),
+    vbuckets=128,
+    error_map=ErrorMapDocument(revision=1, rows=()),
+    collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
+)
+BINARY = RawBinaryTranscoder()
+
+
+class MineError(Exception):
+    """What the user's own code raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a script."""
+
+    transcript: Sequence[str]
+    """What each caller was told, and when."""
+    seconds: float
+    """How long it took, in virtual time."""
+    commands: Sequence[LoggedCommand]
+    """What the node was asked."""
+
+
+def play(script: Script) -> Run:
+    """Play ``script`` to its end.
+
+    Raises:
+        Violation: the client broke a law.
+        Exception: the client raised what it must not.
+    """
+    moments = Moments()
+    return run_in_virtual_time(Player(script, moments).play, instruments=[moments], seed=script.seed)
+
+
+class Player:
+    """One run of one script."""
+
+    def __init__(self, script: Script, moments: Moments) -> None:
+        self._script = script
+        self._moments = moments
+        self._watch = Watch()
+        self._node = WatchedNode(NODE, self._watch)
+        self._tokens = count(1)
+        self._transcript: list[str] = []
+        self._cluster: Cluster
+        self._connector: FragileConnector
+        self._left: list[Submission] = []
+        """Operations whose callers were cancelled from outside, which are told nothing."""
+
+    async def play(self) -> Run:
+        """Play the script to its end."""
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(serving(self._node))
+            inner = FakeConnector(server, piece_sizes=self._script.piece_sizes)
+            self._connector = FragileConnector(inner, self._watch.broke)
+            self._watch.is_cut_off = lambda: any(stream.is_broken for stream in self._connector.open_streams)
+            fake = fake_cluster(server, inner.host, self._connector)
+            outside = await stack.enter_async_context(trio.open_nursery())
+            with trio.CancelScope() as scope:
+                client = fake.open_client(
+                    seed=self._script.seed,
+                    circuit_breaker=CircuitBreakerOptions(volume_threshold=BREAKER_VOLUME),
+                    timeouts=TimeoutOptions(),
+                )
+                try:
+                    async with client as self._cluster:
+                        await self._live(outside)
+                        await self._leave(scope)
+                except (MineError, ExceptionGroup) as error:
+                    assert error is self._exit, f"the block raised {self._exit!r}, and {error!r} left it"
+            self._left_at = trio.current_time()
+        await self._check_closed(scope)
+        return Run(self._transcript, trio.current_time(), list(self._node.command_log))
+
+    async def _live(self, outside: trio.Nursery) -> None:
+        self._watch.statistics = self._cluster.statistics
+        if self._script.begins_connected:
+            await self._call(Call(Recipe("get", Place(Keyspace(BUCKET), "ada"))))
+        for step in self._script.steps:
+            await self._take(step)
+            self._watch.check()
+        await self._recover()
+        await self._serve()
+        if self._script.outsiders:
+            self._node.faults.always(None, delay(1.0))
+            for call in self._script.outsiders:
+                outside.start_soon(self._call_from_outside, call)
+            await trio.sleep(0.5)
+
+    # The ways out.
+
+    async def _leave(self, scope: trio.CancelScope) -> None:
+        self._exit: Exception | None = None
+        match self._script.leaves_by:
+            case "an exception":
+                self._exit = MineError()
+            case "a group":
+                self._exit = ExceptionGroup("mine", [MineError(), ExceptionGroup("inner", [MineError()])])
+            case "a cancellation":
+                scope.cancel()
+                await trio.sleep_forever()
+            case _:
+                pass
+        if self._exit is not None:
+            raise self._exit
+
+    async def _check_closed(self, scope: trio.CancelScope) -> None:
+        assert scope.cancelled_caught == (self._script.leaves_by == "a cancellation")
+        assert trio.current_time() == self._left_at, "somebody waited for a client that was closed"
+        assert not self._connector.open_streams
+        try:
+            await self._collection(Keyspace(BUCKET)).get("ada")
+        except trio.ClosedResourceError:
+            return
+        raise Violation("a client that is closed still answers")
+
+    async def _call_from_outside(self, call: Call) -> None:
+        submissions: list[Submission] = []
+        try:
+            await self._call(call, submissions.append)
+        except trio.ClosedResourceError:
+            self._watch.abandoned(submissions[0], ambiguous=True)
+            self._note("closed", submissions[0])
+
+    # Steps.
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case Call():
+                await self._call(step)
+            case CancelledCall(call, moment):
+                self._moments.cancel_at = moment
+                await self._call(call, is_counted=True)
+            case StruckCall(call, strike):
+                strike.arm(self._node.faults)
+                await self._call(call)
+            case Together():
+                await self._call_together(step)
+            case Strike():
+                step.arm(self._node.faults)
+            case Wait(seconds):
+                await trio.sleep(seconds)
+            case CutOff(after_bytes):
+                for stream in self._connector.open_streams:
+                    stream.cut_off(after_bytes)
+
+    async def _call_together(self, step: Together) -> None:
+        mine = MineError()
+
+        async def fail(after: float) -> None:
+            await trio.sleep(after)
+            raise mine
+
+        async def call_all() -> None:
+            async with trio.open_nursery() as nursery:
+                for call in step.calls:
+                    nursery.start_soon(self._call, call)
+                if step.fails_after is not None:
+                    nursery.start_soon(fail, step.fails_after)
+
+        told: Sequence[AbandonedOperation] | None = ()
+        try:
+            with fail_after(math.inf if step.within is None else step.within):
+                await call_all()
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            told = error.operations
+        except ExceptionGroup as group:
+            if group.exceptions != (mine,):
+                raise
+            told = None
+        for submission in self._left:
+            self._watch.abandoned(submission, ambiguous=_was_ambiguous(submission, told))
+        self._left.clear()
+
+    async def _call(
+        self, call: Call, begun: Callable[[Submission], None] = lambda submission: None, *, is_counted: bool = False
+    ) -> None:
+        operation = call.recipe.make(self._watch.model)
+        submission = self._watch.submitted(next(self._tokens), operation)
+        begun(submission)
+        began = trio.current_time()
+        try:
+            with fail_after(math.inf if call.within is None else call.within) as scope:
+                perform = partial(self._perform, operation, call, _strategy(call.strategy, scope))
+                if is_counted:
+                    with self._moments.of_call(scope):
+                        told = await _told(perform)
+                else:
+                    told = await _told(perform)
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            assert [(operation.name, operation.key)] * len(error.operations) == [
+                (abandoned.operation, abandoned.key) for abandoned in error.operations
+            ]
+            self._watch.abandoned(submission, ambiguous=isinstance(error, AmbiguousTooSlowError))
+            self._note(type(error).__name__, submission)
+        except trio.Cancelled:
+            self._left.append(submission)
+            self._note("cancelled", submission)
+            raise
+        else:
+            if trio.current_time() > began + KV_SECONDS:
+                raise Violation(f"{submission} took {trio.current_time() - began} s")
+            if isinstance(told, CouchbaseException):
+                self._note(f"{type(told).__name__} {told.context.retry_attempts}", submission)
+                self._watch.failed(submission, told)
+            else:
+                self._note(repr(told), submission)
+                self._watch.completed(submission, told)
+
+    async def _perform(self, operation: DocumentOperation, call: Call, strategy: AnyRetryStrategy | None) -> Result:
+        collection = self._collection(operation.keyspace)
+        if call.recipe.flag and isinstance(operation, Get):
+            found = await collection.get_or_none(operation.key, transcoder=BINARY, retry_strategy=strategy)
+            if found is None:
+                raise DocumentNotFoundException("None was returned")
+            return found
+        return await perform(collection, operation, strategy) or Done()
+
+    def _collection(self, keyspace: Keyspace) -> Collection:
+        return self._cluster.bucket(BUCKET).scope(keyspace.scope).collection(keyspace.collection)
+
+    def _note(self, outcome: str, submission: Submission) -> None:
+        self._transcript.append(f"{trio.current_time():.6f} {submission}: {outcome}")
+
+    # The liveness half.
+
+    async def _recover(self) -> None:
+        """Let everything that is wrong end, and see the client recover."""
+        self._node.faults.clear()
+        for stream in self._connector.open_streams:
+            if not stream.is_broken:
+                stream.cut_off(None)
+        give_up = trio.current_time() + RECOVERY_SECONDS
+        await trio.sleep(RECOVERY_STEP)
+        while not self._watch.is_healthy:
+            if trio.current_time() >= give_up:
+                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self._watch.describe()}")
+            await trio.sleep(RECOVERY_STEP)
+        await trio.sleep(DRAINING_SECONDS)
+        statistics = self._cluster.statistics()
+        assert 0 == statistics.open_operations
+        assert sum(self._watch.dropped.values()) == statistics.in_flight
+        self._watch.model.quieted()
+
+    async def _serve(self) -> None:
+        """Write and read; whatever is wrong now has no excuse."""
+        began = trio.current_time()
+        for place in _places():
+            await self._call(Call(Recipe("get", place)))
+        for keyspace in KEYSPACES:
+            for kind in ("upsert", "append", "get", "remove"):
+                await self._call(Call(Recipe(kind, Place(keyspace, "later"))))
+        self._watch.check()
+        assert began == trio.current_time()
+
+
+def _places() -> Iterable[Place]:
+    return (Place(keyspace, key) for keyspace in KEYSPACES for key in ("ada", "bob", "hits"))
+
+
+async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | CouchbaseException:
+    """Return what a caller gets, an exception too."""
+    try:
+        return await perform()
+    except CouchbaseException as error:
+        return error
+
+
+def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | None) -> bool:
+    """Tell what ``fail_after`` said of an operation; where it was not asked, anything may have happened."""
+    if told is None:
+        return True
+    operation = submission.operation
+    return any(
+        abandoned.ambiguous for abandoned in told if abandoned[:2] == (operation.name, operation.key)
+    )
+
+
+async def perform(
+    collection: Collection, operation: DocumentOperation, strategy: AnyRetryStrategy | None
+) -> Result | None:
+    """Call the method that submits this very operation."""
+    call: Callable[..., Awaitable[Result | None]]
+    arguments: dict[str, object] = {}
+    match operation:
+        case Get():
+            call, arguments = collection.get, {"transcoder": BINARY}
+        case Exists():
+            call = collection.exists
+        case GetAndTouch(expiry=seconds):
+            call, arguments = collection.get_and_touch, {"expiry": _expiry(seconds), "transcoder": BINARY}
+        case Touch(expiry=seconds):
+            call, arguments = collection.touch, {"expiry": _expiry(seconds)}
+        case GetAndLock(lock_time=seconds):
+            call = collection.get_and_lock
+            arguments = {"lock_time": timedelta(seconds=seconds), "transcoder": BINARY}
+        case Unlock(cas=cas):
+            call, arguments = collection.unlock, {"cas": cas}
+        case Remove(cas=cas):
+            call, arguments = collection.remove, {"cas": cas}
+        case Insert(value=value, expiry=seconds):
+            call, arguments = collection.insert, {"value": value, "expiry": _expiry(seconds), "transcoder": BINARY}
+        case Upsert(value=value, expiry=seconds, preserve_expiry=preserves):
+            call = collection.upsert
+            arguments = {"value": value, "expiry": _expiry(seconds), "preserve_expiry": preserves, "transcoder": BINARY}
+        case Replace(value=value, expiry=seconds, preserve_expiry=preserves, cas=cas):
+            call = collection.replace
+            arguments = {"value": value, "expiry": _expiry(seconds), "preserve_expiry": preserves, "cas": cas}
+            arguments["transcoder"] = BINARY
+        case Concatenate(value=value, cas=cas):
+            call = collection.binary.append if isinstance(operation, Append) else collection.binary.prepend
+            arguments = {"value": value, "cas": cas}
+        case Count(delta=delta, initial=initial, expiry=seconds):
+            binary = collection.binary
+            call = binary.increment if isinstance(operation, Increment) else binary.decrement
+            arguments = {"delta": delta, "initial": initial, "expiry": _expiry(seconds)}
+        case _:
+            raise AssertionError(f"{operation.name} has no method here")
+    return await call(operation.key, **arguments, retry_strategy=strategy)
+
+
+def _expiry(seconds: int) -> timedelta | None:
+    return timedelta(seconds=seconds) if seconds else None
+
+
+# What decides about retries.
+
+
+class CancelsTheCaller:
+    """Cancels the scope of the very call that it is asked about."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a short delay that nobody waits for."""
+        self._scope.cancel()
+        return RetryAction.after(0.01)
+
+
+class Asks:
+    """Thinks, and then does what a function does."""
+
+    def __init__(self, answer: Callable[[], RetryAction]) -> None:
+        self._answer = answer
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return what the function returns."""
+        await trio.sleep(0.02)
+        return self._answer()
+
+
+class AsksForEver:
+    """Never comes to a conclusion."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return nothing."""
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+def _raise() -> RetryAction:
+    raise ZeroDivisionError("a strategy with a defect")
+
+
+def _nonsense() -> RetryAction:
+    return None  # type: ignore[return-value]
+
+
+def _strategy(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
+    match name:
+        case "cancels the caller":
+            return CancelsTheCaller(scope)
+        case "asks":
+            return Asks(lambda: RetryAction.after(0.01))
+        case "asks and raises":
+            return Asks(_raise)
+        case "asks and gets nonsense":
+            return Asks(_nonsense)
+        case "asks for ever":
+            return AsksForEver()
+        case _:
+            return RETRY_STRATEGIES[name]

@@ -1,0 +1,146 @@
+"""What may happen to a client and its callers, as data: a script is a list of steps, and shrinks like one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.testing.strategies import Recipe, Strike, data_faults, recipes, strikes
+from triclinium_core.testing.submissions import Place
+
+BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
+KEYSPACES = {Keyspace(BUCKET): 0, Keyspace(BUCKET, SCOPE, COLLECTION): COLLECTION_ID}
+"""Where documents live, with the ids of the collections."""
+
+RETRY_STRATEGIES = (
+    "default",
+    "best effort",
+    "fail fast",
+    "error map",
+    "raises",
+    "cancels the caller",
+    "asks",
+    "asks and raises",
+    "asks and gets nonsense",
+    "asks for ever",
+)
+"""Names of what decides about retries; ``player`` knows what they mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation, and when its caller leaves."""
+
+    recipe: Recipe
+    strategy: str = "default"
+    within: float | None = None
+    """Seconds after which the caller leaves; None for never."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledCall:
+    """One operation, cancelled at a moment (see ``cancelling``) that may come after its end."""
+
+    call: Call
+    moment: int
+
+
+@dataclass(frozen=True, slots=True)
+class StruckCall:
+    """One operation that a fault strikes."""
+
+    call: Call
+    strike: Strike
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Operations of one nursery."""
+
+    calls: Sequence[Call]
+    within: float | None = None
+    """Seconds after which all callers leave."""
+    fails_after: float | None = None
+    """Seconds after which a task beside them raises an exception of the user's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Time passes."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """All streams break, once the node has been given so many more bytes of what the client sends."""
+
+    after_bytes: int
+
+
+Step = Call | CancelledCall | StruckCall | Together | Strike | Wait | CutOff
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A client's life."""
+
+    steps: Sequence[Step]
+    begins_connected: bool = True
+    piece_sizes: Sequence[int] | None = None
+    leaves_by: str = "the end"
+    """One of ``WAYS_OUT``: how the block of the client is left."""
+    outsiders: Sequence[Call] = ()
+    """Operations that are open when the block is left, of tasks outside of it."""
+    seed: int = 0
+
+
+WAYS_OUT = ("the end", "an exception", "a group", "a cancellation")
+
+_SHORT = (0.0, 0.001, 0.02, 0.3, 2.4, 3.0)
+_seconds = st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0))
+
+
+def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
+    """Return scripts of up to ``max_size`` steps."""
+    calls = _calls()
+    steps = st.one_of(
+        calls,
+        st.builds(CancelledCall, calls, st.integers(0, 60)),
+        st.builds(StruckCall, calls, st.builds(Strike, st.none(), data_faults(), st.sampled_from((1, 1, 3)))),
+        st.builds(
+            Together,
+            st.lists(calls, min_size=2, max_size=4),
+            st.none() | st.sampled_from(_SHORT),
+            st.none() | st.sampled_from(_SHORT),
+        ),
+        strikes(),
+        st.builds(Wait, _seconds),
+        st.builds(CutOff, st.integers(0, 120)),
+    )
+    return st.builds(
+        Script,
+        st.lists(steps, min_size=1, max_size=max_size),
+        st.booleans(),
+        st.sampled_from((None, None, (24, 7, 400))),
+        st.sampled_from(WAYS_OUT),
+        st.lists(calls, max_size=2),
+        st.integers(0, 2**16),
+    )
+
+
+def _calls() -> st.SearchStrategy[Call]:
+    keyspaces = st.sampled_from(tuple(KEYSPACES))
+    texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "bob")))
+    counters = st.builds(Place, keyspaces, st.just("hits"))
+    strategies = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_STRATEGIES)
+    limits = st.one_of(st.none(), st.none(), st.sampled_from(_SHORT))
+    return st.builds(Call, recipes(texts, counters).map(_possible), strategies, limits)
+
+
+def _possible(recipe: Recipe) -> Recipe:
+    """Return a recipe that the client does not refuse: an expiry cannot be set and preserved."""
+    return replace(recipe, expiry=0) if recipe.kind == "replace" and recipe.flag else recipe

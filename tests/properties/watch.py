@@ -1,0 +1,227 @@
+"""What callers are told and what the node sees, held against each other while a script is played.
+
+*Safety*: what a caller is told fits a history, nothing is applied twice, after it was denied, or acknowledged and not
+applied. *Liveness*: a failure needs an excuse, something that went wrong since the operation began.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from tests.properties.scripts import KEYSPACES
+from triclinium import ClientStatistics
+from triclinium.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+    TimeoutException,
+)
+from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.retry.circuit_breaker import BreakerState
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, NodeAction, SendReply
+from triclinium_core.testing.faults import DropResponse
+from triclinium_core.testing.ledger import Ledger
+from triclinium_core.testing.model import Model
+from triclinium_core.testing.submissions import Submission, Violation, may_be_applied
+from triclinium_core.testing.troubles import Troubles
+
+BREAKER_VOLUME = 3
+"""Operations that have to time out until the circuit breaker opens."""
+
+ANSWERS = (CasMismatchException, DocumentExistsException, DocumentNotFoundException, DocumentNotLockedException)
+"""Failures that are what the caller asked for: they need no excuse, but a history."""
+
+
+@dataclass
+class Watch:
+    """All that is known of one client.
+
+    Args:
+        statistics: of the client, from when there is one.
+    """
+
+    statistics: Callable[[], ClientStatistics] = ClientStatistics
+    is_cut_off: Callable[[], bool] = lambda: False
+    """Whether a stream is broken, and the client has not found out."""
+    violations: list[Violation] = field(default_factory=list)
+    """Laws that were broken where nobody could raise."""
+
+    def __post_init__(self) -> None:
+        self._model = Model()
+        self._ledger = Ledger(KEYSPACES)
+        self._troubles = Troubles()
+        self._began_healthy: dict[int, bool] = {}
+        self._timeouts = 0
+        self._ended: set[int] = set()
+        """Connections that the node has hung up, and the client has not closed."""
+        self._open: set[int] = set()
+        self._commands_read = 0
+        self.dropped: dict[int, int] = {}
+        """Requests that are never answered, by connection."""
+
+    # What callers do and are told.
+
+    @property
+    def model(self) -> Model:
+        """What the callers know, now."""
+        self._model.now = trio.current_time()
+        return self._model
+
+    def submitted(self, token: int, operation: DocumentOperation) -> Submission:
+        """Take note that a caller asks for something."""
+        submission = self.model.submitted(token, operation)
+        assert submission is not None
+        self._ledger.submitted(submission, deadline=0)
+        self._began_healthy[token] = self.is_healthy
+        return submission
+
+    def completed(self, submission: Submission, result: Result) -> None:
+        """Check what a caller is told."""
+        self._ledger.completed(submission)
+        self.model.completed(submission.token, result)
+
+    def failed(self, submission: Submission, error: CouchbaseException) -> None:
+        """Check what a caller is told, and the excuse for it."""
+        self._ledger.abandoned(submission, ambiguous=may_be_applied(error))
+        self.model.failed(submission.token, error)
+        if isinstance(error, TimeoutException):
+            self._timeouts += 1
+        if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
+            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+
+    def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
+        """Check what a caller is told who leaves."""
+        self._ledger.abandoned(submission, ambiguous=ambiguous)
+        self.model.abandoned(submission.token, ambiguous=ambiguous)
+
+    def check(self) -> None:
+        """Raise the first violation that could not be raised where it was found."""
+        if self.violations:
+            raise self.violations[0]
+
+    # What the node sees.
+
+    def opened(self, connection: int) -> None:
+        """Take note of a connection."""
+        self._open.add(connection)
+
+    def received(self, node: FakeNode, connection: int, data: bytes, receive: Callable[[], None]) -> None:
+        """Let the node receive something, and read what it notes of that."""
+        self._ledger.ordered(connection, data)
+        self._ledger.left(connection, sys.maxsize)
+        receive()
+        for command in node.command_log[self._commands_read :]:
+            instant = self.model.instant()
+            if command.fault is not None:
+                self._troubles.struck(command, instant)
+            if isinstance(command.fault, DropResponse):
+                self.dropped[connection] = self.dropped.get(connection, 0) + 1
+            try:
+                self._ledger.commanded(command, instant)
+            except Violation as violation:
+                self.violations.append(violation)
+        self._commands_read = len(node.command_log)
+
+    def answered(self, actions: Sequence[NodeAction]) -> None:
+        """Take note of what the node sends."""
+        for action in actions:
+            match action:
+                case SendReply(connection, data):
+                    self._troubles.delivered(connection, data)
+                case HangUp(connection):
+                    self._ended.add(connection)
+                    self.broke()
+
+    def lost(self, connection: int) -> None:
+        """Take note that the client has closed a connection."""
+        self._open.discard(connection)
+        self._ended.discard(connection)
+        self.dropped.pop(connection, None)
+        self.broke()
+
+    def broke(self) -> None:
+        """Take note that something went wrong with a connection."""
+        self._troubles.lost(self.model.instant())
+
+    # Whether there is an excuse.
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether every connection is ready to serve, and the client is not mistaken about that."""
+        connections = self.statistics().connections
+        return (
+            all(connection.state == "READY" for connection in connections)
+            and not self._ended
+            and not self.is_cut_off()
+            and not any(self._troubles.is_stuck(connection) for connection in self._open)
+            and not self._open_breakers()
+        )
+
+    def describe(self) -> str:
+        """Return what is not as it should be."""
+        connections = self.statistics().connections
+        states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
+        return "; ".join([*states, *map(str, self._open_breakers())])
+
+    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+        reasons = {*error.context.retry_reasons, error.context.refused_reason}
+        return (
+            not self._began_healthy[submission.token]
+            or self._troubles.newest > submission.begin
+            or self._ledger.was_struck(submission)
+            or self.model.may_be_locked(submission)
+            or (RetryReason.CIRCUIT_BREAKER_OPEN in reasons and 2 * self._timeouts >= BREAKER_VOLUME)
+        )
+
+    def _open_breakers(self) -> Sequence[BreakerState]:
+        breakers = [connection.circuit_breaker for connection in self.statistics().connections]
+        return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
+
+
+class WatchedNode(FakeNode):
+    """A node that tells a watch what it sees and does."""
+
+    def __init__(self, options: FakeNodeOptions, watch: Watch) -> None:
+        super().__init__(options)
+        self._watch = watch
+
+    def accepts(self, now: float) -> bool:
+        """Tell of a refusal."""
+        accepts = super().accepts(now)
+        if not accepts:
+            self._watch.broke()
+        return accepts
+
+    def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
+        """Tell of a connection."""
+        self._watch.opened(connection)
+        return super().connection_opened(connection, now)
+
+    def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
+        """Tell of every command, and of what is answered."""
+        actions: list[NodeAction] = []
+        parent = super()
+        self._watch.received(
+            self, connection, data, lambda: actions.extend(parent.bytes_received(connection, data, now))
+        )
+        self._watch.answered(actions)
+        return actions
+
+    def connection_lost(self, connection: int, now: float) -> None:
+        """Tell of a connection that the client has closed."""
+        super().connection_lost(connection, now)
+        self._watch.lost(connection)
+
+    def time_passed(self, now: float) -> Sequence[NodeAction]:
+        """Tell of what is answered late."""
+        actions = super().time_passed(now)
+        self._watch.answered(actions)
+        return actions

@@ -1,0 +1,41 @@
+"""Names on the command line, and what is said to those that stand for nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium._cli._wrong_input import WrongInput, choose, suggestion
+
+CHOICES = {"get_and_lock": 1, "get_and_touch": 2, "UPSERT": 3}
+MANY = [f"choice_{number:02}" for number in range(13)]
+
+
+@pytest.mark.parametrize("name", ["get_and_lock", "get-and-lock", "GET_AND_LOCK", " Get-And_Lock "])
+def test_spelling_is_forgiven(name: str) -> None:
+    """Case, blanks around it, and the two dashes do not matter."""
+    assert 1 == choose(name, CHOICES, "operation")
+
+
+def test_what_was_meant() -> None:
+    """The choices that resemble the name stand in the line, in their own spelling."""
+    with pytest.raises(WrongInput) as caught:
+        choose("upsrt", CHOICES, "operation")
+
+    assert "there is no operation 'upsrt'; did you mean UPSERT?" == caught.value.message
+    assert 2 == caught.value.exit_code
+
+
+def test_two_that_may_have_been_meant() -> None:
+    """More would be no help."""
+    assert "; did you mean get_and_lock or get_and_touch?" == suggestion("get_and", ["get_and_touch", *CHOICES, "get"])
+
+
+def test_few_choices_are_listed() -> None:
+    """When nothing resembles the name."""
+    assert "; there is get_and_lock, get_and_touch, UPSERT" == suggestion("xyz", CHOICES)
+
+
+def test_many_choices_are_not() -> None:
+    """The line says where they are listed, or what else to write."""
+    assert "; --help lists them" == suggestion("xyz", MANY)
+    assert "; write a number" == suggestion("xyz", MANY, "write a number")
