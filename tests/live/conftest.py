@@ -15,7 +15,7 @@ import trio
 
 from tests.environment import missing
 from tests.live.line_process import LineProcess
-from tests.live.memcached import Memcached
+from tests.live.memcached import Memcached, port_to_come_back_to
 
 SAFETY_NET_SECONDS = 60.0
 
@@ -43,7 +43,7 @@ def memcached(memcached_program: str) -> Iterator[Memcached]:
 @pytest.fixture
 def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
     """Give a test a memcached that it may end and start."""
-    with Memcached(memcached_program) as server:
+    with Memcached(memcached_program, port_to_come_back_to()) as server:
         yield server
 
 

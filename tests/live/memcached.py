@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,17 +27,35 @@ ANY_PORT = -1
 """memcached takes one that is free and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
 
 
-class Memcached:
-    """One server; a context manager that ends it."""
+NEVER_GIVEN_PORTS = range(20_000, 32_000)
+"""Ports that no system gives to whoever asks for any."""
 
-    def __init__(self, program: str) -> None:
+
+def port_to_come_back_to() -> int:
+    """Return a free port that nobody takes while its server is down, but by bad luck or by name."""
+    first = os.getpid() % len(NEVER_GIVEN_PORTS)
+    for port in chain(NEVER_GIVEN_PORTS[first:], NEVER_GIVEN_PORTS[:first]):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise AssertionError("every port is taken")
+
+
+class Memcached:
+    """One server; a context manager that ends it.
+
+    Args:
+        port: where it listens; any that is free unless given.
+    """
+
+    def __init__(self, program: str, port: int = ANY_PORT) -> None:
         self._program = program
         self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
             # It gives its rights up before it writes the file.
             shutil.chown(self._folder, "nobody")
-        self.port = ANY_PORT
+        self.port = port
 
     def __enter__(self) -> Self:
         self.start()
@@ -80,3 +100,5 @@ class Memcached:
         """Have it answer nothing until it is ended: what clients send waits in the kernel."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
+        # Its other threads go on until the one that took the signal has stopped them.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)

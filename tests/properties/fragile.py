@@ -51,8 +51,10 @@ class FragileStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Return what comes, until the stream is broken."""
-        with self._reading:
-            return await self._inner.receive_some(max_bytes)
+        if not self.is_broken:
+            with trio.CancelScope() as self._reading:
+                return await self._inner.receive_some(max_bytes)
+        await trio.lowlevel.checkpoint()
         raise trio.BrokenResourceError("the stream is cut off")
 
     async def aclose(self) -> None:

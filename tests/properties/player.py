@@ -17,6 +17,7 @@ from tests.properties.scripts import (
     BUCKET,
     COLLECTION,
     COLLECTION_ID,
+    DEFAULT,
     KEYSPACES,
     SCOPE,
     Call,
@@ -163,7 +164,8 @@ class Player:
     async def _live(self, outside: trio.Nursery) -> None:
         self._watch.statistics = self._cluster.statistics
         if self._script.begins_connected:
-            await self._call(Call(Recipe("get", Place(Keyspace(BUCKET), "ada"))))
+            await self._call(Call(Recipe("upsert", Place(DEFAULT, "ada"))))
+            await self._call(Call(Recipe("increment", Place(DEFAULT, "hits"), flag=True)))
         for step in self._script.steps:
             await self._take(step)
             self._watch.check()
@@ -197,7 +199,7 @@ class Player:
         assert trio.current_time() == self._left_at, "somebody waited for a client that was closed"
         assert not self._connector.open_streams
         try:
-            await self._collection(Keyspace(BUCKET)).get("ada")
+            await self._collection(DEFAULT).get("ada")
         except trio.ClosedResourceError:
             return
         raise Violation("a client that is closed still answers")

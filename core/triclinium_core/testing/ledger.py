@@ -23,12 +23,15 @@ from triclinium_core.kv.wire.leb128 import decode_unsigned
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.command_log import LoggedCommand
-from triclinium_core.testing.faults import DATA_OPCODES, WrongLength
+from triclinium_core.testing.faults import DATA_OPCODES, AnswerStatus, CommandFault, WrongLength
 from triclinium_core.testing.submissions import Instant, Submission, Violation, may_be_applied
-from triclinium_core.testing.troubles import frame_size
+from triclinium_core.testing.troubles import RETRIED_BY_MAP, frame_size, is_survivable
 
 CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META}
 """Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
+
+SURVIVABLE_STRIKES = 5
+"""So many faults in a row leave time enough for an answer."""
 
 NEEDS_A_FRAME = frozenset(
     reason
@@ -57,8 +60,8 @@ class _Account:
     """Operations that are said not to have been applied."""
     applied: int = 0
     """Commands that the node applied."""
-    struck_at: Instant = (-1.0, 0)
-    """When a fault struck one of the commands last."""
+    strikes: list[tuple[Instant, bool]] = field(default_factory=list)
+    """When faults struck the commands, and whether a patient client gets over them."""
     forged_at: Instant = (-1.0, 0)
     """When the length of a reply was forged last, so that it may be read as another."""
     frames_left: int = 0
@@ -92,6 +95,7 @@ class Ledger:
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
         self._retries: defaultdict[int, list[ReportRetry]] = defaultdict(list)
         self._deadlines: dict[int, float] = {}
+        self._has_error_map = True
 
     def submitted(self, submission: Submission, deadline: float) -> None:
         """Open an account for an operation, or put it to those that look alike."""
@@ -126,12 +130,14 @@ class Ledger:
         Raises:
             Violation: a write was applied more often than it was asked for, or after the client denied it.
         """
+        if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
+            self._has_error_map = False
         look = self._streams[command.connection].looks.get(command.opaque)
         if look is None:
             return
         account = self._accounts[look]
         if command.fault is not None:
-            account.struck_at = instant
+            account.strikes.append((instant, self._is_survivable(command, command.fault)))
         if isinstance(command.fault, WrongLength):
             account.forged_at = instant
         if command.applied and command.opcode in CHANGING_OPCODES:
@@ -196,7 +202,16 @@ class Ledger:
 
     def was_struck(self, submission: Submission) -> bool:
         """Tell whether a fault struck a command that looks like this operation, since it was submitted."""
-        return self._account_of[submission.token].struck_at > submission.begin
+        return any(instant > submission.begin for instant, _ in self._account_of[submission.token].strikes)
+
+    def is_struck_down(self, submission: Submission) -> bool:
+        """Tell whether such faults are more than a patient client has to get over."""
+        strikes = [
+            survivable
+            for instant, survivable in self._account_of[submission.token].strikes
+            if instant > submission.begin
+        ]
+        return not all(strikes) or len(strikes) > SURVIVABLE_STRIKES
 
     def was_forged(self, submission: Submission) -> bool:
         """Tell whether a reply to this operation may be read as another, so that its result means nothing."""
@@ -214,6 +229,10 @@ class Ledger:
                     f"{Opcode(look.opcode).name} {look.key!r} was sent {account.frames_left} times; by its results and "
                     f"retries {account.frames_least} to {account.frames_most} times"
                 )
+
+    def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
+        needs_map = isinstance(fault, AnswerStatus) and fault.code in RETRIED_BY_MAP
+        return is_survivable(fault, command.opcode) and (self._has_error_map or not needs_map)
 
     def _void(self, submission: Submission) -> None:
         account = self._account_of[submission.token]

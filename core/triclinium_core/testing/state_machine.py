@@ -21,7 +21,7 @@ from triclinium_core.testing.fake_documents import Document
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import Fault
+from triclinium_core.testing.faults import Fault, refuse_connection
 from triclinium_core.testing.model import Model
 from triclinium_core.testing.simulation import Link
 from triclinium_core.testing.strategies import (
@@ -229,6 +229,11 @@ class KVStateMachine(RuleBasedStateMachine):
     def strike(self, strike: Strike) -> None:
         """Let a fault wait for its command."""
         strike.arm(self.node.faults)
+
+    @rule()
+    def refuse(self) -> None:
+        """Let the node refuse every connection from now on."""
+        self.node.faults.always(None, refuse_connection())
 
     @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
     def stall(self, seconds: float) -> None:

@@ -11,41 +11,53 @@ from collections.abc import Iterable
 
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.header import MalformedFrame, scan_headers
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.command_log import LoggedCommand
 from triclinium_core.testing.faults import (
     DATA_OPCODES,
     AnswerNotMyVbucket,
     AnswerStatus,
+    CommandFault,
     Delay,
     DropResponse,
 )
 from triclinium_core.testing.submissions import Instant, Violation
 
-HARMLESS_STATUSES: tuple[int, ...] = (
+RETRIED_STATUSES: tuple[int, ...] = (
     Status.LOCKED,
-    Status.WOULD_THROTTLE,
-    Status.CANCELLED,
-    Status.OUT_OF_MEMORY,
-    Status.NOT_SUPPORTED,
-    Status.INTERNAL_ERROR,
-    Status.BUSY,
     Status.TEMPORARY_FAILURE,
     Status.UNKNOWN_COLLECTION,
     Status.SYNC_WRITE_IN_PROGRESS,
     Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
+)
+"""Statuses that every client retries."""
+
+RETRIED_BY_MAP: tuple[int, ...] = (
+    Status.WOULD_THROTTLE,
+    Status.CANCELLED,
+    Status.OUT_OF_MEMORY,
+    Status.BUSY,
     0x7FF0,
     0x7FF1,
     0x7FF2,
+)
+"""Statuses that a client retries because the error map says so."""
+
+HARMLESS_STATUSES: tuple[int, ...] = (
+    *RETRIED_STATUSES,
+    *RETRIED_BY_MAP,
+    Status.NOT_SUPPORTED,
+    Status.INTERNAL_ERROR,
     0x7ABC,
 )
-"""Statuses that say nothing of the document and leave the connection as it is; four that only an error map can know."""
+"""Statuses that say nothing of the document and leave the connection as it is; nobody knows the last one."""
 
 INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
 """Statuses after which the connection is of no more use."""
 
-_BODY_LENGTH = slice(8, 12)
-"""Where the length of the body stands in a header."""
+SURVIVABLE_DELAY = 0.5
+"""Seconds by which an answer may be late and still be in time."""
 
 _SILENT_OPCODES = DATA_OPCODES | {Opcode.NOOP, Opcode.GET_COLLECTION_ID, Opcode.GET_CLUSTER_CONFIG}
 """Commands whose loss or failure leaves the connection usable."""
@@ -60,6 +72,7 @@ class Troubles:
         self._suspect: set[int] = set()
         self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
         """What came on each stream behind its last whole frame."""
+        self._broken: set[int] = set()
         self._withholds = False
 
     def struck(self, command: LoggedCommand, instant: Instant) -> None:
@@ -96,11 +109,16 @@ class Troubles:
         """Take note of bytes that the client received."""
         received = self._received[stream]
         received += data
-        while len(received) >= HEADER_SIZE:
-            size = HEADER_SIZE + int.from_bytes(received[_BODY_LENGTH], "big")
-            if len(received) < size:
-                break
-            del received[:size]
+        try:
+            if fields := scan_headers(received, 0, len(received)):
+                del received[: fields[-1]]
+            scan_headers(received, 0, len(received))
+        except MalformedFrame:
+            self._broken.add(stream)
+
+    def is_broken(self, stream: int) -> bool:
+        """Tell whether the client has received what begins no frame."""
+        return stream in self._broken
 
     def is_stuck(self, stream: int) -> bool:
         """Tell whether the client has received part of a frame."""
@@ -115,3 +133,19 @@ class Troubles:
 def frame_size(frame: Frame) -> int:
     """Return how many bytes a frame has on the wire."""
     return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)
+
+
+def is_survivable(fault: CommandFault, opcode: int) -> bool:
+    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times.
+
+    Statuses that only an error map permits to retry need a client that has one.
+    """
+    match fault:
+        case AnswerNotMyVbucket():
+            return True
+        case Delay(seconds):
+            return seconds <= SURVIVABLE_DELAY
+        case AnswerStatus(code):
+            return code in RETRIED_STATUSES + RETRIED_BY_MAP and (opcode, code) != (Opcode.UNLOCK, Status.LOCKED)
+        case _:
+            return False

@@ -42,6 +42,13 @@ from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.circuit_breaker import BreakerState
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.strategy import (
+    TERMINAL_ERRORS,
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+)
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.ledger import CHANGING_OPCODES, Ledger
 from triclinium_core.testing.model import Model
@@ -77,6 +84,7 @@ class WatchedSimulation(Simulation):
         self.ledger = Ledger(collection_ids)
         self.troubles = Troubles()
         self._began_healthy: dict[int, bool] = {}
+        self._strategies: dict[int, AnyRetryStrategy] = {}
         self._commands_read = 0
         self._timeouts = 0
         self._ticks = 0
@@ -109,8 +117,9 @@ class WatchedSimulation(Simulation):
         """Feed an event to the client, carry out what it orders, and check it."""
         self.model.now = self.now
         match event:
-            case OperationSubmitted(token, operation):
+            case OperationSubmitted(token, operation, strategy):
                 self._began_healthy[token] = self.is_healthy
+                self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
                 submission = self.model.submitted(token, operation)
                 if submission is not None:
                     self.ledger.submitted(submission, self.now + self.options.timeouts.kv)
@@ -143,6 +152,8 @@ class WatchedSimulation(Simulation):
         """Let the client have bytes, and see whether they make whole frames."""
         self.troubles.delivered(stream, bytes(self.links[stream].incoming[:size]))
         super().deliver(stream, size)
+        if stream in self.links and self.troubles.is_broken(stream):
+            raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")
 
     def tick(self) -> None:
         """Tell client and node what time it is, and check that this is the end of what was due."""
@@ -219,21 +230,32 @@ class WatchedSimulation(Simulation):
         self.troubles.lost(self.model.instant())
 
     def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
-        refused = error.context.refused_reason
-        if refused is not None and RetryReason(refused).always_retry:
-            raise Violation(f"{submission} is not retried for {refused}, which is always retried")
-        if isinstance(error, AmbiguousTimeoutException) and submission.operation.opcode not in CHANGING_OPCODES:
+        self._check_refusal(submission, error.context.refused_reason)
+        if isinstance(error, AmbiguousTimeoutException) and not _may_change(submission):
             raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
         self._timeouts += isinstance(error, TimeoutException)
-        if isinstance(error, _ANSWERS) or self._is_excused(submission, error):
+        if not isinstance(error, _ANSWERS) and not self._is_excused(submission, error):
+            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+
+    def _check_refusal(self, submission: Submission, refused: str | None) -> None:
+        if refused is None:
             return
-        raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+        reason, strategy = RetryReason(refused), self._strategies[submission.token]
+        if reason.always_retry:
+            raise Violation(f"{submission} is not retried for {reason}, which is always retried")
+        if isinstance(strategy, BestEffortRetryStrategy):
+            is_forbidden = _may_change(submission) and not reason.allows_non_idempotent_retry
+            is_terminal = isinstance(strategy, FastFailOnTerminalErrorRetryStrategy) and reason in TERMINAL_ERRORS
+            if not is_forbidden and not is_terminal:
+                raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
 
     def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+        is_patient = isinstance(self._strategies[submission.token], BestEffortRetryStrategy | ErrorMapRetryStrategy)
         return (
             not self._began_healthy[submission.token]
             or self.troubles.newest > submission.begin
-            or self.ledger.was_struck(submission)
+            or (self.ledger.was_struck(submission) and not is_patient)
+            or self.ledger.is_struck_down(submission)
             or self.model.may_be_locked(submission)
             or self._is_excused_by_breaker(error)
         )
@@ -247,3 +269,7 @@ class WatchedSimulation(Simulation):
     def _open_breakers(self) -> list[BreakerState]:
         breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]
         return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
+
+
+def _may_change(submission: Submission) -> bool:
+    return submission.operation.opcode in CHANGING_OPCODES

@@ -271,6 +271,22 @@ def test_options_at_the_border(name: str, value: float) -> None:
         CircuitBreakerOptions(**{name: value})  # type: ignore[arg-type]
 
 
+def test_the_least_options() -> None:
+    """Every number may be the least of its range."""
+    options = CircuitBreakerOptions(
+        volume_threshold=1, error_threshold_percentage=0, sleep_window=0, rolling_window=0, canary_timeout=0
+    )
+
+    assert CircuitBreaker(options).handle(E.OPERATION_TIMED_OUT, 0.0) is False
+    assert (1, 0, 0, 0, 0) == (
+        options.volume_threshold,
+        options.error_threshold_percentage,
+        options.sleep_window,
+        options.rolling_window,
+        options.canary_timeout,
+    )
+
+
 def test_options_are_frozen() -> None:
     """One set of options may serve many breakers."""
     with pytest.raises(dataclasses.FrozenInstanceError):

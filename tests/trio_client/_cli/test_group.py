@@ -79,6 +79,15 @@ def test_a_command_imports_no_other() -> None:
     assert "[]" == run.stdout.splitlines()[-1]
 
 
+def test_commands_need_nothing_that_only_tests_need() -> None:
+    """Installing the client is enough to run them all."""
+    modules = ", ".join(COMMANDS.values())
+    program = f"import sys, {modules}; print(sorted({{'hypothesis', 'pytest', 'trustme'}} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]" == run.stdout.strip()
+
+
 def test_the_installed_command() -> None:
     """It is this one, and tells the version of the distribution."""
     (script,) = entry_points(group="console_scripts", name="triclinium")

@@ -6,14 +6,12 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from io import StringIO
 from pathlib import Path
 
 import pytest
 import trio
 import trustme
 from click.testing import CliRunner, Result
-from rich.console import Console
 
 from tests.trio_client._cli.listeners import (
     Handler,
@@ -25,18 +23,9 @@ from tests.trio_client._cli.listeners import (
     speak_text_memcached,
     stay_silent,
 )
-from triclinium import ConnectionStatistics, PasswordAuthenticator
-from triclinium._cli import _ping_report, main, ping as ping_module
-from triclinium._cli._pinging import (
-    NOOPS,
-    PingedConnection,
-    PingedNode,
-    Plan,
-    describe_silence,
-    ping_node,
-)
+from triclinium._cli import main, ping as ping_module
+from triclinium._cli._pinging import NOOPS
 from triclinium.testing import FakeCluster, open_tcp_cluster
-from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
 
@@ -346,33 +335,9 @@ async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
 
 async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None:
     """It hangs up on whoever did not introduce himself."""
-    result = await ping(fake.connection_string.replace("couchbase:", "memcached:"), "--bucket", "default")
+    result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
 
     assert_problem(result, "closed by the server", "; if it is no plain memcached, connect with couchbase://")
-
-
-@pytest.mark.parametrize(
-    ("state", "expected"),
-    [
-        ("CONNECTING", "n:1: within 2 s it took no connection; a firewall may swallow it"),
-        ("AUTHENTICATING", "n:1: within 2 s it did not finish authentication"),
-        ("JOINING", "n:1: within 2 s it did not answer with a bucket and a cluster config"),
-        ("READY", "n:1: within 2 s it did not answer a NOOP"),
-    ],
-)
-def test_every_silence_has_its_words(state: str, expected: str) -> None:
-    """By where the newest connection stands."""
-    ready = ConnectionStatistics(node="n:1", bucket=None, state="READY")
-    newest = ConnectionStatistics(node="n:1", bucket="default", state=state)
-
-    assert expected == describe_silence((ready, newest), 2.0, tls=False)
-
-
-def test_a_connection_that_is_lost_when_time_is_up() -> None:
-    """It says why itself."""
-    lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST", last_error="n:1: closed\nby the server")
-
-    assert "n:1: within 2 s it n:1: closed by the server" == describe_silence((lost,), 2.0, tls=True)
 
 
 # -- Wrong arguments.
@@ -392,6 +357,10 @@ def test_a_connection_that_is_lost_when_time_is_up() -> None:
             ["couchbase://h", *CREDENTIALS, "--ca-file", __file__],
             "--ca-file is of no use with couchbase://, which speaks no TLS; use couchbases://",
         ),
+        (
+            ["memcached://h", "--bucket", "default"],
+            "--bucket is of no use with memcached://, which has none; use couchbase://",
+        ),
         (["couchbase://h", "--timeout", "0"], "Invalid value for '--timeout': 0.0 is not in the range x>0."),
         (["couchbases://h", "--ca-file", "nowhere"], "Invalid value for '--ca-file': File 'nowhere' does not exist."),
         ([], "Missing argument 'CONNSTR'."),
@@ -410,91 +379,3 @@ def test_a_file_without_certificates() -> None:
 
     assert 2 == result.exit_code
     assert result.stderr.startswith(f"Error: --ca-file {__file__} holds no certificates: ")
-
-
-# -- For people.
-
-FOUND = ConnectionStatistics(
-    node="127.0.0.1:11210",
-    bucket="default",
-    state="READY",
-    features=("JSON", "XERROR"),
-    sasl_mechanisms=("SCRAM-SHA512", "PLAIN"),
-    sasl_mechanism="SCRAM-SHA512",
-    error_map_version=2,
-    error_map_revision=9,
-    config_revision=(1, 7),
-)
-BARE = ConnectionStatistics(node="127.0.0.1:11211", bucket=None, state="READY")
-POOR = ConnectionStatistics(node="127.0.0.1:11210", bucket=None, state="READY", sasl_mechanism="PLAIN")
-
-
-@pytest.mark.parametrize(
-    ("found", "tls", "expected"),
-    [
-        (
-            FOUND,
-            "TLSv1.3",
-            {
-                "TLS": "TLSv1.3",
-                "features": "JSON, XERROR",
-                "error map": "version 2, revision 9",
-                "mechanism": "SCRAM-SHA512 (offered: SCRAM-SHA512, PLAIN)",
-                "config": "epoch 1, revision 7",
-            },
-        ),
-        (
-            POOR,
-            None,
-            {
-                "TLS": "none",
-                "features": "none",
-                "error map": "none",
-                "mechanism": "PLAIN (offered: nothing said)",
-                "config": "none",
-            },
-        ),
-        (BARE, None, {"TLS": "none", "protocol": "plain memcached: nothing is negotiated"}),
-    ],
-)
-def test_facts_of_a_connection(found: ConnectionStatistics, tls: str | None, expected: dict[str, str]) -> None:
-    """What there is none of is told too."""
-    assert expected == dict(_ping_report.facts(PingedConnection(found, tls, 0.004, 0.0002)))
-
-
-def test_elsewhere_than_on_a_terminal_a_fact_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """However long it is."""
-    _ping_report.show_nodes([PingedNode("127.0.0.1:11210", (PingedConnection(FOUND, None, 0.004, 0.0002),), None)])
-
-    title, *facts = capsys.readouterr().out.splitlines()
-    assert f"127.0.0.1:11210, bucket 'default': ready in 4.00 ms, NOOP in 0.20 ms (median of {NOOPS})" == title
-    assert "  TLS: none" == facts[0]
-    assert 5 == len(facts)
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_on_a_terminal_facts_are_a_table(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """No fact is wider than the screen, and none is cut."""
-    output = StringIO()
-    console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
-    monkeypatch.setattr(_ping_report, "Console", lambda **_: console)
-    pinged = PingedConnection(FOUND, None, 0.004, 0.0002)
-
-    _ping_report.show_nodes([PingedNode(FOUND.node, (pinged,), None)])
-
-    _, *table = output.getvalue().splitlines()
-    assert max(map(len, table)) <= width
-    assert " ".join(f"{name} {value}" for name, value in _ping_report.facts(pinged)) == " ".join(
-        " ".join(table).split()
-    )
-
-
-async def test_a_limit_holds_for_each_node(fake: FakeCluster) -> None:
-    """Without the command around it: a node that stops answering is told of, with what it did say before."""
-    fake.node.faults.always(Opcode.SELECT_BUCKET, drop_response())
-    plan = Plan(PasswordAuthenticator(OPTIONS.username, OPTIONS.password), "default", None, 1.0)
-
-    node = await ping_node(parse_connection_string(fake.connection_string), plan)
-
-    assert [None] == [found.negotiated.bucket for found in node.connections]
-    assert f"{node.node}: within 1 s it did not answer with a bucket and a cluster config" == node.problem

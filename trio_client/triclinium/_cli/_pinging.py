@@ -79,7 +79,7 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
     ) as cluster:
         with trio.move_on_after(plan.limit) as scope:
             try:
-                buckets = [None] if plan.bucket is None or target.scheme is Scheme.MEMCACHED else [None, plan.bucket]
+                buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
                     # One by one, so that what came before a problem is told too.
                     connections += [await _ping_connection(cluster, bucket, connector)]

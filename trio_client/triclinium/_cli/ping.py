@@ -65,6 +65,8 @@ def ping(
         target = parse_connection_string(connstr)
         # What is wrong with a name or a password shows here, before anything is sent.
         Keyspace(bucket)
+        if bucket is not None and target.scheme is Scheme.MEMCACHED:
+            raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
         authenticator = _authenticator(target, username, password)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error

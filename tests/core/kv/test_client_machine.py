@@ -1,0 +1,818 @@
+"""The whole client as one machine: its contract, the great stories from end to end, and the nonsense of any server."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.kv.node.peer import CONFIG, ERROR_MAP
+from tests.core.kv.phases import PHASES, Make, read, write
+from tests.core.kv.simulated import (
+    ADDRESS,
+    HOTELS,
+    TIMEOUT,
+    TRAVEL,
+    Recorded,
+    client_options,
+    get,
+    ready,
+    upsert,
+)
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    TimeoutException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv import actions as actions_module
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    OpenStream,
+    ReportConnection,
+    SendBytes,
+)
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import (
+    BytesReceived,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    StrategyDecided,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.requests import (
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    Keyspace,
+    Noop,
+    Operation,
+    Store,
+    Unlock,
+)
+from triclinium_core.kv.operation.results import Cas, ExistsResult, GetResult
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame, encode_response
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.machine import InvalidEvent
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import (
+    BestEffortRetryStrategy,
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.testing.faults import (
+    delay,
+    drop_response,
+    hang_up,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+)
+from triclinium_core.testing.simulation import Midpoint
+
+ONE, TWO = StreamId(1), StreamId(2)
+ACTIONS = cast("tuple[type, ...]", actions_module.Action.__args__)
+
+
+def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
+    """Return a client that was not started."""
+    return ClientMachine(client_options(connection_string, **options), rng=Midpoint())
+
+
+# The contract.
+
+
+def test_wakeup() -> None:
+    """At once before the first TimePassed, then when something is due, never when nothing is."""
+    client = machine()
+
+    assert -math.inf == client.wakeup
+
+    client.handle(TimePassed(), 100.0)
+
+    assert 110.0 == client.wakeup
+
+    client.handle(OperationSubmitted(Token(1), get()), 101.0)
+
+    assert 103.5 == client.wakeup
+
+
+def test_submitting_does_not_start() -> None:
+    """What is due is due only after the first TimePassed."""
+    client = machine()
+    client.handle(OperationSubmitted(Token(1), get()), 100.0)
+
+    assert -math.inf == client.wakeup
+
+
+@pytest.mark.parametrize("connection_string", ["", "http://h", "couchbase://h?x=1", "couchbase://"])
+def test_wrong_connection_string(connection_string: str) -> None:
+    """Raises before anything is made."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        machine(connection_string)
+
+    assert "connection_string" == caught.value.parameter
+
+
+def test_spurious_time_passes_harmlessly() -> None:
+    """At any moment, as often as one likes."""
+    simulation = ready()
+    token, _ = simulation.submit_in_flight(get())
+
+    for _ in range(5):
+        assert [] == list(simulation.machine.handle(TimePassed(), simulation.now))
+    assert token not in simulation.settled_at
+
+
+def test_actions_are_handed_out_once() -> None:
+    """Each call returns what it led to, in a sequence of its own."""
+    client = machine()
+    first = client.handle(TimePassed(), 0.0)
+    second = client.handle(TimePassed(), 0.0)
+
+    assert (1, 0) == (len(first), len(second))
+
+
+def test_sends_before_and_after_an_answer() -> None:
+    """Actions come in the order in which they have to be carried out: settle, then send, or close, then report."""
+    simulation = ready()
+    first, _ = simulation.submit_in_flight(get("a"))
+    request = simulation.requests[TWO][-1]
+    simulation.submit(get("b", HOTELS))
+    simulation.swallow(TWO)
+    question = simulation.requests[TWO][-1]
+    del simulation.actions[:]
+    simulation.inject(
+        encode_response(Opcode.GET_COLLECTION_ID, opaque=question.opaque, extras=bytes(8) + b"\0\0\0\x08")
+        + encode_response(Opcode.GET, opaque=request.opaque, status=1)
+        + b"nonsense"
+    )
+
+    assert [SendBytes, FailOperation, CloseStream, ReportConnection] == [type(each) for each in simulation.actions][:4]
+    assert first == cast("FailOperation", simulation.actions[1]).token
+
+
+# A caller's mistakes.
+
+
+def mistake(simulation: Recorded, event: Any, error: type[Exception]) -> Exception:
+    """Feed an event that must raise and change nothing."""
+    before = simulation.machine.statistics()
+    with pytest.raises(error) as caught:
+        simulation.machine.handle(event, simulation.now)
+    assert before == simulation.machine.statistics()
+    assert [] == list(simulation.machine.handle(TimePassed(), simulation.now))
+    return caught.value
+
+
+def test_token_of_an_open_operation() -> None:
+    """A token names one operation."""
+    simulation = ready()
+    token, _ = simulation.submit_in_flight(get())
+
+    assert str(token) in str(mistake(simulation, OperationSubmitted(token, get()), InvalidEvent))
+
+
+def test_no_bucket() -> None:
+    """A document lies in a bucket."""
+    simulation = ready()
+    error = mistake(simulation, OperationSubmitted(Token(9), Get(Keyspace(None), "k")), InvalidArgumentException)
+
+    assert "bucket" == cast("InvalidArgumentException", error).parameter
+
+
+@pytest.mark.parametrize(
+    ("parameter", "arguments"),
+    [
+        ("operation", (DocumentOperation(TRAVEL, "k"),)),
+        ("operation", (Store(TRAVEL, "k", b"", 0),)),
+        ("operation", (None,)),
+        ("operation", ("get",)),
+        ("retry_strategy", (get(), "best effort")),
+        ("retry_strategy", (get(), BestEffortRetryStrategy)),
+        ("client_context", (get(), None, ["robot"])),
+    ],
+)
+def test_wrong_submission(parameter: str, arguments: tuple[Any, ...]) -> None:
+    """Would show only at the first failure, in the midst of a server's answer."""
+    error = mistake(ready(), OperationSubmitted(Token(9), *arguments), InvalidArgumentException)
+
+    assert parameter == cast("InvalidArgumentException", error).parameter
+    assert parameter in str(error)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        OperationAbandoned(Token(99)),
+        StrategyDecided(Token(99), RetryAction.no_retry()),
+        StreamOpened(StreamId(99), "nonce"),
+        BytesReceived(StreamId(99), b"x"),
+        StreamLost(StreamId(99), LossCause.RESET),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_nobody_knows_is_ignored(event: Any) -> None:
+    """It may just have ended."""
+    simulation = ready()
+
+    assert [] == list(simulation.machine.handle(event, simulation.now))
+
+
+def test_own_transcoder_travels_with_its_operation() -> None:
+    """What comes back is decoded as the operation says."""
+
+    class Upper:
+        def encode(self, value: object, /) -> Any:
+            """Store nothing."""
+
+        def decode(self, data: bytes, flags: int, as_type: type, /) -> Any:
+            return data.decode().upper()
+
+    simulation = ready()
+    simulation.node.documents.put("travel", "k", b"text")
+    result = simulation.result(Get(TRAVEL, "k", Upper()))
+
+    assert isinstance(result, GetResult)
+    assert "TEXT" == result.content
+
+
+# Terminal reasons, from end to end.
+
+
+def test_wrong_password() -> None:
+    """Fails at once under the default strategy, with the next step in words (decisions C1, C6)."""
+    options = client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
+    simulation = Recorded(options=options)
+    error = simulation.failure(AuthenticationFailureException, get())
+
+    assert 0.0 == simulation.now
+    assert ("AUTHENTICATION_ERROR", 0) == (error.context.refused_reason, error.context.retry_attempts)
+    assert "check user name and password" in str(error)
+    assert "wrong" not in str(error)
+
+
+def test_wrong_password_is_noticed_without_an_operation() -> None:
+    """The connection without a bucket has met it, so the first operation need not wait for its own."""
+    options = client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
+    simulation = Recorded(options=options)
+    simulation.flow()
+    token = simulation.submit(get())
+    simulation.flow()
+
+    simulation.error(AuthenticationFailureException, token)
+
+
+def test_wrong_password_under_best_effort() -> None:
+    """Somebody may be creating the user at this very moment."""
+    options = client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
+    simulation = Recorded(options=options)
+    error = simulation.failure(UnambiguousTimeoutException, get(), retry_strategy=BestEffortRetryStrategy())
+
+    assert TIMEOUT == simulation.now
+    assert "AUTHENTICATION_ERROR" in error.context.retry_reasons
+
+
+def test_credentials_that_become_right() -> None:
+    """A success clears the state; an operation that can be dispatched is never stopped by it (decision C6)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SASL_STEP, status(Status.AUTH_ERROR), times=1)
+    simulation.lose(ONE)
+    simulation.live(0.01)
+    while_refused = simulation.finish(upsert("a"))
+    simulation.live(1.0)
+    simulation.lose(TWO)
+    token = simulation.finish(upsert("b"))
+
+    assert while_refused in simulation.results
+    assert token in simulation.results
+
+
+@pytest.mark.parametrize("other", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED])
+def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
+    """They are retried until the deadline (decision C6)."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.SASL_STEP, status(other))
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
+
+
+def test_missing_bucket() -> None:
+    """0x24 to SELECT_BUCKET is terminal, for that bucket alone (decision C7)."""
+    simulation = ready()
+    error = simulation.failure(CouchbaseException, get("k", Keyspace("nowhere")))
+
+    assert 0.0 == simulation.now
+    assert "BUCKET_ACCESS_ERROR" == error.context.refused_reason
+    assert "check that the bucket exists" in str(error)
+    simulation.result(upsert())
+
+
+def test_bucket_that_is_not_there_yet() -> None:
+    """0x01 is not terminal (decision C7)."""
+    simulation = Recorded()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND), times=3)
+    token = simulation.finish(upsert())
+
+    assert token in simulation.results
+    assert {RetryReason.SOCKET_NOT_AVAILABLE} == set(simulation.machine.statistics().retries_by_reason)
+
+
+def test_bucket_that_becomes_accessible() -> None:
+    """A success clears the state."""
+    simulation = Recorded()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.failure(CouchbaseException, get())
+    simulation.live(1.0)
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(simulation.newest)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"), [(read, CouchbaseException), (write, CouchbaseException)], ids=["read", "write"]
+)
+def test_tls_failure(make: Make, kind: type[CouchbaseException]) -> None:
+    """Terminal too, and a handshake that succeeds clears it."""
+    simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
+    simulation.tick()
+    token = simulation.submit(make(TRAVEL))
+    for stream in (ONE, TWO):
+        simulation.lose(stream, LossCause.TLS)
+    error = simulation.error(kind, token)
+
+    assert "TLS_ERROR" == error.context.refused_reason
+
+    simulation.live(1.0)
+    simulation.node.faults.always(None, refuse_connection())
+    for stream in [*simulation.links]:
+        simulation.lose(stream)
+    simulation.failure(UnambiguousTimeoutException, get())
+
+
+# The circuit breaker, from end to end (decision C33).
+
+
+def test_circuit_breaker() -> None:
+    """Twenty timeouts open it, operations are refused, the canary closes it, operations pass."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    first = [simulation.submit(get(str(position))) for position in range(20)]
+    simulation.live(TIMEOUT)
+    opened = simulation.connection().circuit_breaker
+    before = len(simulation.requests[TWO])
+    refused = simulation.finish(get(), retry_strategy=FailFastRetryStrategy())
+    waiting = simulation.submit(upsert())
+    simulation.live(1.0)
+    sent = simulation.requests[TWO][before:]
+    simulation.node.faults.clear()
+    late = simulation.submit(upsert())
+    simulation.run()
+    simulation.live(5.0)
+    closed = simulation.connection().circuit_breaker
+
+    assert all(type(simulation.errors[token]) is UnambiguousTimeoutException for token in first)
+    assert [] == sent
+    assert "CIRCUIT_BREAKER_OPEN" == simulation.errors[refused].context.refused_reason
+    assert opened is not None
+    assert ("OPEN", 20, TIMEOUT) == (opened.state.name, opened.failures, opened.opened_at)
+    assert closed is not None
+    assert "CLOSED" == closed.state.name
+    simulation.error(UnambiguousTimeoutException, waiting)
+    simulation.error(UnambiguousTimeoutException, late)
+    simulation.result(upsert())
+
+
+def test_circuit_breaker_needs_volume_and_share() -> None:
+    """Nineteen timeouts do not open it, nor twenty among many answers."""
+    few, many = ready(), ready()
+    for position in range(21):
+        many.finish(get(f"before {position}"))
+    for simulation, count in ((few, 18), (many, 20)):
+        simulation.node.faults.next(Opcode.GET, drop_response(), times=count)
+        for position in range(count):
+            simulation.submit(get(str(position)))
+        simulation.run()
+
+    assert ["CLOSED", "CLOSED"] == [
+        breaker.state.name
+        for simulation in (few, many)
+        if (breaker := simulation.connection().circuit_breaker) is not None
+    ]
+
+
+def test_circuit_breaker_counts_what_was_in_flight_only() -> None:
+    """A deadline that passes while an operation waits says nothing of the connection."""
+    simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=2)))
+    simulation.node.faults.always(Opcode.GET, temporary_failure())
+    for position in range(5):
+        simulation.submit(get(str(position)))
+    simulation.run()
+    breaker = simulation.connection().circuit_breaker
+
+    assert breaker is not None
+    assert ("CLOSED", 0) == (breaker.state.name, breaker.failures)
+
+
+def test_circuit_breaker_can_be_switched_off() -> None:
+    """Then nothing is counted."""
+    options = client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))
+    simulation = ready(options=options)
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    for position in range(3):
+        simulation.submit(get(str(position)))
+    simulation.run()
+    simulation.node.faults.clear()
+
+    simulation.result(upsert())
+
+
+def test_each_bucket_has_its_own_breaker() -> None:
+    """One that is open leaves the others alone."""
+    options = client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=1))
+    simulation = Recorded(options=options, buckets=("travel", "other"))
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    simulation.finish(get())
+    simulation.result(upsert("k", Keyspace("other")))
+
+    assert ["OPEN", "CLOSED"] == [
+        breaker.state.name
+        for bucket in ("travel", "other")
+        if (breaker := simulation.connection(bucket).circuit_breaker) is not None
+    ]
+
+
+# A plain memcached (decision C27).
+
+
+class Bare:
+    """A client of a plain memcached, and what it sends."""
+
+    def __init__(self, *, open_stream: bool = True) -> None:
+        self.client = machine("memcached://127.0.0.1:11211", authenticator=None)
+        self.buffer = FrameBuffer(SERVER_ACCEPTS)
+        self.actions: list[Action] = []
+        self.requests: list[Frame] = []
+        self.feed(TimePassed())
+        if open_stream:
+            self.feed(StreamOpened(ONE, ""))
+
+    def feed(self, event: Any, now: float = 0.0) -> None:
+        """Feed an event, and keep what it leads to."""
+        for action in self.client.handle(event, now):
+            self.actions.append(action)
+            if isinstance(action, SendBytes):
+                self.requests += self.buffer.receive(action.data)
+
+    def submit(self, token: int, operation: Operation) -> None:
+        """Submit an operation."""
+        self.feed(OperationSubmitted(Token(token), operation))
+
+    def answer(self, **parts: Any) -> None:
+        """Answer the newest request."""
+        request = self.requests[-1]
+        self.feed(BytesReceived(ONE, encode_response(request.opcode, opaque=request.opaque, **parts)))
+
+
+def test_memcached() -> None:
+    """No bootstrap, no prefix, no vbucket; any bucket, or none."""
+    bare = Bare()
+    for token, keyspace in enumerate([TRAVEL, Keyspace(None)]):
+        bare.submit(token, upsert("ada", keyspace))
+        bare.answer(cas=5)
+
+    assert [(0x80, Opcode.SET, b"ada", 0, 0)] * 2 == [
+        (request.magic, request.opcode, request.key, request.status, request.datatype) for request in bare.requests
+    ]
+    assert [0, 1] == [action.token for action in bare.actions if isinstance(action, CompleteOperation)]
+
+
+def test_memcached_exists() -> None:
+    """Is a GET, and its answer is one."""
+    bare = Bare()
+    bare.submit(1, Exists(TRAVEL, "ada"))
+    opcode = bare.requests[-1].opcode
+    bare.answer(cas=5, extras=bytes(4), value=b"v")
+    bare.submit(2, Exists(TRAVEL, "bob"))
+    bare.answer(status=Status.KEY_NOT_FOUND)
+
+    assert Opcode.GET == opcode
+    assert [ExistsResult(True, Cas(5)), ExistsResult(False, Cas(0))] == [
+        action.result for action in bare.actions if isinstance(action, CompleteOperation)
+    ]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [GetAndLock(TRAVEL, "k"), Unlock(TRAVEL, "k", Cas(5)), upsert(preserve_expiry=True), get("k", HOTELS)],
+    ids=lambda operation: operation.name,
+)
+def test_memcached_cannot(operation: Operation) -> None:
+    """What it has nothing like fails before anything is sent."""
+    bare = Bare()
+    bare.submit(1, operation)
+    (failed,) = (action for action in bare.actions if isinstance(action, FailOperation))
+
+    assert FeatureNotAvailableException is type(failed.error)
+    assert [] == bare.requests
+
+
+def test_memcached_operations_wait_for_the_stream() -> None:
+    """And go out together when it is open."""
+    bare = Bare(open_stream=False)
+    bare.submit(1, get("a"))
+    bare.submit(2, get("b"))
+    before = len(bare.requests)
+    bare.feed(StreamOpened(ONE, ""))
+
+    assert (0, [b"a", b"b"]) == (before, [request.key for request in bare.requests])
+
+
+def test_memcached_keep_alive() -> None:
+    """It knows NOOP."""
+    bare = Bare()
+    bare.feed(TimePassed(), 20.0)
+
+    assert [Opcode.NOOP] == [request.opcode for request in bare.requests]
+
+
+def test_memcached_noop() -> None:
+    """A user may send one too."""
+    bare = Bare()
+    bare.submit(1, Noop(Keyspace(None)))
+    bare.answer()
+
+    assert isinstance(bare.actions[-1], CompleteOperation)
+
+
+def test_memcached_nonsense() -> None:
+    """Closes the stream like anybody's; a text protocol is recognised."""
+    bare = Bare()
+    bare.submit(1, upsert())
+    bare.feed(BytesReceived(ONE, b"ERROR\r\n"))
+    (closed,) = (action for action in bare.actions if isinstance(action, CloseStream))
+    (failed,) = (action for action in bare.actions if isinstance(action, FailOperation))
+
+    assert "text only" in closed.reason
+    assert RequestCanceledException is type(failed.error)
+
+
+def test_0x81_to_hello_fails_whoever_waits_now() -> None:
+    """Under any strategy; whoever comes between two attempts is told the same when its time is over."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    tokens = [
+        simulation.submit(get("a"), retry_strategy=BestEffortRetryStrategy()),
+        simulation.submit(upsert("b", HOTELS)),
+    ]
+    simulation.flow()
+    later = simulation.finish(get("c"))
+
+    for token in tokens:
+        assert "memcached://" in str(simulation.error(UnsupportedOperationException, token))
+    assert "memcached://" in str(simulation.error(UnambiguousTimeoutException, later))
+
+
+# Statistics.
+
+
+def test_statistics() -> None:
+    """A snapshot that does not change, and counts of what is there now."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    simulation.finish(get())
+    simulation.submit_in_flight(get())
+    snapshot = simulation.machine.statistics()
+    simulation.live(10.0)
+
+    assert (2, 1, 1, 0, {RetryReason.KV_TEMPORARY_FAILURE: 1}) == (
+        len(snapshot.connections),
+        snapshot.open_operations,
+        snapshot.in_flight,
+        snapshot.orphans,
+        snapshot.retries_by_reason,
+    )
+
+
+# A server's nonsense.
+
+STATUSES = [0, 1, 7, 9, 0x1F, 0x20, 0x21, 0x24, 0x81, 0x86, 0x88, 0x8C, 0xA6, 0xCD, 0x7FF0, 0xFFFF]
+
+
+@st.composite
+def server_frames(draw: st.DrawFn) -> bytes:
+    """Return a frame that is well-formed, and nonsense in every other respect."""
+    frame = encode_response(
+        draw(st.sampled_from([*Opcode])),
+        opaque=draw(st.integers(0, 9)),
+        status=draw(st.sampled_from(STATUSES)),
+        cas=draw(st.sampled_from([0, 5, 2**64 - 1])),
+        datatype=draw(st.sampled_from([0, 1, 2, 4, 7])),
+        extras=draw(st.binary(max_size=24) | st.sampled_from([bytes(4), bytes(12), bytes(16), bytes(21)])),
+        value=draw(st.binary(max_size=12) | st.sampled_from([CONFIG.encode(), ERROR_MAP.encode(), bytes(8), b"{}"])),
+    )
+    return bytes([draw(st.sampled_from([0x81, 0x81, 0x81, 0x18, 0x82]))]) + frame[1:]
+
+
+pieces = st.lists(server_frames() | st.binary(max_size=40), max_size=8).map(b"".join)
+cuts = st.lists(st.integers(0, 400), max_size=6)
+makes: Sequence[Make] = (read, write)
+
+
+def settles_everything(simulation: Recorded) -> None:
+    """Let the deadlines pass: every operation must be settled, by documented actions only, and none twice."""
+    simulation.node.faults.clear()
+    simulation.live(TIMEOUT)
+    assert 0 == simulation.open_operations
+    assert set(range(1, simulation._last_token + 1)) == set(simulation.settled_at)
+    assert all(isinstance(action, ACTIONS) for action in simulation.actions)
+    assert all(isinstance(error, CouchbaseException) for error in simulation.errors.values())
+    simulation.live(30.0)
+    assert "READY" == simulation.connection().state
+    simulation.result(upsert("afterwards"), retry_strategy=BestEffortRetryStrategy())
+
+
+def deliver(simulation: Recorded, stream: StreamId, data: bytes, cut: list[int]) -> None:
+    """Let the client have ``data`` in pieces, for as long as it listens."""
+    bounds = sorted({0, len(data), *(each % (len(data) + 1) for each in cut)})
+    for start, end in pairwise(bounds):
+        if stream in simulation.links:
+            simulation.inject(data[start:end], stream)
+
+
+@given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
+def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
+    """At any point of a real bootstrap: nothing raises, and every operation is settled by its deadline."""
+    simulation = Recorded()
+    simulation.flow()
+    for make in makes:
+        simulation.submit(make(TRAVEL))
+        simulation.submit(make(HOTELS))
+    simulation.open(TWO)
+    simulation.hand_over(TWO)
+    simulation.deliver(TWO, answered)
+    if TWO in simulation.links:
+        simulation.swallow(TWO)
+    deliver(simulation, TWO, data, cut)
+
+    settles_everything(simulation)
+
+
+@given(data=pieces, cut=cuts)
+def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
+    """With reads, writes, a collection's question and a config's in flight."""
+    simulation = ready()
+    for make in makes:
+        simulation.submit(make(TRAVEL))
+        simulation.submit(make(HOTELS))
+    simulation.submit(Exists(TRAVEL, "k"))
+    simulation.submit(GetAndLock(TRAVEL, "k"))
+    simulation.swallow(TWO)
+    deliver(simulation, TWO, data, cut)
+
+    settles_everything(simulation)
+
+
+@given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
+def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
+    """Whatever an operation waits for, nonsense on the connections does not keep it beyond its deadline."""
+    simulation, token = PHASES[phase](make)
+    for stream in [*simulation.links]:
+        if simulation.links[stream].outgoing or simulation.requests[stream]:
+            deliver(simulation, stream, data, cut)
+    for consulted in simulation.consulted:
+        if consulted.token not in simulation.settled_at:
+            simulation.feed(StrategyDecided(consulted.token, RetryAction.after(0.001)))
+            break
+    simulation.node.faults.clear()
+    simulation.live(TIMEOUT)
+
+    assert token in simulation.settled_at
+    assert TIMEOUT >= simulation.settled_at[token]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*Opcode]),
+            st.sampled_from(["status", "drop", "delay", "hang up", "refuse", "nmvb"]),
+            st.sampled_from(STATUSES),
+            st.binary(max_size=20) | st.just(CONFIG.encode()),
+        ),
+        max_size=12,
+    )
+)
+def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
+    """A node that fails in any way and recovers: every operation is settled in time, and the client lives on."""
+    simulation = Recorded()
+    for opcode, kind, code, body in script:
+        match kind:
+            case "status":
+                simulation.node.faults.next(opcode, status(code, body))
+            case "drop":
+                simulation.node.faults.next(opcode, drop_response())
+            case "delay":
+                simulation.node.faults.next(opcode, delay(code / 100))
+            case "hang up":
+                simulation.node.faults.next(opcode, hang_up())
+            case "nmvb":
+                simulation.node.faults.next(opcode, not_my_vbucket(code % 2 == 0))
+            case _:
+                simulation.node.faults.next(None, refuse_connection())
+    submitted: dict[Token, float] = {}
+    for make in makes:
+        for keyspace in (TRAVEL, HOTELS):
+            for _ in range(2):
+                token = simulation.submit(make(keyspace))
+                submitted[token] = simulation.now
+                simulation.live(0.25)
+    simulation.live(TIMEOUT)
+
+    assert 0 == simulation.open_operations
+    for token, at in submitted.items():
+        assert at + TIMEOUT + 1e-9 >= simulation.settled_at[token]
+
+
+def test_seeded_randomness_is_the_only_one() -> None:
+    """The same seed gives the same instants."""
+
+    def play(seed: int) -> list[float]:
+        simulation = Recorded(rng=random.Random(seed))
+        simulation.node.faults.next(None, refuse_connection(), times=5)
+        simulation.flow()
+        simulation.live(2.0)
+        return [at for at, _ in simulation.opened_at]
+
+    assert play(7) == play(7) != play(8)
+
+
+def test_timeouts_are_timeouts() -> None:
+    """Whoever catches the common class catches both."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert isinstance(error, TimeoutException)
+
+
+def test_first_event_of_a_bucket_opens_its_stream() -> None:
+    """In the very call in which the operation is submitted."""
+    client = machine()
+    client.handle(TimePassed(), 0.0)
+    (opened,) = client.handle(OperationSubmitted(Token(1), get()), 0.0)
+
+    assert OpenStream(TWO, "127.0.0.1", 11210, False) == opened
+
+
+def test_missing_document_is_final() -> None:
+    """Nothing of all this stands in the way of a plain answer."""
+    simulation = Recorded()
+    error = simulation.failure(DocumentNotFoundException, get())
+
+    assert (0.0, 0, "get") == (simulation.now, error.context.retry_attempts, error.context.operation)
+
+
+def test_strategy_of_the_client_and_of_the_operation() -> None:
+    """The operation's goes before the client's."""
+
+    class Never:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+            return RetryAction.no_retry()
+
+    simulation = ready(options=client_options(retry_strategy=Never()))
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    refused = simulation.finish(upsert("a"))
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    retried = simulation.finish(upsert("b"), retry_strategy=BestEffortRetryStrategy())
+
+    assert refused in simulation.errors
+    assert retried in simulation.results

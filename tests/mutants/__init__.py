@@ -1,0 +1,1 @@
+"""Planted defects, one patch each, and the command that judges whether the tests notice: ``python -m tests.mutants``."""

@@ -1,0 +1,89 @@
+"""Scenarios that were never played, for what judges and shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium import Collection, RetryReason
+from triclinium._cli._demo_play import Play
+from triclinium._cli._demo_recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli._demo_scenarios import Demand, Scenario
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import CommandFault, LoggedCommand
+
+
+async def do_nothing(people: Collection, key: str) -> None:
+    """Stand for an operation."""
+
+
+SCENARIO = Scenario(
+    name="locked",
+    title="Somebody holds a lock",
+    operation="replace",
+    key="ada",
+    opcode=Opcode.REPLACE,
+    act=do_nothing,
+    demand=Demand(
+        reasons=(RetryReason.KV_LOCKED, RetryReason.KV_LOCKED),
+        answer="done",
+        frames=3,
+        applied=1,
+        clause="RFC 0049",
+    ),
+)
+
+
+def frame(
+    now: float,
+    status: int | None = Status.LOCKED,
+    *,
+    key: str = "ada",
+    opcode: int = Opcode.REPLACE,
+    applied: bool = False,
+    fault: CommandFault | None = None,
+) -> LoggedCommand:
+    """Return a command of the node's log."""
+    return LoggedCommand(
+        connection=1,
+        opcode=opcode,
+        key=key.encode(),
+        opaque=1,
+        cas=0,
+        now=now,
+        fault=fault,
+        status=status,
+        applied=applied,
+        bucket="default",
+        collection_id=0,
+        vbucket=0,
+    )
+
+
+def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str = "ada") -> ClientDecided:
+    """Return a decision of the client, made one millisecond before it was written down, by a client as old as the play."""
+    return ClientDecided(at, key, at - 100.001, reason, delay, None if delay is not None else "DocumentLockedException")
+
+
+FRAMES: Sequence[LoggedCommand] = (frame(0.0), frame(0.002), frame(0.005, Status.SUCCESS, applied=True))
+
+PLAY = Play(
+    scenario=SCENARIO,
+    began=100.0,
+    ended=100.006,
+    entries=(
+        NodeTook(100.0005, FRAMES[0]),
+        ConnectionTold(100.001, "ready"),
+        decided(100.002, 0.001),
+        NodeTook(100.0025, FRAMES[1]),
+        decided(100.004, 0.002),
+        NodeTook(100.0055, FRAMES[2]),
+    ),
+    outcome="success",
+    message="",
+    answer="done",
+    context=None,
+    retries_by_reason={"KV_LOCKED": 2},
+    commands=tuple(FRAMES),
+)
+"""All as it should be."""
