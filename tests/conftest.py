@@ -10,7 +10,7 @@ import os
 from typing import cast
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.environment import IN_CI
 from triclinium_core._speedups import Implementation, implementation, use_implementation
@@ -22,6 +22,9 @@ COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthC
 settings.register_profile("dev", COMMON)
 settings.register_profile("ci", COMMON, derandomize=True, database=None, max_examples=200)
 settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
+# For planted bugs: that one is found is enough, and that the same examples find it again; or what it takes to show it.
+settings.register_profile("shrink", COMMON, derandomize=True, database=None, max_examples=200, report_multiple_bugs=False)
+settings.register_profile("find", settings.get_profile("shrink"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("wasm", COMMON, derandomize=True, database=None, max_examples=20)
 settings.load_profile("ci" if IN_CI else "dev")
 

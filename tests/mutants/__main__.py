@@ -1,27 +1,38 @@
-"""``python -m tests.mutants [NAME…]``: judge the named defects, or all; exit 1 when one survives."""
+"""``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which one notices.
+
+Exits with 1 when a bug survives, or when a patch does not apply.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
-from pathlib import Path
 
-from tests.mutants.judge import judge, patches
+from rich.console import Console
 
-
-def main(names: list[str]) -> int:
-    """Print one row a defect: who noticed it first, among the properties and among the unit tests."""
-    chosen = [patch for patch in patches() if not names or patch.stem in names]
-    survivors = 0
-    with tempfile.TemporaryDirectory() as workshop:
-        for patch in chosen:
-            sentence = judge(patch, Path(workshop))
-            survivors += not sentence.is_killed
-            print(f"{'killed' if sentence.is_killed else 'SURVIVED':8}  {sentence.mutant}", flush=True)
-            print(f"          property: {sentence.property_test or 'none'}")
-            print(f"          unit:     {sentence.unit_test or 'none'}", flush=True)
-    print(f"{len(chosen) - survivors} of {len(chosen)} planted defects were noticed")
-    return 1 if survivors or not chosen else 0
+from tests.mutants.judge import SECONDS_MAX, judge, table
+from tests.mutants.mutant import mutants
 
 
-sys.exit(main(sys.argv[1:]))
+def main() -> int:
+    """Judge the mutants named, or all."""
+    known = {mutant.name: mutant for mutant in mutants()}
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*known, []], metavar="mutant", help=", ".join(known))
+    parser.add_argument("--seconds", type=float, default=SECONDS_MAX, help="that one run of tests may take")
+    parser.add_argument("--shrink", action="store_true", help="shrink what the properties find, and show its faults")
+    arguments = parser.parse_args()
+    console = Console()
+    verdicts = []
+    for name in arguments.names or known:
+        verdict = judge(known[name], arguments.seconds, shrink=arguments.shrink)
+        console.print(f"{name}: {verdict.summary}")
+        verdicts.append(verdict)
+    console.print(table(verdicts))
+    survivors = [verdict.mutant.name for verdict in verdicts if not verdict.is_killed]
+    if survivors:
+        console.print(f"not killed: {', '.join(survivors)}", style="bold red")
+    return bool(survivors)
+
+
+sys.exit(main())

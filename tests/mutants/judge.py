@@ -1,98 +1,123 @@
-"""Plant each defect in a copy of the tree, and see which test notices it first."""
+"""Runs the tests on a copy of the sources that has one planted bug."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-PATCHES = Path(__file__).resolve().parent
-COPIED = ("core", "trio_client", "c_ext", "tests", "pyproject.toml")
-PROPERTIES = ("tests/properties",)
-UNIT_TESTS = ("tests/core",)
-SECONDS_MAX = 900
-"""For one run of a suite; a defect that makes it hang is noticed too, at this price."""
+from rich.table import Table
 
-_FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+from tests.mutants.mutant import ROOT, Mutant
+
+PROPERTIES = ("tests/properties/test_kv_machine.py",)
+SECONDS_MAX = 120.0
+"""A run that takes longer is a bug that was noticed: the sources as they are take a fraction of it."""
+
+HANGS = "(time is up)"
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_VIOLATION = re.compile(r"^E +(?:\S*\.)?(\w+: .*)$", re.MULTILINE)
+_FAULT = re.compile(
+    r"\b(DropResponse|Delay|AnswerStatus|AnswerNotMyVbucket|HangUpBeforeApplying|HangUpAfterApplying|HangUpMidReply"
+    r"|Garble|WrongLength|RefuseConnection)\b|\b(refuse)\(\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """What became of one defect."""
+class Run:
+    """What came of running some tests."""
 
-    mutant: str
-    property_test: str | None
-    """The first property that noticed it; None where none did."""
-    unit_test: str | None
+    failed: str | None
+    """The first test that failed; None where none did."""
+    why: str
+    """Its first line of explanation."""
+    faults: tuple[str, ...]
+    """Faults that stand in the failing example."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Who noticed a planted bug."""
+
+    mutant: Mutant
+    problem: str
+    """Why it could not be planted; empty where it could."""
+    by_properties: Run | None = None
+    by_units: Run | None = None
 
     @property
     def is_killed(self) -> bool:
-        """Whether any test noticed it."""
-        return self.property_test is not None or self.unit_test is not None
+        """Whether any test noticed."""
+        return any(run is not None and run.failed for run in (self.by_properties, self.by_units))
+
+    @property
+    def summary(self) -> str:
+        """Return a line for those who wait."""
+        if self.problem:
+            return f"does not apply: {self.problem}"
+        runs = [run for run in (self.by_properties, self.by_units) if run is not None]
+        return "; ".join(f"{run.failed or 'survives'} in {run.seconds:.0f} s" for run in runs)
 
 
-def patches() -> Sequence[Path]:
-    """Return all patches, by name."""
-    return sorted(PATCHES.glob("*.patch"))
+def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Verdict:
+    """Plant a bug in a copy of the sources, and see who notices."""
+    with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
+        tree = Path(folder)
+        for name in ("core/triclinium_core", "tests"):
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        shutil.copy(ROOT / "pyproject.toml", tree)
+        problem = mutant.apply(tree)
+        if problem:
+            return Verdict(mutant, problem)
+        profile = "shrink" if shrink else "find"
+        by_properties = run_tests(tree, PROPERTIES, seconds_max, profile)
+        return Verdict(mutant, "", by_properties, run_tests(tree, mutant.tests, seconds_max, "find"))
 
 
-def applies(patch: Path, tree: Path = ROOT) -> bool:
-    """Tell whether the patch fits the sources."""
-    return _git_apply(patch, tree, "--check").returncode == 0
-
-
-def judge(patch: Path, workshop: Path) -> Sentence:
-    """Return what becomes of one defect, planted in a fresh copy below ``workshop``.
-
-    Raises:
-        ValueError: the patch does not apply.
-    """
-    tree = workshop / patch.stem
-    tree.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__", "build", ".hypothesis"))
-        else:
-            shutil.copy(source, tree / name)
-    applied = _git_apply(patch, tree)
-    if applied.returncode:
-        raise ValueError(f"{patch.name} does not apply: {applied.stderr.strip()}")
-    sentence = Sentence(patch.stem, first_failure(tree, PROPERTIES), first_failure(tree, UNIT_TESTS))
-    shutil.rmtree(tree)
-    return sentence
-
-
-def first_failure(tree: Path, suites: Sequence[str]) -> str | None:
-    """Return the first test that fails in ``tree``, or None where all pass."""
-    paths = ":".join(str(tree / name) for name in ("core", "trio_client", "c_ext"))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *suites]
-    environment = {
-        "PYTHONPATH": paths,
-        "PATH": "/usr/bin:/bin",
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(tree / ".hypothesis"),
-    }
+def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
+    """Run tests until the first fails, or time is up, with the sources in ``tree``."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--hypothesis-profile={profile}"]
+    environment = {**os.environ, "PYTHONPATH": str(tree / "core"), "PYTHONDONTWRITEBYTECODE": "1"}
+    began = time.perf_counter()
     try:
         run = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+            [*command, *tests],
+            cwd=tree,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds_max,
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {SECONDS_MAX} s"
-    if run.returncode == 0:
-        return None
-    found = _FIRST_FAILURE.search(run.stdout)
-    if found is None:
-        raise RuntimeError(f"{suites} did not run: {run.stdout[-2000:]}{run.stderr[-2000:]}")
-    return found[1]
+        return Run(HANGS, HANGS, (), time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    failed, why = _FAILED.search(run.stdout), _VIOLATION.search(run.stdout)
+    if run.returncode and failed is None:
+        raise RuntimeError(f"the tests did not run:\n{run.stdout}\n{run.stderr}")
+    faults = sorted({name for names in _FAULT.findall(run.stdout) for name in names if name})
+    return Run(failed and failed[1], why[1] if why else "", tuple(faults), seconds)
 
 
-def _git_apply(patch: Path, tree: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = ["git", "apply", *options, str(patch)]
-    # Below a repository git would look for the files from its top, so the copy pretends to be none.
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "GIT_CEILING_DIRECTORIES": str(tree.parent)}
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
+def table(verdicts: Sequence[Verdict]) -> Table:
+    """Return who noticed which bug."""
+    shown = Table("mutant", "plants", "the properties", "faults in their example", "the unit tests", show_lines=True)
+    for verdict in verdicts:
+        units, properties = verdict.by_units, verdict.by_properties
+        shown.add_row(
+            verdict.mutant.name,
+            verdict.mutant.plants,
+            (properties and (properties.why if properties.failed else "survives")) or verdict.problem,
+            ", ".join(properties.faults) if properties else "",
+            (units and (units.failed or "survives")) or "",
+        )
+    return shown

@@ -1,4 +1,4 @@
-"""The patches fit the sources of today; ``python -m tests.mutants`` judges them."""
+"""Every planted bug can still be planted; ``python -m tests.mutants`` shows that each is noticed."""
 
 from __future__ import annotations
 
@@ -6,18 +6,45 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.judge import applies, patches
+from tests.mutants.mutant import ROOT, Mutant, mutants, read_mutant
+from triclinium_core.testing import faults
 
 pytestmark = pytest.mark.native
+each_mutant = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
 
 
-@pytest.mark.parametrize("patch", patches(), ids=lambda patch: patch.stem)
-def test_applies(patch: Path) -> None:
-    """A patch that does not apply plants nothing, so it would survive unseen."""
-    assert applies(patch)
+@each_mutant
+def test_applies(mutant: Mutant) -> None:
+    """The sources still have the lines that the patch makes wrong."""
+    assert "" == mutant.apply(ROOT, "--check")
 
 
-@pytest.mark.parametrize("patch", patches(), ids=lambda patch: patch.stem)
-def test_says_what_it_plants(patch: Path) -> None:
-    """Every patch begins with a sentence that names the defect."""
-    assert patch.read_text().startswith("Plants: ")
+@each_mutant
+def test_is_about_the_core(mutant: Mutant) -> None:
+    """A bug is planted in what is tested, not in the tests, and the tests that should find it are there."""
+    changed = [line.split()[1] for line in mutant.path.read_text(encoding="utf-8").splitlines() if line[:4] == "+++ "]
+
+    assert changed
+    assert [] == [name for name in changed if not name.startswith("b/core/triclinium_core/")]
+    assert [] == [name for name in changed if name.startswith("b/core/triclinium_core/testing/")]
+    assert [] == [name for name in mutant.tests if not (ROOT / name).exists()]
+
+
+def test_every_fault_shows_a_bug() -> None:
+    """Each kind of fault is the one that some planted bug needs, or it has no place."""
+    constructors = {
+        name
+        for name, value in vars(faults).items()
+        if callable(value) and name.islower() and not name.startswith("_") and value.__module__ == faults.__name__
+    }
+
+    assert constructors == {mutant.fault for mutant in mutants()} - {"none"}
+
+
+def test_header_is_complete(tmp_path: Path) -> None:
+    """A patch that does not say what it plants is refused."""
+    path = tmp_path / "silent.patch"
+    path.write_text("Plants: a bug\n\ndiff --git a/x b/x\n", encoding="utf-8")
+
+    with pytest.raises(ValueError, match="silent.patch has the header"):
+        read_mutant(path)

@@ -325,7 +325,7 @@ class Connections:
         del self._by_stream[stream]
         if close_reason is not None:
             self._emit(CloseStream(stream, close_reason))
-        self._emit(ReportConnection(stream, node.node, detail))
+        self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         for kind in _TIMERS_OF_A_STREAM:
             self._unschedule(node, kind)
         requests = tuple(node.lost(detail))

@@ -18,6 +18,7 @@ from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.simulation import Simulation
@@ -26,7 +27,9 @@ from triclinium_core.transcoding.flags import JSON_FLAGS
 TRAVEL = Keyspace("travel")
 HOTELS = Keyspace("travel", "inventory", "hotel")
 HOTEL_ID = 8
-COLLECTIONS = {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}}
+SMALL_MAP = ErrorMapDocument(revision=7, rows=(ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Try again later"),))
+"""Parsed in no time; a whole map has its own tests."""
+COLLECTIONS: Mapping[str, Mapping[str, int]] = {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}}
 ADDRESS = "couchbase://127.0.0.1:11210"
 TIMEOUT = 2.5
 
@@ -61,7 +64,8 @@ class Recorded(Simulation):
         **node_options: Any,
     ) -> None:
         if node is None:
-            node = FakeNode(FakeNodeOptions(**{"buckets": ("travel",), "collections": COLLECTIONS, **node_options}))
+            defaults: Mapping[str, Any] = {"buckets": ("travel",), "collections": COLLECTIONS, "error_map": SMALL_MAP}
+            node = FakeNode(FakeNodeOptions(**{**defaults, **node_options}))
         self.actions: list[Action] = []
         self.opened_at: list[tuple[float, OpenStream]] = []
         self.sent: dict[StreamId, FrameBuffer] = {}

@@ -26,11 +26,13 @@ from tests.core.kv.simulated import (
 )
 from triclinium_core.errors import (
     AuthenticationFailureException,
+    CollectionNotFoundException,
     CouchbaseException,
     DocumentNotFoundException,
     FeatureNotAvailableException,
     InvalidArgumentException,
     RequestCanceledException,
+    ScopeNotFoundException,
     TimeoutException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
@@ -378,6 +380,82 @@ def test_tls_failure(make: Make, kind: type[CouchbaseException]) -> None:
     simulation.failure(UnambiguousTimeoutException, get())
 
 
+@pytest.mark.parametrize(
+    ("keyspace", "kind"),
+    [
+        (Keyspace("travel", "inventory", "nowhere"), CollectionNotFoundException),
+        (Keyspace("travel", "nowhere", "hotel"), ScopeNotFoundException),
+    ],
+)
+def test_missing_collection(keyspace: Keyspace, kind: type[CouchbaseException]) -> None:
+    """Terminal as well (decision C8); best effort waits for somebody to create it."""
+    simulation = ready()
+    error = simulation.failure(kind, get("k", keyspace))
+
+    assert 0.0 == simulation.now
+    assert "create it" in str(error)
+
+    waiting = simulation.submit(get("k", keyspace), retry_strategy=BestEffortRetryStrategy())
+    simulation.live(1.0)
+    simulation.node.collections.create(keyspace.scope, keyspace.collection)
+    simulation.run()
+
+    simulation.error(DocumentNotFoundException, waiting)
+
+
+def test_collections_answer_that_fails_for_good() -> None:
+    """Neither missing nor retryable: its own exception."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, status(Status.NO_ACCESS))
+
+    simulation.failure(AuthenticationFailureException, get("k", HOTELS))
+
+
+def test_collections_answer_that_closes() -> None:
+    """Impossible, or a status that invalidates the connection."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, status(Status.SUCCESS))
+    simulation.result(upsert("k", HOTELS))
+    simulation.node.collections.create("inventory", "new")
+    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, status(Status.AUTH_STALE))
+    simulation.finish(upsert("k", Keyspace("travel", "inventory", "new")))
+
+    assert [True, True] == [
+        reason.startswith(beginning)
+        for reason, beginning in zip(simulation.closings(), ("get_collection_id: ", "the status "), strict=True)
+    ]
+
+
+def test_bucket_without_a_config() -> None:
+    """Is not ready, whatever else it answered."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "gave no cluster config" in str(error)
+
+
+def test_config_that_was_asked_for() -> None:
+    """Is applied when it comes."""
+    simulation = ready()
+    simulation.node.set_config_revision(2, simulation.now)
+    simulation.node.faults.next(Opcode.SET, not_my_vbucket(False))
+    simulation.finish(upsert())
+    simulation.flow()
+
+    assert (1, 2) == simulation.connection().config_revision
+
+
+def test_is_ambiguous() -> None:
+    """Of a write in flight, and of nothing else."""
+    simulation = ready()
+    reading, _ = simulation.submit_in_flight(get())
+    writing, _ = simulation.submit_in_flight(upsert())
+
+    assert [False, True, False] == [simulation.machine.is_ambiguous(token) for token in (reading, writing, Token(99))]
+
+
 # The circuit breaker, from end to end (decision C33).
 
 
@@ -656,7 +734,7 @@ def settles_everything(simulation: Recorded) -> None:
     assert set(range(1, simulation._last_token + 1)) == set(simulation.settled_at)
     assert all(isinstance(action, ACTIONS) for action in simulation.actions)
     assert all(isinstance(error, CouchbaseException) for error in simulation.errors.values())
-    simulation.live(30.0)
+    simulation.live(11.0)
     assert "READY" == simulation.connection().state
     simulation.result(upsert("afterwards"), retry_strategy=BestEffortRetryStrategy())
 
@@ -672,7 +750,7 @@ def deliver(simulation: Recorded, stream: StreamId, data: bytes, cut: list[int])
 @given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
 def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
     """At any point of a real bootstrap: nothing raises, and every operation is settled by its deadline."""
-    simulation = Recorded()
+    simulation = Recorded(vbuckets=128)
     simulation.flow()
     for make in makes:
         simulation.submit(make(TRAVEL))
@@ -690,7 +768,7 @@ def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answere
 @given(data=pieces, cut=cuts)
 def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
     """With reads, writes, a collection's question and a config's in flight."""
-    simulation = ready()
+    simulation = ready(vbuckets=128)
     for make in makes:
         simulation.submit(make(TRAVEL))
         simulation.submit(make(HOTELS))
@@ -733,7 +811,7 @@ def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[
 )
 def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
     """A node that fails in any way and recovers: every operation is settled in time, and the client lives on."""
-    simulation = Recorded()
+    simulation = Recorded(vbuckets=128)
     for opcode, kind, code, body in script:
         match kind:
             case "status":
