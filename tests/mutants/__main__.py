@@ -14,6 +14,10 @@ from tests.mutants.judge import SECONDS_MAX, judge, table
 from tests.mutants.mutant import mutants
 
 
+WIDTH_MIN = 160
+"""Columns that the table needs, also where the output is no terminal."""
+
+
 def main() -> int:
     """Judge the mutants named, or all."""
     known = {mutant.name: mutant for mutant in mutants()}
@@ -22,7 +26,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=SECONDS_MAX, help="that one run of tests may take")
     parser.add_argument("--shrink", action="store_true", help="shrink what the properties find, and show its faults")
     arguments = parser.parse_args()
-    console = Console()
+    console = Console(width=max(Console().width, WIDTH_MIN))
     verdicts = []
     for name in arguments.names or known:
         verdict = judge(known[name], arguments.seconds, shrink=arguments.shrink)

@@ -95,7 +95,7 @@ class Driver:
         log: Log,
         make_nonce: Callable[[], str] = new_nonce,
     ) -> None:
-        self.started = trio.Event()
+        self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
         self._machine = machine
         self._connector = connector

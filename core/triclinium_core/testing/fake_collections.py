@@ -31,7 +31,7 @@ class FakeCollections:
     """
 
     def __init__(self, scopes: Mapping[str, Mapping[str, int]]) -> None:
-        self.uid = 1
+        self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
         self._ids: set[int] = set()
         self._next_id = FIRST_FREE_ID

@@ -36,7 +36,7 @@ class FakeConfig:
     """The config of each bucket, and the one that a client without a bucket gets; ``version`` is that of all."""
 
     def __init__(self, options: FakeNodeOptions) -> None:
-        self.version = ConfigVersion(options.config_epoch, options.config_revision)
+        self.version: ConfigVersion = ConfigVersion(options.config_epoch, options.config_revision)
         self.options = options
 
     def encode(self, bucket: str | None) -> bytes:

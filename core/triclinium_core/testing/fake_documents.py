@@ -62,8 +62,8 @@ class FakeDocuments:
     """
 
     def __init__(self, *, vbuckets: int, wall_seconds_at_zero: float) -> None:
-        self.now = 0.0
-        self.changes = 0
+        self.now: float = 0.0
+        self.changes: int = 0
         self._vbuckets = vbuckets
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[Address, Document] = {}

@@ -20,17 +20,17 @@ class Connection:
     """One client's connection, by the number that the driver gave it."""
 
     def __init__(self, number: int) -> None:
-        self.number = number
-        self.frames = FrameBuffer(SERVER_ACCEPTS)
+        self.number: int = number
+        self.frames: FrameBuffer = FrameBuffer(SERVER_ACCEPTS)
         self.features: frozenset[HelloFeature] = frozenset()
-        self.is_authenticated = False
+        self.is_authenticated: bool = False
         self.bucket: str | None = None
         self.exchange: ScramServer | None = None
         """The SCRAM exchange that has begun and not ended."""
         self.known_config: ConfigVersion | None = None
         """Version of the config that this client was sent last, or said that it has."""
-        self.delayed_replies = 0
-        self.last_due = -math.inf
+        self.delayed_replies: int = 0
+        self.last_due: float = -math.inf
         """When the last of the replies ordered so far is sent."""
 
     def has(self, feature: HelloFeature) -> bool:
@@ -42,10 +42,10 @@ class NodeState:
     """What belongs to the node and not to a connection."""
 
     def __init__(self, options: FakeNodeOptions) -> None:
-        self.options = options
-        self.config = FakeConfig(options)
-        self.collections = FakeCollections(options.collections)
-        self.documents = FakeDocuments(vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero)
+        self.options: FakeNodeOptions = options
+        self.config: FakeConfig = FakeConfig(options)
+        self.collections: FakeCollections = FakeCollections(options.collections)
+        self.documents: FakeDocuments = FakeDocuments(vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero)
         self._exchanges = 0
 
     def set_ports(self, port: int, tls_port: int | None) -> None:

@@ -57,8 +57,8 @@ class Model:
     """
 
     def __init__(self) -> None:
-        self.marks = Marks()
-        self.now = 0.0
+        self.marks: Marks = Marks()
+        self.now: float = 0.0
         self.submissions: dict[int, Submission] = {}
         self._histories: defaultdict[Place, History] = defaultdict(History)
         self._by_fragment: dict[bytes, Submission] = {}

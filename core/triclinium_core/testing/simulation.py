@@ -85,15 +85,15 @@ class Simulation:
     def __init__(
         self, node: FakeNode | None = None, options: ClientOptions | None = None, *, rng: Random | None = None
     ) -> None:
-        self.node = node if node is not None else FakeNode()
+        self.node: FakeNode = node if node is not None else FakeNode()
         if options is None:
             authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
             options = ClientOptions(
                 connection_string=f"couchbase://{self.node.options.host}:{self.node.options.port}",
                 authenticator=authenticator,
             )
-        self.machine = ClientMachine(options, rng=rng if rng is not None else Midpoint())
-        self.now = 0.0
+        self.machine: ClientMachine = ClientMachine(options, rng=rng if rng is not None else Midpoint())
+        self.now: float = 0.0
         self.links: dict[StreamId, Link] = {}
         self.results: dict[Token, Result] = {}
         self.errors: dict[Token, CouchbaseException] = {}

@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import RetryAction
@@ -87,7 +88,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.simulation = self.make_simulation()
+        self.simulation: WatchedSimulation = self.make_simulation()
 
     def make_simulation(self) -> WatchedSimulation:
         """Return a client and a node that have not met; override it for other options."""
@@ -157,12 +158,18 @@ class KVStateMachine(RuleBasedStateMachine):
         """Submit an operation."""
         self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
 
-    @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=st.none() | data_faults())
-    def exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault | None) -> None:
-        """Submit an operation, which a fault may strike, and let everything move."""
+    @rule(
+        recipe=_recipes,
+        retry_strategy=retry_strategies(),
+        fault=st.none() | data_faults(),
+        is_for_question=st.booleans(),
+    )
+    def exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault | None, is_for_question: bool) -> None:
+        """Submit an operation, which a fault may strike, or the question for its collection; let everything move."""
         operation = recipe.make(self.model)
         if fault is not None:
-            self.node.faults.next(operation.opcode, fault)
+            is_for_question = is_for_question and not operation.keyspace.is_default_collection
+            self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
         self.submit(operation, retry_strategy=retry_strategy)
         self.simulation.flow()
 
@@ -273,7 +280,7 @@ class KVStateMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Recover, unless the run has failed already."""
         if sys.exc_info()[0] is None:
-            self.recover(is_busy=False)
+            self.recover(is_busy=True)
 
     def _links(self, is_wanted: Callable[[Link], bool]) -> list[StreamId]:
         return [stream for stream, link in self.simulation.links.items() if is_wanted(link)]

@@ -49,19 +49,19 @@ class Submission:
     __slots__ = ("applied_by", "begin", "created", "is_void", "operation", "over_by", "place", "settled", "token")
 
     def __init__(self, token: int, operation: DocumentOperation, begin: Instant) -> None:
-        self.token = token
-        self.operation = operation
-        self.place = Place(operation.keyspace, operation.key)
-        self.begin = begin
-        self.settled = NEVER
+        self.token: int = token
+        self.operation: DocumentOperation = operation
+        self.place: Place = Place(operation.keyspace, operation.key)
+        self.begin: Instant = begin
+        self.settled: Instant = NEVER
         """When the caller was told, or left."""
-        self.applied_by = NEVER
+        self.applied_by: Instant = NEVER
         """By when it has been applied for certain."""
-        self.over_by = NEVER
+        self.over_by: Instant = NEVER
         """By when it has been applied, or never will be."""
-        self.is_void = False
+        self.is_void: bool = False
         """Whether it has certainly not been applied and never will be."""
-        self.created = isinstance(operation, Store)
+        self.created: bool = isinstance(operation, Store)
         """Whether, once applied, it has made the document that there is: for a count only its result tells."""
 
     def __repr__(self) -> str:

@@ -80,9 +80,9 @@ class WatchedSimulation(Simulation):
     def __init__(self, node: FakeNode, options: ClientOptions, collection_ids: Mapping[Keyspace, int]) -> None:
         super().__init__(node, options)
         self.options = options
-        self.model = Model()
-        self.ledger = Ledger(collection_ids)
-        self.troubles = Troubles()
+        self.model: Model = Model()
+        self.ledger: Ledger = Ledger(collection_ids)
+        self.troubles: Troubles = Troubles()
         self._began_healthy: dict[int, bool] = {}
         self._strategies: dict[int, AnyRetryStrategy] = {}
         self._commands_read = 0
@@ -180,7 +180,8 @@ class WatchedSimulation(Simulation):
         while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
             self.now = max(self.now, instant)
             self.flow()
-        self.now = self.model.now = end
+        self.now: float = end
+        self.model.now = end
 
     def check_frames(self) -> None:
         """Check, once nothing is under way, that frames, retries and results agree."""

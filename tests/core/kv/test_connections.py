@@ -446,18 +446,21 @@ def test_what_was_in_flight_on_a_silent_connection() -> None:
 
 def test_sign_of_life_beside_the_end() -> None:
     """An answer that closes the stream and the NOOP's answer may come in one piece of bytes; no timer stays behind."""
-    simulation = ready()
+    simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=600)))
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(20.0)
     noop = simulation.requests[TWO][-1]
     _, request = simulation.submit_in_flight(get())
-    simulation.node.faults.always(None, refuse_connection())
     simulation.inject(respond(request, Status.AUTH_STALE) + respond(noop), TWO)
+    simulation.advance(0.1)
+    stream = simulation.newest
+    # To the simulation the next stream is open; the client waits for it.
+    simulation.links[stream].is_open = True
     simulation.live(60.0)
 
-    assert ["the status invalidates the connection"] == simulation.closings()[:1]
     assert Opcode.NOOP == noop.opcode
-    assert "LOST" == simulation.connection().state
+    assert "the status invalidates the connection" == simulation.closings()[0]
+    assert ("CONNECTING", []) == (simulation.connection().state, simulation.requests[stream])
 
 
 # Losing.

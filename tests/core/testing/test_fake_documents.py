@@ -115,7 +115,8 @@ def test_counts_changes() -> None:
         (b"", Datatype.RAW),
         (b"{", Datatype.RAW),
         (b'"\xff"', Datatype.RAW),
-        (b"[" * 1_000_000, Datatype.RAW),
+        # In WebAssembly the host's stack ends before msgspec's own limit.
+        pytest.param(b"[" * 1_000_000, Datatype.RAW, marks=pytest.mark.native),
     ],
     ids=["object", "number", "string", "nothing", "cut", "not UTF-8", "too deep"],
 )

@@ -34,7 +34,7 @@ class NodeServer:
 
     def __init__(self, node: FakeNode) -> None:
         self.node = node
-        self.started = trio.Event()
+        self.started: trio.Event = trio.Event()
         """Set when clients may come."""
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)

@@ -160,7 +160,7 @@ class FrameBuffer:
         self._buffer = buffer
         self._view = memoryview(buffer)
         self._scanner = bind_scanner(buffer)
-        self.capacity = len(buffer)
+        self.capacity: int = len(buffer)
 
     def _refuses(self, magic: int, offset: int) -> bool:
         """Return whether a frame with this magic belongs to the other direction, and give up if so."""

@@ -485,7 +485,7 @@ def test_refusal_without_a_list_is_about_credentials() -> None:
     assert FailureKind.CREDENTIALS is failure_of(bootstrap).kind
 
 
-@pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b""])
+@pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
 def test_odd_lists(value: bytes) -> None:
     """Names that nobody can read are names that nobody has; a list of any length is read up to a bound."""
     bootstrap = Bootstrap(plan())

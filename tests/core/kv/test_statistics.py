@@ -1,0 +1,125 @@
+"""Snapshots: what a client says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from tests.core.kv.node.peer import Answering, features_value, plan, take_apart
+from tests.core.kv.simulated import Recorded, client_options, get, ready
+from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.node.news import BytesOrdered
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics, describe_connection
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.circuit_breaker import BreakerState, BreakerStatistics, CircuitBreakerOptions
+from triclinium_core.testing.faults import refuse_connection
+
+
+def connection() -> NodeMachine:
+    """Return a connection that has not begun."""
+    return NodeMachine(
+        "travel", (Address("h", 1),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
+    )
+
+
+def test_new_connection() -> None:
+    """Nothing is known of one that has not begun."""
+    breaker = BreakerStatistics(BreakerState.CLOSED, 0, 0, None)
+
+    assert ConnectionStatistics(
+        node="h:1", bucket="travel", state="LOST", circuit_breaker=breaker
+    ) == describe_connection(connection(), None)
+
+
+def test_what_was_negotiated() -> None:
+    """Features by name, unknown ones by number, in an order of their own; mechanisms, error map, config."""
+    node, peer = connection(), Answering(values={Opcode.HELLO: features_value(0x12, 0x07, 0x7FFF, 0x04)})
+    node.connect()
+    pending = [
+        frame
+        for item in node.stream_opened(plan(), 1.0)
+        if isinstance(item, BytesOrdered)
+        for frame in take_apart(item.data)
+    ]
+    while pending:
+        for item in node.bytes_received(peer.answer(pending.pop(0)), 1.0):
+            if isinstance(item, BytesOrdered):
+                pending += take_apart(item.data)
+    described = describe_connection(node, (3, 7))
+
+    assert ("READY", ("0x7fff", "COLLECTIONS", "MUTATION_SEQNO", "XERROR")) == (described.state, described.features)
+    assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == described.sasl_mechanisms
+    assert ("SCRAM-SHA512", 2, 9, (3, 7)) == (
+        described.sasl_mechanism,
+        described.error_map_version,
+        described.error_map_revision,
+        described.config_revision,
+    )
+
+
+def test_in_flight() -> None:
+    """Requests without an answer, of one connection and of all."""
+    simulation = ready()
+    for key in "abc":
+        simulation.submit_in_flight(get(key))
+    statistics = simulation.machine.statistics()
+
+    assert [0, 3] == [each.in_flight for each in statistics.connections]
+    assert (3, 3) == (statistics.in_flight, statistics.open_operations)
+
+
+def test_last_error() -> None:
+    """Why a connection is not there; None once it is."""
+    simulation = Recorded()
+    simulation.node.faults.next(None, refuse_connection())
+    simulation.flow()
+    refused = simulation.connection(None)
+    simulation.live(1.0)
+    back = simulation.connection(None)
+
+    assert ("LOST", "127.0.0.1:11210: connection refused") == (refused.state, refused.last_error)
+    assert ("READY", None) == (back.state, back.last_error)
+
+
+def test_states_by_name() -> None:
+    """As they stand in the table."""
+    simulation = Recorded()
+    simulation.tick()
+    states = [simulation.connection(None).state]
+    simulation.open(simulation.newest)
+    states.append(simulation.connection(None).state)
+    simulation.flow()
+    states.append(simulation.connection(None).state)
+
+    assert ["CONNECTING", "NEGOTIATING", "READY"] == states
+
+
+def test_passwords_are_not_part_of_it() -> None:
+    """Whatever is shown."""
+    options = client_options(authenticator=PasswordAuthenticator("Administrator", "password"))
+    simulation = ready(options=options)
+
+    assert "password" not in repr(simulation.machine.statistics())
+
+
+def test_snapshots_do_not_change() -> None:
+    """Neither by the client, nor by whoever got them."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.flow()
+    before = simulation.machine.statistics()
+    retries = dict(before.retries_by_reason)
+    simulation.failure(UnambiguousTimeoutException, get())
+
+    assert retries == before.retries_by_reason != simulation.machine.statistics().retries_by_reason
+    with pytest.raises(FrozenInstanceError):
+        before.orphans = 5  # type: ignore[misc]
+
+
+def test_empty() -> None:
+    """Of a client that was not started."""
+    assert ClientStatistics() == Recorded().machine.statistics()
