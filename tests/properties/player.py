@@ -57,7 +57,6 @@ from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
     Count,
-    Decrement,
     DocumentOperation,
     Exists,
     Get,
@@ -66,7 +65,6 @@ from triclinium_core.kv.operation.requests import (
     Increment,
     Insert,
     Keyspace,
-    Prepend,
     Remove,
     Replace,
     Touch,
@@ -133,6 +131,8 @@ class Player:
         self._transcript: list[str] = []
         self._cluster: Cluster
         self._connector: FragileConnector
+        self._exit: Exception | None = None
+        """What the user's own code raises to leave the block."""
         self._left: list[Submission] = []
         """Operations whose callers were cancelled from outside, which are told nothing."""
 
@@ -156,7 +156,8 @@ class Player:
                         await self._live(outside)
                         await self._leave(scope)
                 except (MineError, ExceptionGroup) as error:
-                    assert error is self._exit, f"the block raised {self._exit!r}, and {error!r} left it"
+                    if error is not self._exit:
+                        raise
             self._left_at = trio.current_time()
         await self._check_closed(scope)
         return Run(self._transcript, trio.current_time(), list(self._node.command_log))
@@ -180,7 +181,6 @@ class Player:
     # The ways out.
 
     async def _leave(self, scope: trio.CancelScope) -> None:
-        self._exit: Exception | None = None
         match self._script.leaves_by:
             case "an exception":
                 self._exit = MineError()
@@ -248,6 +248,8 @@ class Player:
                 if step.fails_after is not None:
                     nursery.start_soon(fail, step.fails_after)
 
+        for strike in step.strikes:
+            strike.arm(self._node.faults)
         told: Sequence[AbandonedOperation] | None = ()
         try:
             with fail_after(math.inf if step.within is None else step.within):
@@ -329,7 +331,7 @@ class Player:
         await trio.sleep(DRAINING_SECONDS)
         statistics = self._cluster.statistics()
         assert 0 == statistics.open_operations
-        assert sum(self._watch.dropped.values()) == statistics.in_flight
+        assert self._watch.may_be_in_flight(statistics.in_flight)
         self._watch.model.quieted()
 
     async def _serve(self) -> None:
@@ -361,52 +363,24 @@ def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | 
     if told is None:
         return True
     operation = submission.operation
-    return any(
-        abandoned.ambiguous for abandoned in told if abandoned[:2] == (operation.name, operation.key)
-    )
+    return any(abandoned.ambiguous for abandoned in told if abandoned[:2] == (operation.name, operation.key))
 
 
 async def perform(
     collection: Collection, operation: DocumentOperation, strategy: AnyRetryStrategy | None
 ) -> Result | None:
     """Call the method that submits this very operation."""
-    call: Callable[..., Awaitable[Result | None]]
-    arguments: dict[str, object] = {}
-    match operation:
-        case Get():
-            call, arguments = collection.get, {"transcoder": BINARY}
-        case Exists():
-            call = collection.exists
-        case GetAndTouch(expiry=seconds):
-            call, arguments = collection.get_and_touch, {"expiry": _expiry(seconds), "transcoder": BINARY}
-        case Touch(expiry=seconds):
-            call, arguments = collection.touch, {"expiry": _expiry(seconds)}
-        case GetAndLock(lock_time=seconds):
-            call = collection.get_and_lock
-            arguments = {"lock_time": timedelta(seconds=seconds), "transcoder": BINARY}
-        case Unlock(cas=cas):
-            call, arguments = collection.unlock, {"cas": cas}
-        case Remove(cas=cas):
-            call, arguments = collection.remove, {"cas": cas}
-        case Insert(value=value, expiry=seconds):
-            call, arguments = collection.insert, {"value": value, "expiry": _expiry(seconds), "transcoder": BINARY}
-        case Upsert(value=value, expiry=seconds, preserve_expiry=preserves):
-            call = collection.upsert
-            arguments = {"value": value, "expiry": _expiry(seconds), "preserve_expiry": preserves, "transcoder": BINARY}
-        case Replace(value=value, expiry=seconds, preserve_expiry=preserves, cas=cas):
-            call = collection.replace
-            arguments = {"value": value, "expiry": _expiry(seconds), "preserve_expiry": preserves, "cas": cas}
-            arguments["transcoder"] = BINARY
-        case Concatenate(value=value, cas=cas):
-            call = collection.binary.append if isinstance(operation, Append) else collection.binary.prepend
-            arguments = {"value": value, "cas": cas}
-        case Count(delta=delta, initial=initial, expiry=seconds):
-            binary = collection.binary
-            call = binary.increment if isinstance(operation, Increment) else binary.decrement
-            arguments = {"delta": delta, "initial": initial, "expiry": _expiry(seconds)}
-        case _:
-            raise AssertionError(f"{operation.name} has no method here")
-    return await call(operation.key, **arguments, retry_strategy=strategy)
+    ask = partial(_METHODS[type(operation)], collection, operation)
+    with nullcontext() if strategy is None else retrying(strategy):
+        return await ask()
+
+
+def _get(collection: Collection, wanted: Get) -> Awaitable[Result]:
+    return collection.get(wanted.key, transcoder=BINARY)
+
+
+def _exists(collection: Collection, wanted: Exists) -> Awaitable[Result]:
+    return collection.exists(wanted.key)
 
 
 def _expiry(seconds: int) -> timedelta | None:

@@ -59,9 +59,10 @@ class StruckCall:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Operations of one nursery."""
+    """Operations of one nursery, some of which are struck by faults."""
 
     calls: Sequence[Call]
+    strikes: Sequence[Strike] = ()
     within: float | None = None
     """Seconds after which all callers leave."""
     fails_after: float | None = None
@@ -109,13 +110,15 @@ _seconds = st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0))
 def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
     """Return scripts of up to ``max_size`` steps."""
     calls = _calls()
+    struck = st.builds(Strike, st.none(), data_faults(), st.sampled_from((1, 1, 3)))
     steps = st.one_of(
         calls,
         st.builds(CancelledCall, calls, st.integers(0, 60)),
-        st.builds(StruckCall, calls, st.builds(Strike, st.none(), data_faults(), st.sampled_from((1, 1, 3)))),
+        st.builds(StruckCall, _calls(st.sampled_from(RETRY_STRATEGIES)), struck),
         st.builds(
             Together,
             st.lists(calls, min_size=2, max_size=4),
+            st.lists(struck, max_size=3),
             st.none() | st.sampled_from(_SHORT),
             st.none() | st.sampled_from(_SHORT),
         ),
@@ -134,12 +137,14 @@ def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
     )
 
 
-def _calls() -> st.SearchStrategy[Call]:
+_MOSTLY_DEFAULT = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_STRATEGIES)
+
+
+def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[Call]:
     # Few places, so that a short script meets its own documents again.
     keyspaces = st.sampled_from((DEFAULT, DEFAULT, DEFAULT, NAMED))
     texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "ada", "bob")))
     counters = st.builds(Place, keyspaces, st.just("hits"))
-    strategies = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_STRATEGIES)
     limits = st.one_of(st.none(), st.none(), st.sampled_from(_SHORT))
     return st.builds(Call, recipes(texts, counters).map(_possible), strategies, limits)
 

@@ -26,8 +26,8 @@ from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.circuit_breaker import BreakerState
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, NodeAction, SendReply
-from triclinium_core.testing.faults import DropResponse
+from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, LoggedCommand, NodeAction, SendReply
+from triclinium_core.testing.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.ledger import Ledger
 from triclinium_core.testing.model import Model
 from triclinium_core.testing.submissions import Submission, Violation, may_be_applied
@@ -64,8 +64,8 @@ class Watch:
         """Connections that the node has hung up, and the client has not closed."""
         self._open: set[int] = set()
         self._commands_read = 0
-        self.dropped: dict[int, int] = {}
-        """Requests that are never answered, by connection."""
+        self._unanswered: dict[int, list[CommandFault]] = {}
+        """What kept answers from the client, by connection."""
 
     # What callers do and are told.
 
@@ -113,22 +113,24 @@ class Watch:
         """Take note of a connection."""
         self._open.add(connection)
 
-    def received(self, node: FakeNode, connection: int, data: bytes, receive: Callable[[], None]) -> None:
-        """Let the node receive something, and read what it notes of that."""
+    def sent(self, connection: int, data: bytes) -> None:
+        """Take note of what the client has sent."""
         self._ledger.ordered(connection, data)
         self._ledger.left(connection, sys.maxsize)
-        receive()
-        for command in node.command_log[self._commands_read :]:
+
+    def commanded(self, connection: int, log: Sequence[LoggedCommand]) -> None:
+        """Read what the node has noted since the last time."""
+        for command in log[self._commands_read :]:
             instant = self.model.instant()
             if command.fault is not None:
                 self._troubles.struck(command, instant)
-            if isinstance(command.fault, DropResponse):
-                self.dropped[connection] = self.dropped.get(connection, 0) + 1
+            if isinstance(command.fault, DropResponse | WrongLength):
+                self._unanswered.setdefault(connection, []).append(command.fault)
             try:
                 self._ledger.commanded(command, instant)
             except Violation as violation:
                 self.violations.append(violation)
-        self._commands_read = len(node.command_log)
+        self._commands_read = len(log)
 
     def answered(self, actions: Sequence[NodeAction]) -> None:
         """Take note of what the node sends."""
@@ -144,7 +146,7 @@ class Watch:
         """Take note that the client has closed a connection."""
         self._open.discard(connection)
         self._ended.discard(connection)
-        self.dropped.pop(connection, None)
+        self._unanswered.pop(connection, None)
         self.broke()
 
     def broke(self) -> None:
@@ -164,6 +166,12 @@ class Watch:
             and not any(self._troubles.is_stuck(connection) for connection in self._open)
             and not self._open_breakers()
         )
+
+    def may_be_in_flight(self, requests: int) -> bool:
+        """Tell whether so many requests may be unanswered when nothing is under way."""
+        faults = [fault for faults in self._unanswered.values() for fault in faults]
+        # A reply of a wrong length takes whole other ones for its own, where it happens to end with one of them.
+        return len(faults) == requests or any(isinstance(fault, WrongLength) for fault in faults)
 
     def describe(self) -> str:
         """Return what is not as it should be."""
@@ -207,11 +215,9 @@ class WatchedNode(FakeNode):
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Tell of every command, and of what is answered."""
-        actions: list[NodeAction] = []
-        parent = super()
-        self._watch.received(
-            self, connection, data, lambda: actions.extend(parent.bytes_received(connection, data, now))
-        )
+        self._watch.sent(connection, data)
+        actions = super().bytes_received(connection, data, now)
+        self._watch.commanded(connection, self.command_log)
         self._watch.answered(actions)
         return actions
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from types import NoneType
 from typing import TypeVar
 
 import pytest
@@ -22,13 +23,22 @@ from triclinium import (
     Cas,
     Cluster,
     Collection,
-    RawBinaryTranscoder,
+    CounterResult,
+    ExistsResult,
+    GetResult,
+    MutationResult,
     RetryAction,
     RetryReason,
     RetryRequest,
     Scope,
     open_cluster,
     run_cluster,
+)
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
 )
 from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
 from triclinium_core.kv.operation.requests import OPERATIONS
@@ -52,7 +62,6 @@ NODE = FakeNodeOptions(
     error_map=ErrorMapDocument(revision=1, rows=()),
     collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
 )
-BINARY = RawBinaryTranscoder()
 MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
@@ -66,28 +75,33 @@ Record = Callable[[str, object], None]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One public coroutine: how it is called, and what the node sees of it."""
+    """One public coroutine: how it is called, what it returns, and what the node sees of it."""
 
     name: str
     call: Call
+    returns: type = MutationResult
     key: str = "ada"
 
     @property
     def opcode(self) -> Opcode:
         """How it travels."""
-        name = "get" if self.name == "get_or_none" else self.name
-        return next(kind.opcode for kind in OPERATIONS if kind.name == name)
+        return next(kind.opcode for kind in OPERATIONS if kind.name == self.name.removesuffix("_or_none"))
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it may be sent again, whatever happened."""
+        return self.opcode in (Opcode.GET, Opcode.GET_META)
 
 
 COLLECTION_OPERATIONS = (
-    Operation("get", lambda c, cas: c.get("ada")),
-    Operation("get_or_none", lambda c, cas: c.get_or_none("nobody"), "nobody"),
-    Operation("exists", lambda c, cas: c.exists("ada")),
-    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE)),
+    Operation("get", lambda c, cas: c.get("ada"), GetResult),
+    Operation("get_or_none", lambda c, cas: c.get_or_none("nobody"), NoneType, "nobody"),
+    Operation("exists", lambda c, cas: c.exists("ada"), ExistsResult),
+    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE), GetResult),
     Operation("touch", lambda c, cas: c.touch("ada", MINUTE)),
-    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND)),
-    Operation("unlock", lambda c, cas: c.unlock("locked", cas), "locked"),
-    Operation("insert", lambda c, cas: c.insert("bob", 1), "bob"),
+    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND), GetResult),
+    Operation("unlock", lambda c, cas: c.unlock("locked", cas), NoneType, "locked"),
+    Operation("insert", lambda c, cas: c.insert("bob", 1), key="bob"),
     Operation("upsert", lambda c, cas: c.upsert("ada", 1)),
     Operation("replace", lambda c, cas: c.replace("ada", 1)),
     Operation("remove", lambda c, cas: c.remove("ada")),
@@ -95,8 +109,8 @@ COLLECTION_OPERATIONS = (
 BINARY_OPERATIONS = (
     Operation("append", lambda c, cas: c.binary.append("ada", b" ")),
     Operation("prepend", lambda c, cas: c.binary.prepend("ada", b" ")),
-    Operation("increment", lambda c, cas: c.binary.increment("hits"), "hits"),
-    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), "hits"),
+    Operation("increment", lambda c, cas: c.binary.increment("hits"), CounterResult, "hits"),
+    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), CounterResult, "hits"),
 )
 EVERY_OPERATION = (*COLLECTION_OPERATIONS, *BINARY_OPERATIONS)
 SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.name in ("get", "upsert", "increment"))
@@ -133,6 +147,9 @@ class Situation:
     arguments: ClientArguments = field(default_factory=ClientArguments)
     leaves_requests: int = 0
     """Requests that the node never answers."""
+    read_raises: type[CouchbaseException] | None = None
+    write_raises: type[CouchbaseException] | None = None
+    """What it comes to when nobody cancels."""
     operations: Sequence[Operation] = SOME_OPERATIONS
 
     async def prepare(self, fake: FakeCluster, cluster: Cluster) -> None:
@@ -147,6 +164,11 @@ class Situation:
         if self.refusals:
             fake.node.faults.next(None, refuse_connection(), times=self.refusals)
 
+    def outcome_of(self, operation: Operation) -> str:
+        """Return what the operation returns or raises when nobody cancels."""
+        error = self.read_raises if operation.is_read else self.write_raises
+        return (error or operation.returns).__name__
+
     def collection(self, cluster: Cluster) -> Collection:
         """Return where the operation finds its document."""
         bucket = cluster.bucket(BUCKET)
@@ -160,11 +182,29 @@ SITUATIONS = (
     Situation("refused", is_connected=False, refusals=3),
     Situation("retrying", FAILURES, operations=EVERY_OPERATION),
     Situation("asking a strategy", FAILURES, arguments={"retry_strategy": Thoughtful()}),
-    Situation("asking a strategy that never answers", FAILURES, arguments={"retry_strategy": Silent()}),
+    Situation(
+        "asking a strategy that never answers",
+        FAILURES,
+        arguments={"retry_strategy": Silent()},
+        read_raises=UnambiguousTimeoutException,
+        write_raises=UnambiguousTimeoutException,
+    ),
     Situation("answered late", (delay(0.3),)),
-    Situation("never answered", (drop_response(),), leaves_requests=1),
-    Situation("hung up on", (hang_up_after_applying(),), refusals=2, operations=EVERY_OPERATION),
-    Situation("hung up on in the middle of a reply", (hang_up_mid_reply(),)),
+    Situation(
+        "never answered",
+        (drop_response(),),
+        leaves_requests=1,
+        read_raises=UnambiguousTimeoutException,
+        write_raises=AmbiguousTimeoutException,
+    ),
+    Situation(
+        "hung up on",
+        (hang_up_after_applying(),),
+        refusals=2,
+        operations=EVERY_OPERATION,
+        write_raises=RequestCanceledException,
+    ),
+    Situation("hung up on in the middle of a reply", (hang_up_mid_reply(),), write_raises=RequestCanceledException),
     Situation("in a collection whose id is unknown", in_named_collection=True),
     Situation("in a collection, connecting", in_named_collection=True, is_connected=False),
     Situation("in small pieces", piece_sizes=(24, 7, 400)),
@@ -261,7 +301,7 @@ def test_an_operation_may_be_cancelled_at_any_moment(
     report(record_property, situation.name, operation.name, runs)
     undisturbed, first, second = runs.undisturbed, *runs.cancelled[:2]
 
-    assert undisturbed.ending.outcome is not None
+    assert Ending(situation.outcome_of(operation), was_caught=False) == undisturbed.ending
     assert (0, situation.leaves_requests) == (undisturbed.aftermath.open_operations, undisturbed.aftermath.in_flight)
     assert (0, 0) == (first.aftermath.open_operations, first.aftermath.in_flight)
     for life in runs.cancelled:
@@ -347,35 +387,39 @@ def test_whoever_shares_the_connection_notices_nothing(seed: int, record_propert
         assert runs.undisturbed[2] == left
 
 
-async def leave_together(moments: Moments) -> tuple[Ending, Mapping[str | None, bool], Aftermath]:
-    """Return how a block of many calls ends, which of them were applied, and what is left."""
-    keys = ("ada", "bob", "eve")
+async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], Aftermath]:
+    """Return how a block of many calls ends, which of them returned, which were applied, and what is left."""
+    keys = {"ada", "bob", "eve"}
+    returned: set[str] = set()
 
-    async def store(collection: Collection) -> None:
+    async def store(collection: Collection, key: str) -> None:
+        await collection.upsert(key, 1)
+        returned.add(key)
+
+    async def store_all(collection: Collection) -> None:
         async with trio.open_nursery() as nursery:
             for key in keys:
-                nursery.start_soon(collection.upsert, key, 1)
+                nursery.start_soon(store, collection, key)
 
     async with open_fake_cluster(options=NODE) as fake, fake.open_client() as cluster:
         collection = cluster.bucket(BUCKET).default_collection()
-        ending = await end_of(partial(store, collection), moments)
+        ending = await end_of(partial(store_all, collection), moments)
         await trio.sleep(SETTLING_SECONDS)
-        applied: dict[str | None, bool] = {key: fake.node.documents.get(BUCKET, key) is not None for key in keys}
+        applied = {key for key in keys if fake.node.documents.get(BUCKET, key) is not None}
         await use(collection)
-        return ending, applied, aftermath(fake, cluster, moments)
+        return ending, returned, applied, aftermath(fake, cluster, moments)
 
 
 def test_a_block_of_many_calls_tells_of_each(record_property: Record) -> None:
-    """One scope cancels them all, and names every one that was given up, in child tasks too."""
+    """One scope cancels them all, and every one that was applied has returned or is named as ambiguous."""
     runs = at_every_moment(leave_together)
     report(record_property, "together", "three upserts", runs)
 
-    for ending, applied, left in runs.cancelled:
-        given_up = {abandoned.key: abandoned.ambiguous for abandoned in ending.abandoned}
-        assert all(is_ambiguous >= applied[key] for key, is_ambiguous in given_up.items())
-        assert all(applied.values()) or ending.was_caught
-        assert any(given_up.values()) == bool(ending.is_ambiguous)
-        assert runs.undisturbed[2] == left
+    for ending, returned, applied, left in runs.cancelled:
+        ambiguous = {abandoned.key for abandoned in ending.abandoned if abandoned.ambiguous}
+        assert returned <= applied <= returned | ambiguous
+        assert bool(ambiguous) == bool(ending.is_ambiguous)
+        assert runs.undisturbed[3] == left
 
 
 # -- Opening and leaving.

@@ -312,6 +312,7 @@ class ByeConnector:
         ("circuit_breaker", {"circuit_breaker": False}),
         ("ssl_context", {"ssl_context": "system"}),
         ("ssl_context", {"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), "connector": UNREACHABLE}),
+        ("ssl_context", {"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)}),
         ("connector", {"connector": ByeConnector()}),
         ("connector", {"connector": type(UNREACHABLE)}),
         ("hello_after_auth", {"hello_after_auth": "yes"}),

@@ -24,6 +24,7 @@ from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
@@ -115,7 +116,7 @@ def open_cluster(
                 renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
                 compression=compression,
             ),
-            connector=_connector(connector, ssl_context),
+            connector=_connector(connector, ssl_context, tls=parse_connection_string(connection_string).tls),
             log=Log(redact=check_flag(redact_logs, "redact_logs")),
         )
     )
@@ -218,10 +219,14 @@ def _options(
     )
 
 
-def _connector(connector: Connector | None, ssl_context: ssl.SSLContext | None) -> Connector:
+def _connector(connector: Connector | None, ssl_context: ssl.SSLContext | None, *, tls: bool) -> Connector:
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
         raise InvalidArgumentException(f"ssl_context={ssl_context!r} must be an SSLContext", parameter="ssl_context")
     if connector is None:
+        if ssl_context is not None and not tls:
+            raise InvalidArgumentException(
+                "ssl_context has no effect without TLS; connect with couchbases://", parameter="ssl_context"
+            )
         return TcpConnector(ssl_context)
     if ssl_context is not None:
         raise InvalidArgumentException(

@@ -172,6 +172,7 @@ class Connections:
         node = self._by_stream.get(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
             return
+        node.local_address = event.local_address or None
         self._terminal_states.tls_established(node)
         self._tell(node, node.stream_opened(self._plan(node, event.nonce), now), now)
 

@@ -76,7 +76,7 @@ class Keyspaces:
             return 0
         return vbucket_of(operation.key.encode(), config.vbucket_count)
 
-    def prefix(self, node: NodeMachine, operation: Operation, token: int) -> bytes | None:
+    def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:
         """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
 
         Raises:
@@ -97,7 +97,7 @@ class Keyspaces:
         ids = self._collections.setdefault(keyspace.bucket, CollectionIds())
         path = _path(keyspace.scope, keyspace.collection)
         prefix = ids.prefix(path)
-        if prefix is None and ids.wait(path, token):
+        if prefix is None and ids.wait(path, token, now):
             self._connections.send(
                 node,
                 CollectionQuestion(keyspace.scope, keyspace.collection),
@@ -127,6 +127,7 @@ class Keyspaces:
             self._terminal_states.collection_missing(bucket, scope, collection)
             return CollectionAnswer(waiters, RetryReason.COLLECTION_NOT_FOUND, detail=detail)
         if frame.status == Status.UNKNOWN_SCOPE:
+            detail = f"{node.node}: bucket {bucket!r} has no scope {scope}"
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
         detail = f"{node.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"

@@ -29,6 +29,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import (
     MalformedResponse,
+    bare_obstacle,
     decode_response,
     encode_operation,
     is_answer,
@@ -215,7 +216,10 @@ class Operations:
 
     def _dispatch(self, operation: LiveOperation, now: float) -> None:
         node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
-        if node.state.is_underway and len(node.parked) < REQUESTS_MAX:
+        obstacle = bare_obstacle(operation.request) if node.dialect.bare else None
+        if obstacle is not None:
+            self.fail(operation.token, FeatureNotAvailableException, obstacle, now)
+        elif node.state.is_underway and len(node.parked) < REQUESTS_MAX:
             operation.is_parked = True
             node.parked[operation.token] = None
         elif node.state is not NodeState.READY or node.in_flight.is_full:
@@ -229,7 +233,7 @@ class Operations:
     def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
         request = operation.request
         try:
-            prefix = self._keyspaces.prefix(node, request, operation.token)
+            prefix = self._keyspaces.prefix(node, request, operation.token, now)
             if prefix is None:
                 operation.is_parked = True
                 return
@@ -244,9 +248,10 @@ class Operations:
         except FeatureNotAvailableException as error:
             self.fail(operation.token, FeatureNotAvailableException, error.message, now)
             return
-        operation.node, operation.opaque, operation.stream, operation.vbucket = node.node, opaque, stream, vbucket
+        operation.node, operation.sender = node.node, node.local_address
+        operation.opaque, operation.stream, operation.vbucket = opaque, stream, vbucket
         if operation.retry is not None:
-            operation.retry.handle(facts.Dispatched(node.node, opaque), now)
+            operation.retry.handle(facts.Dispatched(node.node, opaque, node.local_address), now)
 
     def _fail_dispatch(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
         # Decision C6: a terminal state says better than the socket what is wrong.

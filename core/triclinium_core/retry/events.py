@@ -17,6 +17,8 @@ class Dispatched:
 
     node: str | None = None
     opaque: int | None = None
+    sender: str | None = None
+    """Our end of the connection."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,9 @@ class RetryMachine:
     def _on_dispatched(self, event: Dispatched, now: float) -> Sequence[RequestAction]:
         self._state = RequestState.IN_FLIGHT
         self._unanswered = True
-        self._context = replace(self._context, last_dispatched_to=event.node, opaque=event.opaque)
+        self._context = replace(
+            self._context, last_dispatched_to=event.node, last_dispatched_from=event.sender, opaque=event.opaque
+        )
         return ()
 
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:

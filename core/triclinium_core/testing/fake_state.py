@@ -45,7 +45,9 @@ class NodeState:
         self.options: FakeNodeOptions = options
         self.config: FakeConfig = FakeConfig(options)
         self.collections: FakeCollections = FakeCollections(options.collections)
-        self.documents: FakeDocuments = FakeDocuments(vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero)
+        self.documents: FakeDocuments = FakeDocuments(
+            vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero
+        )
         self._exchanges = 0
 
     def set_ports(self, port: int, tls_port: int | None) -> None:

@@ -185,7 +185,9 @@ class Ledger:
         """
         account, retries = self._account_of[submission.token], self._retries[submission.token]
         if error.context.retry_attempts != len(retries):
-            raise Violation(f"{submission} tells of {error.context.retry_attempts} retries, {len(retries)} were ordered")
+            raise Violation(
+                f"{submission} tells of {error.context.retry_attempts} retries, {len(retries)} were ordered"
+            )
         if error.context.refused_reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         if not may_be_applied(error):

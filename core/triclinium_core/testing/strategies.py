@@ -167,7 +167,7 @@ def reply_faults() -> st.SearchStrategy[Fault]:
         st.just(hang_up_after_applying()),
         st.sampled_from((12, 25, 0, 1, 23, 24, 30)).map(lambda size: hang_up_mid_reply(bytes_sent=size)),
         st.just(garble()),
-        st.sampled_from((1000, UINT32_MAX, 100, 0, 10, 40)).map(lambda size: wrong_length(announced=size)),
+        st.sampled_from((100_000, UINT32_MAX, 100, 0, 10, 40)).map(lambda size: wrong_length(announced=size)),
         st.sampled_from((0.001, 0.3, 2.5, 3.0)).map(delay),
     )
 

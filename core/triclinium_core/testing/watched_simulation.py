@@ -241,7 +241,7 @@ class WatchedSimulation(Simulation):
     def _check_refusal(self, submission: Submission, refused: str | None) -> None:
         if refused is None:
             return
-        reason, strategy = RetryReason(refused), self._strategies[submission.token]
+        reason, strategy = RetryReason[refused], self._strategies[submission.token]
         if reason.always_retry:
             raise Violation(f"{submission} is not retried for {reason}, which is always retried")
         if isinstance(strategy, BestEffortRetryStrategy):

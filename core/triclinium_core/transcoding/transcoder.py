@@ -70,7 +70,8 @@ class JsonTranscoder:
             return msgspec.json.decode(data, type=as_type)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             # TypeError: msgspec knows no JSON for such a type.
-            raise DecodingFailureException(f"the document is not {_name(as_type)} in JSON: {error}") from error
+            wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"
+            raise DecodingFailureException(f"the document is not {wanted}: {error}") from error
 
 
 class RawJsonTranscoder:

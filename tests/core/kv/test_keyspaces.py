@@ -410,16 +410,27 @@ def test_no_answer() -> None:
 
 
 def test_no_answer_for_a_stream_of_operations() -> None:
-    """One lost answer does not hold up a collection for good, however many follow each other."""
+    """One lost answer holds nobody up for longer than until the next operation asks again."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
-    tokens = []
     for position in range(8):
-        tokens.append(simulation.submit(upsert(f"k{position}", HOTELS)))
+        simulation.submit(upsert(f"k{position}", HOTELS))
         simulation.live(1.0)
     simulation.run()
 
-    assert {tokens[0]} == {token for token in tokens if token in simulation.errors}
+    assert {} == simulation.errors
+    assert 2 == len(questions(simulation))
+
+
+def test_abandoned_waiters_ask_once() -> None:
+    """However many come and leave while a question is under way, it is asked once."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, delay(0.3))
+    for position in range(100):
+        simulation.abandon(simulation.submit(upsert(f"k{position}", HOTELS)))
+    simulation.flow()
+
+    assert 1 == len(questions(simulation))
 
 
 def test_late_answer() -> None:

@@ -63,6 +63,8 @@ class NodeMachine:
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
+        self.local_address: str | None = None
+        """Our end of the present stream, where the driver told."""
         self.config_is_asked: bool = False
         """Whether a cluster config was asked for and has not come yet."""
         self.xerror: bool = True

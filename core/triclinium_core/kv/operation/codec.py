@@ -112,8 +112,9 @@ def encode_operation(operation: Operation, dialect: Dialect, *, opaque: int, vbu
     opcode = opcode_of(operation, dialect)
     # Another opcode than the operation's own is a plain GET in place of GET_META.
     body = codec.encode(operation) if opcode is operation.opcode else Body()
-    if dialect.bare and codec.bare_opcode is None:
-        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+    obstacle = bare_obstacle(operation) if dialect.bare else None
+    if obstacle is not None:
+        raise FeatureNotAvailableException(obstacle)
     framing_extras = b""
     if body.preserve_expiry:
         _require(operation, dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
@@ -138,6 +139,15 @@ def opcode_of(operation: Operation, dialect: Dialect) -> Opcode:
     """Return the opcode with which the operation travels, and which its answer must have."""
     bare_opcode = CODECS[type(operation)].bare_opcode
     return bare_opcode if dialect.bare and bare_opcode is not None else operation.opcode
+
+
+def bare_obstacle(operation: Operation) -> str | None:
+    """Return why a plain memcached cannot do the operation, or None where it can (decision C27)."""
+    if CODECS[type(operation)].bare_opcode is None:
+        return f"a plain memcached cannot {operation.name}; use a Couchbase server"
+    if isinstance(operation, Upsert | Replace) and operation.preserve_expiry:
+        return "preserve_expiry is more than a plain memcached can do; use a Couchbase server"
+    return None
 
 
 def is_answer(operation: Operation, status: int) -> bool:

@@ -34,6 +34,7 @@ class LiveOperation:
         "request",
         "retry",
         "retry_timer",
+        "sender",
         "strategy",
         "stream",
         "submitted_at",
@@ -63,6 +64,7 @@ class LiveOperation:
         """Whether the operation waits for a connection to become ready, or for a collection id."""
         self.retry: RetryMachine | None = None
         self.node: str | None = None
+        self.sender: str | None = None
         self.opaque: int | None = None
         """Of the attempt that is in flight; None while there is none."""
         self.stream: int | None = None
@@ -110,4 +112,5 @@ class LiveOperation:
             key=self.request.key if isinstance(self.request, DocumentOperation) else None,
             opaque=self.opaque,
             last_dispatched_to=self.node,
+            last_dispatched_from=self.sender,
         )

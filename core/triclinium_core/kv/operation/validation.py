@@ -50,7 +50,9 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
     try:
         key = value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgumentException(f"key={value[:40]!r} is not Unicode that UTF-8 can store", parameter="key") from error
+        raise InvalidArgumentException(
+            f"key={value[:40]!r} is not Unicode that UTF-8 can store", parameter="key"
+        ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
         raise InvalidArgumentException(
@@ -131,8 +133,11 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
         return 0
     if isinstance(expiry, timedelta):
         seconds = math.ceil(expiry.total_seconds())
-        if seconds < 0 or expiry < timedelta(0):
-            raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+        if expiry <= timedelta(0):
+            # 0 travels as "never", the opposite of a document that has no time left.
+            raise InvalidArgumentException(
+                f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
+            )
         if seconds <= RELATIVE_EXPIRY_MAX:
             return seconds
         moment = math.ceil(wall_seconds) + seconds

@@ -8,10 +8,14 @@ Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUT
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum, unique
 
 from triclinium_core.kv.wire.leb128 import encode_unsigned
+
+QUESTION_PATIENCE = 0.5
+"""Seconds after which an unanswered question is asked again by whoever comes next, for it may have got lost."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
 """The default collection has the id 0, always."""
@@ -30,7 +34,8 @@ class CollectionState(Enum):
 class _Collection:
     state: CollectionState = CollectionState.UNKNOWN
     prefix: bytes = b""
-    waiting: list[int] = field(default_factory=list)
+    asked_at: float = -math.inf
+    waiting: dict[int, None] = field(default_factory=dict)
 
 
 class CollectionIds:
@@ -44,13 +49,14 @@ class CollectionIds:
         collection = self._collections.get(path)
         return collection.prefix if collection is not None and collection.state is CollectionState.KNOWN else None
 
-    def wait(self, path: str, waiter: int) -> bool:
+    def wait(self, path: str, waiter: int, now: float) -> bool:
         """Let ``waiter`` wait for an id, and return whether it has to be asked for now."""
         collection = self._collections.setdefault(path, _Collection())
-        collection.waiting.append(waiter)
-        ask = collection.state is not CollectionState.ASKED
-        collection.state = CollectionState.ASKED
-        return ask
+        collection.waiting[waiter] = None
+        if collection.state is CollectionState.ASKED and now - collection.asked_at < QUESTION_PATIENCE:
+            return False
+        collection.state, collection.asked_at = CollectionState.ASKED, now
+        return True
 
     def found(self, path: str, collection_id: int) -> list[int]:
         """Keep an id, and return who waited for it."""
@@ -71,11 +77,10 @@ class CollectionIds:
             collection.state = CollectionState.UNKNOWN
 
     def stop_waiting(self, path: str, waiter: int) -> None:
-        """Let ``waiter`` wait no longer; whoever comes next asks again, for the question may have got lost."""
+        """Let ``waiter`` wait no longer."""
         collection = self._collections.get(path)
-        if collection is not None and waiter in collection.waiting:
-            collection.waiting.remove(waiter)
-            collection.state = CollectionState.UNKNOWN
+        if collection is not None:
+            collection.waiting.pop(waiter, None)
 
     def connection_lost(self) -> list[int]:
         """Give up all questions that were asked and not answered, and return who waited for them."""
@@ -88,5 +93,5 @@ class CollectionIds:
 
 
 def _release(collection: _Collection) -> list[int]:
-    waiting, collection.waiting = collection.waiting, []
-    return waiting
+    waiting, collection.waiting = collection.waiting, {}
+    return list(waiting)

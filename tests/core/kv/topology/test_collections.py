@@ -20,7 +20,7 @@ def test_asked_once_for_many() -> None:
     """However many wait, there is one question, and its answer releases all of them in order."""
     ids = CollectionIds()
 
-    assert [True, False, False] == [ids.wait(PATH, waiter) for waiter in (1, 2, 3)]
+    assert [True, False, False] == [ids.wait(PATH, waiter, 0.0) for waiter in (1, 2, 3)]
     assert ids.prefix(PATH) is None
     assert [1, 2, 3] == ids.found(PATH, 8)
     assert b"\x08" == ids.prefix(PATH)
@@ -41,9 +41,9 @@ def test_prefix(collection_id: int, prefix: str) -> None:
 def test_collections_are_apart() -> None:
     """A question about one collection says nothing of another."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
+    ids.wait(PATH, 1, 0.0)
 
-    assert ids.wait(OTHER, 2)
+    assert ids.wait(OTHER, 2, 0.0)
     assert [2] == ids.found(OTHER, 9)
     assert ids.prefix(PATH) is None
 
@@ -51,11 +51,11 @@ def test_collections_are_apart() -> None:
 def test_missing() -> None:
     """Those who waited are released, and the next one asks again, for the collection may have been created."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
+    ids.wait(PATH, 1, 0.0)
 
     assert [1] == ids.missing(PATH)
     assert ids.prefix(PATH) is None
-    assert ids.wait(PATH, 2)
+    assert ids.wait(PATH, 2, 0.0)
 
 
 def test_missing_forgets_the_id() -> None:
@@ -74,11 +74,11 @@ def test_outdated() -> None:
     ids.outdated(PATH)
 
     assert ids.prefix(PATH) is None
-    assert [True, False] == [ids.wait(PATH, waiter) for waiter in (1, 2)]
+    assert [True, False] == [ids.wait(PATH, waiter, 0.0) for waiter in (1, 2)]
 
     ids.outdated(PATH)
 
-    assert not ids.wait(PATH, 3)
+    assert not ids.wait(PATH, 3, 0.0)
     assert [1, 2, 3] == ids.found(PATH, 9)
     assert b"\x09" == ids.prefix(PATH)
 
@@ -97,8 +97,8 @@ def test_unknown_paths_are_ignored() -> None:
 def test_stop_waiting() -> None:
     """Whoever leaves is not released later; leaving twice, or without having waited, is harmless."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
-    ids.wait(PATH, 2)
+    ids.wait(PATH, 1, 0.0)
+    ids.wait(PATH, 2, 0.0)
     ids.stop_waiting(PATH, 1)
     ids.stop_waiting(PATH, 1)
     ids.stop_waiting(PATH, 99)
@@ -106,22 +106,22 @@ def test_stop_waiting() -> None:
     assert [2] == ids.found(PATH, 8)
 
 
-def test_asks_again_after_somebody_gave_up() -> None:
+def test_asks_again_after_a_while() -> None:
     """A question that got lost does not hold up the collection for as long as the connection lives."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
-    ids.wait(PATH, 2)
+    ids.wait(PATH, 1, 0.0)
+    ids.wait(PATH, 2, 0.0)
     ids.stop_waiting(PATH, 1)
 
-    assert [True, False] == [ids.wait(PATH, waiter) for waiter in (3, 4)]
-    assert [2, 3, 4] == ids.found(PATH, 8)
+    assert [False, True, False] == [ids.wait(PATH, waiter, now) for waiter, now in ((3, 0.4), (4, 0.5), (5, 0.6))]
+    assert [2, 3, 4, 5] == ids.found(PATH, 8)
     assert [] == ids.found(PATH, 8)
 
 
 def test_giving_up_drops_no_id() -> None:
     """An id that has come meanwhile stays."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
+    ids.wait(PATH, 1, 0.0)
     ids.found(PATH, 8)
     ids.stop_waiting(PATH, 1)
 
@@ -132,21 +132,21 @@ def test_connection_lost() -> None:
     """Questions are lost with their connection, known ids are not; those who waited come back."""
     ids = CollectionIds()
     ids.found("inventory.known", 7)
-    ids.wait(PATH, 1)
-    ids.wait(OTHER, 2)
-    ids.wait(PATH, 3)
+    ids.wait(PATH, 1, 0.0)
+    ids.wait(OTHER, 2, 0.0)
+    ids.wait(PATH, 3, 0.0)
 
     assert [1, 3, 2] == ids.connection_lost()
     assert [] == ids.connection_lost()
     assert b"\x07" == ids.prefix("inventory.known")
-    assert ids.wait(PATH, 4)
+    assert ids.wait(PATH, 4, 0.0)
 
 
 def test_connection_lost_after_somebody_gave_up() -> None:
     """Those who still wait come back, even when their question does not count any more."""
     ids = CollectionIds()
-    ids.wait(PATH, 1)
-    ids.wait(PATH, 2)
+    ids.wait(PATH, 1, 0.0)
+    ids.wait(PATH, 2, 0.0)
     ids.stop_waiting(PATH, 1)
 
     assert [2] == ids.connection_lost()
@@ -173,7 +173,7 @@ class NobodyWaitsForEver(RuleBasedStateMachine):
     def need(self, path: str) -> None:
         if self.ids.prefix(path) is None:
             self.last += 1
-            self.questions[path] += self.ids.wait(path, self.last)
+            self.questions[path] += self.ids.wait(path, self.last, 0.0)
             self.waiting[path].append(self.last)
 
     @rule(path=paths, missing=st.booleans())
