@@ -6,12 +6,12 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from itertools import count
 
 import trio
 
+from tests.properties.calls import BINARY, strategy_named, submit
 from tests.properties.fragile import FragileConnector
 from tests.properties.scripts import (
     BUCKET,
@@ -37,10 +37,6 @@ from triclinium import (
     CircuitBreakerOptions,
     Cluster,
     Collection,
-    RawBinaryTranscoder,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
     TimeoutOptions,
     fail_after,
 )
@@ -53,27 +49,10 @@ from triclinium.errors import (
 from triclinium.testing import FakeConnector
 from triclinium.testing._fake_cluster import fake_cluster
 from triclinium.testing._node_server import serving
-from triclinium_core.kv.operation.requests import (
-    Append,
-    Concatenate,
-    Count,
-    DocumentOperation,
-    Exists,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    Increment,
-    Insert,
-    Keyspace,
-    Remove,
-    Replace,
-    Touch,
-    Unlock,
-    Upsert,
-)
+from triclinium_core.kv.operation.requests import DocumentOperation, Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.testing import ErrorMapDocument, FakeNodeOptions, LoggedCommand, delay
-from triclinium_core.testing.strategies import RETRY_STRATEGIES, Recipe, Strike
+from triclinium_core.testing.strategies import Recipe, Strike
 from triclinium_core.testing.submissions import Place, Submission, Violation
 
 KV_SECONDS = TimeoutOptions().kv
@@ -89,7 +68,6 @@ NODE = FakeNodeOptions(
     error_map=ErrorMapDocument(revision=1, rows=()),
     collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
 )
-BINARY = RawBinaryTranscoder()
 
 
 class MineError(Exception):
@@ -273,7 +251,7 @@ class Player:
         began = trio.current_time()
         try:
             with fail_after(math.inf if call.within is None else call.within) as scope:
-                perform = partial(self._perform, operation, call, _strategy(call.strategy, scope))
+                perform = partial(self._perform, operation, call, strategy_named(call.strategy, scope))
                 if is_counted:
                     with self._moments.of_call(scope):
                         told = await _told(perform)
@@ -306,7 +284,7 @@ class Player:
             if found is None:
                 raise DocumentNotFoundException("None was returned")
             return found
-        return await perform(collection, operation, strategy) or Done()
+        return await submit(collection, operation, strategy) or Done()
 
     def _collection(self, keyspace: Keyspace) -> Collection:
         return self._cluster.bucket(BUCKET).scope(keyspace.scope).collection(keyspace.collection)
@@ -364,84 +342,3 @@ def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | 
         return True
     operation = submission.operation
     return any(abandoned.ambiguous for abandoned in told if abandoned[:2] == (operation.name, operation.key))
-
-
-async def perform(
-    collection: Collection, operation: DocumentOperation, strategy: AnyRetryStrategy | None
-) -> Result | None:
-    """Call the method that submits this very operation."""
-    ask = partial(_METHODS[type(operation)], collection, operation)
-    with nullcontext() if strategy is None else retrying(strategy):
-        return await ask()
-
-
-def _get(collection: Collection, wanted: Get) -> Awaitable[Result]:
-    return collection.get(wanted.key, transcoder=BINARY)
-
-
-def _exists(collection: Collection, wanted: Exists) -> Awaitable[Result]:
-    return collection.exists(wanted.key)
-
-
-def _expiry(seconds: int) -> timedelta | None:
-    return timedelta(seconds=seconds) if seconds else None
-
-
-# What decides about retries.
-
-
-class CancelsTheCaller:
-    """Cancels the scope of the very call that it is asked about."""
-
-    def __init__(self, scope: trio.CancelScope) -> None:
-        self._scope = scope
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a short delay that nobody waits for."""
-        self._scope.cancel()
-        return RetryAction.after(0.01)
-
-
-class Asks:
-    """Thinks, and then does what a function does."""
-
-    def __init__(self, answer: Callable[[], RetryAction]) -> None:
-        self._answer = answer
-
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return what the function returns."""
-        await trio.sleep(0.02)
-        return self._answer()
-
-
-class AsksForEver:
-    """Never comes to a conclusion."""
-
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return nothing."""
-        await trio.sleep_forever()
-        raise AssertionError
-
-
-def _raise() -> RetryAction:
-    raise ZeroDivisionError("a strategy with a defect")
-
-
-def _nonsense() -> RetryAction:
-    return None  # type: ignore[return-value]
-
-
-def _strategy(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
-    match name:
-        case "cancels the caller":
-            return CancelsTheCaller(scope)
-        case "asks":
-            return Asks(lambda: RetryAction.after(0.01))
-        case "asks and raises":
-            return Asks(_raise)
-        case "asks and gets nonsense":
-            return Asks(_nonsense)
-        case "asks for ever":
-            return AsksForEver()
-        case _:
-            return RETRY_STRATEGIES[name]

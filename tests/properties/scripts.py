@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.testing.faults import Fault, WrongLength
 from triclinium_core.testing.strategies import Recipe, Strike, data_faults, recipes, strikes
 from triclinium_core.testing.submissions import Place
 
@@ -15,6 +16,9 @@ BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, SCOPE, COLLECTION)
 KEYSPACES = {DEFAULT: 0, NAMED: COLLECTION_ID}
 """Where documents live, with the ids of the collections."""
+
+LENGTH_OF_DOCUMENTS = 100
+"""Bytes that no document of a script has."""
 
 RETRY_STRATEGIES = (
     "default",
@@ -110,7 +114,7 @@ _seconds = st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0))
 def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
     """Return scripts of up to ``max_size`` steps."""
     calls = _calls()
-    struck = st.builds(Strike, st.none(), data_faults(), st.sampled_from((1, 1, 3)))
+    struck = st.builds(Strike, st.none(), data_faults().filter(_is_honest), st.sampled_from((1, 1, 3)))
     steps = st.one_of(
         calls,
         st.builds(CancelledCall, calls, st.integers(0, 60)),
@@ -122,7 +126,7 @@ def scripts(*, max_size: int) -> st.SearchStrategy[Script]:
             st.none() | st.sampled_from(_SHORT),
             st.none() | st.sampled_from(_SHORT),
         ),
-        strikes(),
+        strikes().filter(lambda strike: _is_honest(strike.fault)),
         st.builds(Wait, _seconds),
         st.builds(CutOff, st.integers(0, 120)),
     )
@@ -147,6 +151,11 @@ def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStr
     counters = st.builds(Place, keyspaces, st.just("hits"))
     limits = st.one_of(st.none(), st.none(), st.sampled_from(_SHORT))
     return st.builds(Call, recipes(texts, counters).map(_possible), strategies, limits)
+
+
+def _is_honest(fault: Fault) -> bool:
+    """Tell whether no client can be deceived by a fault: a reply whose length is too small is one of a shorter document."""
+    return not isinstance(fault, WrongLength) or not 0 < fault.announced < LENGTH_OF_DOCUMENTS
 
 
 def _possible(recipe: Recipe) -> Recipe:

@@ -23,10 +23,16 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendBytes(msgspec.Struct, frozen=True, gc=False):
-    """Write, after all that was ordered for this stream before; no answer is expected."""
+    """Write, after all that was ordered for this stream before; no answer is expected.
+
+    The bytes may hold a password and documents, so ``repr`` tells only how many they are.
+    """
 
     stream: StreamId
     data: bytes
+
+    def __repr__(self) -> str:
+        return f"SendBytes(stream={self.stream}, data=<{len(self.data)} bytes>)"
 
 
 class CloseStream(msgspec.Struct, frozen=True, gc=False):

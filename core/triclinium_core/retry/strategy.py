@@ -151,10 +151,17 @@ class ErrorMapRetryStrategy:
     Args:
         otherwise: decides where the map has no usable schedule; the default strategy unless given.
 
+    Raises:
+        InvalidArgumentException: ``otherwise`` is no strategy, or one that has to be awaited.
+
     Source: RFC 0013 "Retry Intervals"; decisions C14 to C17.
     """
 
     def __init__(self, otherwise: RetryStrategy | None = None) -> None:
+        if otherwise is not None and (not callable(getattr(otherwise, "retry_after", None)) or is_async(otherwise)):
+            raise InvalidArgumentException(
+                f"otherwise={otherwise!r} must be a strategy that answers at once", parameter="otherwise"
+            )
         self._otherwise = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:

@@ -81,9 +81,9 @@ class History:
         if version is None:
             return
         for other in self._others(reader):
-            if isinstance(other.operation, CHANGES_CAS) and other is not version.mutation:
-                if other.over_by > version.begin:
-                    return
+            is_another_change = isinstance(other.operation, CHANGES_CAS) and other is not version.mutation
+            if is_another_change and other.over_by > version.begin:
+                return
         raise Violation(f"{reader} was told that its CAS is outdated, but nobody changed the document")
 
     def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from triclinium_core.testing.fake_documents import Document
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import Fault, refuse_connection
+from triclinium_core.testing.faults import Fault, RefuseConnection
 from triclinium_core.testing.model import Model
 from triclinium_core.testing.simulation import Link
 from triclinium_core.testing.strategies import (
@@ -158,18 +159,18 @@ class KVStateMachine(RuleBasedStateMachine):
         """Submit an operation."""
         self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
 
-    @rule(
-        recipe=_recipes,
-        retry_strategy=retry_strategies(),
-        fault=st.none() | data_faults(),
-        is_for_question=st.booleans(),
-    )
-    def exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault | None, is_for_question: bool) -> None:
+    @rule(recipe=_recipes, retry_strategy=retry_strategies())
+    def exchange(self, recipe: Recipe, retry_strategy: str) -> None:
+        """Submit an operation, and let everything move."""
+        self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
+        self.simulation.flow()
+
+    @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
+    def struck_exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault, is_for_question: bool) -> None:
         """Submit an operation, which a fault may strike, or the question for its collection; let everything move."""
         operation = recipe.make(self.model)
-        if fault is not None:
-            is_for_question = is_for_question and not operation.keyspace.is_default_collection
-            self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
+        is_for_question = is_for_question and not operation.keyspace.is_default_collection
+        self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
         self.submit(operation, retry_strategy=retry_strategy)
         self.simulation.flow()
 
@@ -191,26 +192,12 @@ class KVStateMachine(RuleBasedStateMachine):
 
     # What the network does.
 
-    @precondition(lambda self: self._links(lambda link: not link.is_open))
-    @rule(position=_positions)
-    def open_stream(self, position: int) -> None:
-        """Let a connect succeed, or be refused."""
-        streams = self._links(lambda link: not link.is_open)
-        self.simulation.open(streams[position % len(streams)])
-
-    @precondition(lambda self: self._links(lambda link: link.is_open and bool(link.outgoing)))
+    @precondition(lambda self: self._moves())
     @rule(position=_positions, size=cuts())
-    def hand_over(self, position: int, size: int | None) -> None:
-        """Let bytes of the client reach the node."""
-        streams = self._links(lambda link: link.is_open and bool(link.outgoing))
-        self.simulation.hand_over(streams[position % len(streams)], size)
-
-    @precondition(lambda self: self._links(lambda link: link.is_hung_up or bool(link.incoming)))
-    @rule(position=_positions, size=cuts())
-    def deliver(self, position: int, size: int | None) -> None:
-        """Let bytes of the node, or its end, reach the client."""
-        streams = self._links(lambda link: link.is_hung_up or bool(link.incoming))
-        self.simulation.deliver(streams[position % len(streams)], size)
+    def move(self, position: int, size: int | None) -> None:
+        """Let a connect come to its end, or bytes of one stream arrive, in one direction."""
+        moves = self._moves()
+        moves[position % len(moves)](size)
 
     @precondition(lambda self: self.simulation.links)
     @rule(
@@ -227,27 +214,19 @@ class KVStateMachine(RuleBasedStateMachine):
             link.handed_over += min(begun, len(link.outgoing))
         self.simulation.lose(stream, cause)
 
-    @rule()
-    def flow(self) -> None:
-        """Let everything move that can."""
-        self.simulation.flow()
-
-    @rule(strike=strikes())
-    def strike(self, strike: Strike) -> None:
-        """Let a fault wait for its command."""
+    @rule(strike=strikes(), is_standing=st.booleans())
+    def strike(self, strike: Strike, is_standing: bool) -> None:
+        """Let a fault wait for its command; a refusal may stand until the next recovery."""
         strike.arm(self.node.faults)
-
-    @rule()
-    def refuse(self) -> None:
-        """Let the node refuse every connection from now on."""
-        self.node.faults.always(None, refuse_connection())
+        if is_standing and isinstance(strike.fault, RefuseConnection):
+            self.node.faults.always(None, strike.fault)
 
     @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
     def stall(self, seconds: float) -> None:
         """Let time pass while nothing moves."""
         self.simulation.advance(seconds)
 
-    @rule(seconds=st.sampled_from((0.001, 0.05, 0.6, 2.5, 25.0)))
+    @rule(seconds=st.sampled_from((0, 0, 0.001, 0.05, 0.6, 2.5, 25.0)))
     def run(self, seconds: float) -> None:
         """Let time pass while everything moves."""
         self.simulation.flow_for(seconds)
@@ -282,5 +261,16 @@ class KVStateMachine(RuleBasedStateMachine):
         if sys.exc_info()[0] is None:
             self.recover(is_busy=True)
 
-    def _links(self, is_wanted: Callable[[Link], bool]) -> list[StreamId]:
-        return [stream for stream, link in self.simulation.links.items() if is_wanted(link)]
+    def _moves(self) -> list[Callable[[int | None], None]]:
+        """Return what the network may do next, for each stream and direction."""
+        simulation = self.simulation
+        moves: list[Callable[[int | None], None]] = []
+        for stream, link in simulation.links.items():
+            if not link.is_open:
+                moves.append(lambda size, stream=stream: simulation.open(stream))
+                continue
+            if link.outgoing:
+                moves.append(partial(simulation.hand_over, stream))
+            if link.incoming or link.is_hung_up:
+                moves.append(partial(simulation.deliver, stream))
+        return moves

@@ -624,6 +624,40 @@ def test_memcached_cannot(operation: Operation) -> None:
     assert [] == bare.requests
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [GetAndLock(TRAVEL, "k"), Unlock(TRAVEL, "k", Cas(5)), upsert(preserve_expiry=True)],
+    ids=lambda operation: operation.name,
+)
+def test_memcached_cannot_even_before_it_is_reached(operation: Operation) -> None:
+    """Nobody has to wait for a connection to be told what will never work."""
+    bare = Bare(open_stream=False)
+    bare.submit(1, operation)
+
+    assert [FeatureNotAvailableException] == [
+        type(action.error) for action in bare.actions if isinstance(action, FailOperation)
+    ]
+    assert 0 == bare.client.statistics().open_operations
+
+
+def test_where_an_attempt_went_from() -> None:
+    """The driver tells our end of a stream, and errors tell it on, those after a retry too."""
+    bare = Bare(open_stream=False)
+    bare.feed(StreamOpened(ONE, "", local_address="10.0.0.9:40000"))
+    bare.submit(1, get())
+    bare.answer(status=Status.KEY_NOT_FOUND)
+    bare.submit(2, get())
+    bare.answer(status=Status.TEMPORARY_FAILURE)
+    bare.feed(TimePassed(), 0.001)
+    bare.answer(status=Status.KEY_NOT_FOUND)
+
+    assert [("10.0.0.9:40000", "127.0.0.1:11211")] * 2 == [
+        (action.error.context.last_dispatched_from, action.error.context.last_dispatched_to)
+        for action in bare.actions
+        if isinstance(action, FailOperation)
+    ]
+
+
 def test_memcached_operations_wait_for_the_stream() -> None:
     """And go out together when it is open."""
     bare = Bare(open_stream=False)

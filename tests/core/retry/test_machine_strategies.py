@@ -59,7 +59,7 @@ from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.states import RequestState
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, RetryAction
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
 
 R, S = RetryReason, RequestState
 
@@ -141,7 +141,6 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
     ("a backoff of NaN", BestEffortRetryStrategy(backoff_of(math.nan)), InvalidArgumentException),
     ("a backoff below zero", BestEffortRetryStrategy(backoff_of(-1.0)), InvalidArgumentException),
     ("a backoff of None", BestEffortRetryStrategy(backoff_of(None)), InvalidArgumentException),
-    ("an otherwise that is asynchronous", ErrorMapRetryStrategy(Awaits()), TypeError),  # type: ignore[arg-type]
     ("the class, not an object", BestEffortRetryStrategy, TypeError),
     ("no strategy at all", None, AttributeError),
     ("a name", "best_effort", AttributeError),

@@ -105,7 +105,7 @@ def test_refuses_a_status_that_is_not_hexadecimal(text: str) -> None:
     with pytest.raises(MalformedQuestion) as caught:
         parse_status(text, "status")
 
-    assert f'status {text!r} is not hexadecimal; write it as "0x86"' == str(caught.value)
+    assert f'status {text!r} is not 0x and hexadecimal digits; write it as "0x86"' == str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["0x10000", "0xFFFFFFFF"])

@@ -144,7 +144,7 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
         (IDEMPOTENT | {"readonly": None}, "readonly is null, expected true or false"),
         (IDEMPOTENT | {"method": 1}, "method is a number, expected a string"),
         (REASON_KV | {"status": 134}, "status is a number, expected a string"),
-        (REASON_KV | {"status": "86"}, "status '86' is not hexadecimal"),
+        (REASON_KV | {"status": "86"}, "status '86' is not 0x and"),
         (REASON_KV | {"status": "0x10000"}, "status '0x10000' has more than 16 bits"),
         (REASON_KV | {"error_map_entry": []}, "error_map_entry is list, expected dict"),
         (REASON_KV | {"error_map_entry": {}}, "error_map_entry.attrs is NoneType, expected list"),

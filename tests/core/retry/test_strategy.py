@@ -342,3 +342,17 @@ def test_is_async() -> None:
     assert not is_async(Says(None))
     assert not is_async(Inherits())
     assert not is_async(FailFastRetryStrategy())
+
+
+class _Asks:
+    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        return RetryAction.no_retry()
+
+
+@pytest.mark.parametrize("otherwise", [42, object(), _Asks()])
+def test_error_map_strategy_wraps_a_strategy_that_answers_at_once(otherwise: object) -> None:
+    """What cannot answer for the other reasons is refused when the strategy is made, not at the first failure."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
+
+    assert "otherwise" == caught.value.parameter

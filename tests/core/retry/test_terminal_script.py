@@ -84,7 +84,7 @@ def test_refuses_an_unknown_event(event: str) -> None:
 @pytest.mark.parametrize("event", ["topology_conn:1 sasl status 20", "bucket:travel select_bucket status 0x"])
 def test_refuses_a_status_that_is_not_hexadecimal(event: str) -> None:
     """The text names the place of the event and repeats the status."""
-    with pytest.raises(MalformedQuestion, match=r"^events\[0\] '(20|0x)' is not hexadecimal"):
+    with pytest.raises(MalformedQuestion, match=r"^events\[0\] '(20|0x)' is not 0x and"):
         terminal_reason([event], "kv_or_http")
 
 

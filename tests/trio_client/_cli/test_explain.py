@@ -203,7 +203,7 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
             "kv get --status 0x1 --event socket-closed",
             "--status and --event are two happenings; give one of --status, --event, --code, --http-status",
         ),
-        ("kv get --status 134", "--status '134' is not hexadecimal; write it as \"0x86\""),
+        ("kv get --status 134", "--status '134' is not 0x and hexadecimal digits; write it as \"0x86\""),
         ("kv get --status 0x10000", "--status '0x10000' has more than 16 bits; the largest is 0xffff"),
         ("kv get --status temp", "there is no status 'temp'; write its number, such as 0x86"),
         ("kv get --status lockd", "there is no status 'lockd'; did you mean LOCKED or NOT_LOCKED?"),

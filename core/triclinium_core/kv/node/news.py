@@ -10,9 +10,12 @@ from triclinium_core.kv.wire.frame import Frame
 
 
 class BytesOrdered(msgspec.Struct, frozen=True, gc=False):
-    """These bytes have to be sent on the connection's stream."""
+    """These bytes have to be sent on the connection's stream; they may hold a password, so ``repr`` does not."""
 
     data: bytes
+
+    def __repr__(self) -> str:
+        return f"BytesOrdered(data=<{len(self.data)} bytes>)"
 
 
 class SaslAnswered(msgspec.Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS
     [
         (b"HTTP/1.1 400 Bad Request\r\n", "HTTP port"),
         (b"HTTP/", "11210"),
+        (b"<!DOCTYPE html>", "HTTP port"),
         (b"\x15\x03\x01\x00\x02\x02\x0a", "couchbases://"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "TLS"),
         (b"ERROR\r\n", "text"),

@@ -207,6 +207,7 @@ def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
 @pytest.mark.parametrize(
     ("expiry", "hint"),
     [
+        (timedelta(0), "pass None"),
         (timedelta(microseconds=-1), "past"),
         (timedelta(days=-1), "past"),
         (timedelta.min, "past"),

@@ -1,0 +1,134 @@
+"""From data to calls: the method that submits an operation, and the retry strategy with a name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import trio
+
+from triclinium import (
+    AnyRetryStrategy,
+    Collection,
+    RawBinaryTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+)
+from triclinium_core.kv.operation import requests as wanted
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.testing.strategies import RETRY_STRATEGIES
+
+BINARY = RawBinaryTranscoder()
+
+
+def submit(
+    c: Collection, operation: wanted.DocumentOperation, strategy: AnyRetryStrategy | None
+) -> Awaitable[Result | None]:
+    """Call the method that submits this very operation."""
+    key, b = operation.key, c.binary
+    match operation:
+        case wanted.Get():
+            return c.get(key, transcoder=BINARY, retry_strategy=strategy)
+        case wanted.Exists():
+            return c.exists(key, retry_strategy=strategy)
+        case wanted.GetAndTouch():
+            return c.get_and_touch(key, _expiry(operation.expiry), transcoder=BINARY, retry_strategy=strategy)
+        case wanted.Touch():
+            return c.touch(key, _expiry(operation.expiry), retry_strategy=strategy)
+        case wanted.GetAndLock():
+            lock_time = timedelta(seconds=operation.lock_time)
+            return c.get_and_lock(key, lock_time, transcoder=BINARY, retry_strategy=strategy)
+        case wanted.Unlock():
+            return c.unlock(key, operation.cas, retry_strategy=strategy)
+        case wanted.Remove():
+            return c.remove(key, cas=operation.cas, retry_strategy=strategy)
+        case wanted.Store():
+            return _store(c, operation, strategy)
+        case wanted.Append():
+            return b.append(key, operation.value, cas=operation.cas, retry_strategy=strategy)
+        case wanted.Prepend():
+            return b.prepend(key, operation.value, cas=operation.cas, retry_strategy=strategy)
+        case wanted.Count(delta=delta, initial=initial):
+            count = b.increment if isinstance(operation, wanted.Increment) else b.decrement
+            expiry = _expiry(operation.expiry)
+            return count(key, delta=delta, initial=initial, expiry=expiry, retry_strategy=strategy)
+        case _:
+            raise AssertionError(f"{operation.name} has no method here")
+
+
+def _store(c: Collection, operation: wanted.Store, strategy: AnyRetryStrategy | None) -> Awaitable[Result]:
+    key, value, expiry = operation.key, operation.value, _expiry(operation.expiry)
+    match operation:
+        case wanted.Upsert(preserve_expiry=preserve):
+            return c.upsert(
+                key, value, expiry=expiry, preserve_expiry=preserve, transcoder=BINARY, retry_strategy=strategy
+            )
+        case wanted.Replace(preserve_expiry=preserve, cas=cas):
+            return c.replace(
+                key, value, cas=cas, expiry=expiry, preserve_expiry=preserve, transcoder=BINARY, retry_strategy=strategy
+            )
+        case _:
+            return c.insert(key, value, expiry=expiry, transcoder=BINARY, retry_strategy=strategy)
+
+
+def _expiry(seconds: int) -> timedelta | None:
+    return timedelta(seconds=seconds) if seconds else None
+
+
+class CancelsTheCaller:
+    """Cancels the scope of the very call that it is asked about."""
+
+    def __init__(self, scope: trio.CancelScope) -> None:
+        self._scope = scope
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a short delay that nobody waits for."""
+        self._scope.cancel()
+        return RetryAction.after(0.01)
+
+
+class Asks:
+    """Thinks, and then does what a function does."""
+
+    def __init__(self, answer: Callable[[], RetryAction]) -> None:
+        self._answer = answer
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return what the function returns."""
+        await trio.sleep(0.02)
+        return self._answer()
+
+
+class AsksForEver:
+    """Never comes to a conclusion."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return nothing."""
+        await trio.sleep_forever()
+        raise AssertionError
+
+
+def _raise() -> RetryAction:
+    raise ZeroDivisionError("a strategy with a defect")
+
+
+def _nonsense() -> RetryAction:
+    return None  # type: ignore[return-value]
+
+
+def strategy_named(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
+    """Return what decides about the retries of a call in ``scope``; None for the client's default."""
+    match name:
+        case "cancels the caller":
+            return CancelsTheCaller(scope)
+        case "asks":
+            return Asks(lambda: RetryAction.after(0.01))
+        case "asks and raises":
+            return Asks(_raise)
+        case "asks and gets nonsense":
+            return Asks(_nonsense)
+        case "asks for ever":
+            return AsksForEver()
+        case _:
+            return RETRY_STRATEGIES[name]
