@@ -13,7 +13,6 @@ from rich.console import Console
 from tests.mutants.judge import SECONDS_MAX, judge, table
 from tests.mutants.mutant import mutants
 
-
 WIDTH_MIN = 160
 """Columns that the table needs, also where the output is no terminal."""
 

@@ -82,7 +82,11 @@ class ClientMachine:
             listener=self,
         )
         self._keyspaces = Keyspaces(
-            self._connections, terminal_states=terminal_states, error_maps=error_maps, emit=self._emit
+            self._connections,
+            terminal_states=terminal_states,
+            error_maps=error_maps,
+            timers=self._timers,
+            emit=self._emit,
         )
         self._operations = Operations(
             timeout=connection_string.timeouts(options.timeouts).kv,
@@ -219,6 +223,9 @@ class ClientMachine:
                 self._operations.deadline_passed(cast(LiveOperation, subject), now)
             elif kind is TimerKind.RETRY:
                 self._operations.backoff_over(cast(LiveOperation, subject), now)
+            elif kind is TimerKind.COLLECTION_QUESTION:
+                node, question = cast(tuple[NodeMachine, CollectionQuestion], subject)
+                self._keyspaces.question_overdue(node, question, now)
             else:
                 self._connections.on_timer(kind, cast(NodeMachine, subject), now)
 

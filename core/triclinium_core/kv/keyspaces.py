@@ -15,10 +15,12 @@ from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.in_flight import CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
-from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, CollectionIds
+from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -55,11 +57,13 @@ class Keyspaces:
         *,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
+        timers: Timers,
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
         self._terminal_states = terminal_states
         self._error_maps = error_maps
+        self._timers = timers
         self._emit = emit
         self._configs: dict[str | None, ClusterConfig] = {}
         self._collections: dict[str | None, CollectionIds] = {}
@@ -98,13 +102,25 @@ class Keyspaces:
         path = _path(keyspace.scope, keyspace.collection)
         prefix = ids.prefix(path)
         if prefix is None and ids.wait(path, token, now):
-            self._connections.send(
-                node,
-                CollectionQuestion(keyspace.scope, keyspace.collection),
-                Opcode.GET_COLLECTION_ID,
-                lambda opaque: encode_request(Opcode.GET_COLLECTION_ID, opaque=opaque, value=path.encode()),
-            )
+            self._ask(node, CollectionQuestion(keyspace.scope, keyspace.collection), now)
         return prefix
+
+    def question_overdue(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
+        """Ask for a collection's id again, where somebody still waits for it."""
+        ids = self._collections.get(node.bucket)
+        path = _path(question.scope, question.collection)
+        if node.state is NodeState.READY and ids is not None and ids.ask_again(path, now):
+            self._ask(node, question, now)
+
+    def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
+        path = _path(question.scope, question.collection).encode()
+        self._connections.send(
+            node,
+            question,
+            Opcode.GET_COLLECTION_ID,
+            lambda opaque: encode_request(Opcode.GET_COLLECTION_ID, opaque=opaque, value=path),
+        )
+        self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
 
     def take_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
         """Take the answer to a question of ours, and return what it means for those who waited.

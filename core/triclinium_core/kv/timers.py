@@ -28,6 +28,7 @@ class TimerKind(Enum):
     KEEP_ALIVE = "a connection may have been silent for too long: it is sent a NOOP"
     KEEP_ALIVE_ANSWER = "a NOOP was not answered in time: the connection is given up"
     CIRCUIT_BREAKER = "an open breaker has slept long enough: it sends its canary"
+    COLLECTION_QUESTION = "a collection's id was not told in time: it is asked for again, if anybody waits for it"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 

@@ -25,7 +25,6 @@ from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.faults import Fault, RefuseConnection
 from triclinium_core.testing.model import Model
-from triclinium_core.testing.simulation import Link
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
     Recipe,
@@ -267,10 +266,14 @@ class KVStateMachine(RuleBasedStateMachine):
         moves: list[Callable[[int | None], None]] = []
         for stream, link in simulation.links.items():
             if not link.is_open:
-                moves.append(lambda size, stream=stream: simulation.open(stream))
+                moves.append(partial(_open, simulation, stream))
                 continue
             if link.outgoing:
                 moves.append(partial(simulation.hand_over, stream))
             if link.incoming or link.is_hung_up:
                 moves.append(partial(simulation.deliver, stream))
         return moves
+
+
+def _open(simulation: WatchedSimulation, stream: StreamId, size: int | None) -> None:
+    simulation.open(stream)

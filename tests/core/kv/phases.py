@@ -77,7 +77,7 @@ def _bootstrapping(make: Make) -> tuple[Recorded, Token]:
 
 def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
     simulation = ready()
-    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(5.0))
+    simulation.node.faults.always(Opcode.GET_COLLECTION_ID, delay(5.0))
     token = simulation.submit(make(HOTELS))
     simulation.flow()
     return simulation, token

@@ -399,13 +399,51 @@ def test_impossible_answers(answer: int, extras: bytes) -> None:
 
 
 def test_no_answer() -> None:
-    """Those who wait fail in time, and say what they waited for; the next one asks again."""
+    """Those who wait fail in time, and say what they waited for, however often it was asked; the next one asks again."""
     simulation = ready()
-    simulation.node.faults.next(ASK, drop_response())
+    simulation.node.faults.next(ASK, drop_response(), times=5)
     error = simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
 
     assert "has not told the id of collection inventory.hotel" in str(error)
+    assert 5 == len(questions(simulation))
     simulation.result(upsert("ada", HOTELS))
+    assert 6 == len(questions(simulation))
+
+
+def test_lost_answer() -> None:
+    """A question is asked again while somebody waits: also who came when it was lost already is served in time."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, drop_response())
+    first = simulation.submit(upsert("ada", HOTELS))
+    simulation.flow()
+    second = simulation.submit(upsert("bob", HOTELS))
+    simulation.run()
+
+    assert {first, second} <= set(simulation.results)
+    assert 2 == len(questions(simulation))
+    assert 0.5 == simulation.now
+
+
+def test_lost_answer_for_which_nobody_waits() -> None:
+    """Nothing is asked again for the sake of operations that are gone."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, drop_response())
+    simulation.abandon(simulation.submit(upsert("ada", HOTELS)))
+    simulation.live(5.0)
+
+    assert 1 == len(questions(simulation))
+
+
+def test_lost_answer_on_a_lost_connection() -> None:
+    """What is overdue on a stream that is gone is asked on the next one, once."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, drop_response())
+    token = simulation.submit(upsert("ada", HOTELS))
+    simulation.live(0.499)
+    simulation.lose(StreamId(2))
+    simulation.run()
+
+    assert token in simulation.results
     assert 2 == len(questions(simulation))
 
 
@@ -436,12 +474,12 @@ def test_abandoned_waiters_ask_once() -> None:
 def test_late_answer() -> None:
     """An answer for which nobody waits any more is still worth keeping."""
     simulation = ready()
-    simulation.node.faults.next(ASK, delay(3.0))
+    simulation.node.faults.always(ASK, delay(3.0))
     simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
     simulation.live(1.0)
     simulation.result(upsert("ada", HOTELS))
 
-    assert 1 == len(questions(simulation))
+    assert 5 == len(questions(simulation))
     assert 0 == simulation.machine.statistics().orphans
 
 
@@ -470,7 +508,7 @@ def test_connection_lost_while_waiting() -> None:
 def test_connection_lost_and_deadline_passed() -> None:
     """A settled operation is not released a second time by what comes later."""
     simulation = ready()
-    simulation.node.faults.next(ASK, delay(3.0))
+    simulation.node.faults.always(ASK, delay(3.0))
     token = simulation.submit(upsert("ada", HOTELS))
     simulation.live(2.6)
     simulation.lose(StreamId(2))

@@ -351,7 +351,8 @@ def test_codes_that_stand_twice(first: str, second: str) -> None:
         b"\xff" * 100,
         "[" * 200_000,
         '{"a":' * 200_000,
-        "[" * 200_000 + "]" * 200_000,
+        # How deep is too deep differs from one interpreter to the next.
+        pytest.param("[" * 200_000 + "]" * 200_000, marks=pytest.mark.native),
         '{"version": NaN, "revision": 1, "errors": {}}',
         '{"version": 2, "revision": Infinity, "errors": {}}',
         '{"version": 2, "revision": 1, "errors": {}, "more": -Infinity}',

@@ -15,7 +15,7 @@ from enum import Enum, unique
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
 QUESTION_PATIENCE = 0.5
-"""Seconds after which an unanswered question is asked again by whoever comes next, for it may have got lost."""
+"""Seconds after which an unanswered question is asked again, for it may have got lost."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
 """The default collection has the id 0, always."""
@@ -56,6 +56,16 @@ class CollectionIds:
         if collection.state is CollectionState.ASKED and now - collection.asked_at < QUESTION_PATIENCE:
             return False
         collection.state, collection.asked_at = CollectionState.ASKED, now
+        return True
+
+    def ask_again(self, path: str, now: float) -> bool:
+        """Return whether an id has to be asked for again, since somebody waits and the question has got lost."""
+        collection = self._collections.get(path)
+        if collection is None or collection.state is not CollectionState.ASKED or not collection.waiting:
+            return False
+        if now - collection.asked_at < QUESTION_PATIENCE:
+            return False
+        collection.asked_at = now
         return True
 
     def found(self, path: str, collection_id: int) -> list[int]:

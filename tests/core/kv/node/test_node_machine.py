@@ -379,6 +379,19 @@ def test_answered_twice() -> None:
     assert unusable(news).unsettled is None
 
 
+def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
+    """A length that is too large swallows the answers that follow, so only a whole frame shows that the node lives."""
+    node = ready()
+    first, second = send(node, 7), send(node, 8)
+    swallowing = bytearray(respond(first))
+    swallowing[8:12] = (100_000).to_bytes(4, "big")
+    node.bytes_received(respond(second), 5.0)
+
+    assert [] == node.bytes_received(bytes(swallowing), 9.0)
+    assert [] == node.bytes_received(respond(first), 11.0)
+    assert 5.0 == node.last_heard
+
+
 def test_servers_questions_are_ignored() -> None:
     """Nothing that makes a server ask was negotiated; it is heard, and not answered."""
     node = ready()

@@ -118,6 +118,22 @@ def test_asks_again_after_a_while() -> None:
     assert [] == ids.found(PATH, 8)
 
 
+def test_asks_again_for_those_who_wait() -> None:
+    """The overdue question is repeated, at most once in a while, and only as long as it is open and somebody waits."""
+    ids = CollectionIds()
+    unknown = ids.ask_again(PATH, 9.0)
+    ids.wait(PATH, 1, 0.0)
+    asked = [ids.ask_again(PATH, now) for now in (0.4, 0.5, 0.9, 1.0)]
+    ids.stop_waiting(PATH, 1)
+    without_waiters = ids.ask_again(PATH, 2.0)
+    ids.wait(PATH, 2, 2.0)
+    ids.connection_lost()
+    lost = ids.ask_again(PATH, 3.0)
+
+    assert [False, True, False, True] == asked
+    assert [False, False, False] == [unknown, without_waiters, lost]
+
+
 def test_giving_up_drops_no_id() -> None:
     """An id that has come meanwhile stays."""
     ids = CollectionIds()
