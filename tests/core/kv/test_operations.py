@@ -45,7 +45,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.events import StrategyDecided, StreamId, Token
+from triclinium_core.kv.events import StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.node.in_flight import BYTES_MAX, REQUESTS_MAX
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -146,6 +146,21 @@ def test_abandoned(phase: str, make: Make) -> None:
 
     assert token not in simulation.settled_at
     assert is_forgotten(simulation, in_flight=phase == "answer lost")
+
+
+@pytest.mark.parametrize("phase", ["in flight", "waiting", "expiring", "consulting"])
+@pytest.mark.parametrize("ending", ["abandoned", "deadline"])
+def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
+    """A settled operation wakes nobody up: the next thing due is a sign of life."""
+    simulation, token = PHASES[phase](read)
+    if ending == "abandoned":
+        simulation.abandon(token)
+    else:
+        simulation.now = TIMEOUT
+        simulation.feed(TimePassed())
+
+    assert 0 == simulation.open_operations
+    assert 20.0 == simulation.machine.wakeup
 
 
 @each_phase
