@@ -24,7 +24,7 @@ settings.register_profile("ci", COMMON, derandomize=True, database=None, max_exa
 settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
 # For planted bugs: that one is found is enough, and that the same examples find it again; or what it takes to show it.
 settings.register_profile(
-    "shrink", COMMON, derandomize=True, database=None, max_examples=200, report_multiple_bugs=False
+    "shrink", COMMON, derandomize=True, database=None, max_examples=600, report_multiple_bugs=False
 )
 settings.register_profile("find", settings.get_profile("shrink"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("wasm", COMMON, derandomize=True, database=None, max_examples=20)

@@ -22,7 +22,7 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
-from triclinium_core.kv.operation.validation import encode_lock_time
+from triclinium_core.kv.operation.validation import check_flag, encode_lock_time
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -257,7 +257,7 @@ class Collection:
         """
 
         def operation() -> Replace:
-            if preserve_expiry and expiry is not None:
+            if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
                 raise InvalidArgumentException(
                     f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
                 )

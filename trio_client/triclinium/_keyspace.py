@@ -5,7 +5,7 @@ from __future__ import annotations
 from triclinium._collection import Collection
 from triclinium._driver import Driver
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.kv.operation.validation import DEFAULT_NAME
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name
 
 
 class Bucket:
@@ -13,8 +13,8 @@ class Bucket:
 
     def __init__(self, driver: Driver, name: str) -> None:
         self._driver = driver
+        self._name = check_name(name, "bucket")
         self._keyspace = Keyspace(name)
-        self._name = name
 
     def __repr__(self) -> str:
         return f"<Bucket {self._name}>"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
-from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
+from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
@@ -23,7 +23,7 @@ from triclinium_core.testing.fake_documents import Document
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import Fault, RefuseConnection
+from triclinium_core.testing.faults import Fault, RefuseConnection, drop_response
 from triclinium_core.testing.model import Model
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
@@ -166,12 +166,23 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
     def struck_exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault, is_for_question: bool) -> None:
-        """Submit an operation, which a fault may strike, or the question for its collection; let everything move."""
+        """Let a fault strike an operation, or the question for its collection; then read what is beside it."""
         operation = recipe.make(self.model)
         is_for_question = is_for_question and not operation.keyspace.is_default_collection
         self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
         self.submit(operation, retry_strategy=retry_strategy)
         self.simulation.flow()
+        self.submit(Exists(operation.keyspace, "ada"))
+        self.simulation.flow()
+
+    @rule(members=st.lists(_recipes, min_size=1, max_size=5))
+    def go_silent(self, members: list[Recipe]) -> None:
+        """Let the node swallow its answers until several operations have timed out, and with luck the breaker opens."""
+        self.node.faults.always(None, drop_response())
+        for recipe in members:
+            self.submit(recipe.make(self.model))
+        self.simulation.flow_for(self.simulation.options.timeouts.kv)
+        self.node.faults.clear()
 
     @precondition(lambda self: self.model.open)
     @rule(position=_positions)

@@ -1,0 +1,45 @@
+"""A fake node and a real client of it, in memory and in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple, Unpack
+
+import trio
+
+from triclinium import Cluster, Collection, RetryAction, RetryReason, RetryRequest
+from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
+from triclinium_core.testing import FakeNodeOptions
+
+OPTIONS = FakeNodeOptions(
+    buckets=("travel", "hotels"),
+    vbuckets=128,
+    collections={"_default": {"_default": 0}, "inventory": {"people": 8}},
+)
+PATIENCE = 3600.0
+"""Virtual seconds: a test that takes longer hangs."""
+
+
+class Pair(NamedTuple):
+    """A node, a client of it, and the collection that most tests use."""
+
+    fake: FakeCluster
+    cluster: Cluster
+    people: Collection
+
+
+@asynccontextmanager
+async def open_pair(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Pair]:
+    """Give the block a node and a client."""
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(**arguments) as cluster:
+            yield Pair(fake, cluster, cluster.bucket("travel").default_collection())
+
+
+class Never:
+    """Refuses every retry."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return no."""
+        return RetryAction.no_retry()

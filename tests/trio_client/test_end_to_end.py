@@ -1,0 +1,201 @@
+"""What the README and the guides promise, through the real driver and the real machine, against a fake node in memory."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import timedelta
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.pair import OPTIONS, Never, open_pair
+from triclinium import Collection, GetResult, PasswordAuthenticator, open_cluster
+from triclinium.errors import (
+    CasMismatchException,
+    CollectionNotFoundException,
+    CouchbaseException,
+    DecodingFailureException,
+    DocumentExistsException,
+    DocumentLockedException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+    ScopeNotFoundException,
+)
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import Opcode
+
+
+class Person(msgspec.Struct):
+    """A document with a type."""
+
+    born: int
+    tags: list[str] = []
+
+
+# -- Documents.
+
+
+async def test_the_first_program(autojump_clock: MockClock) -> None:
+    """The README's own: store, and read back."""
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        authenticator = PasswordAuthenticator("Administrator", "password")
+        async with open_cluster("couchbase://127.0.0.1", authenticator, connector=fake.connector) as cluster:
+            people = cluster.bucket("travel").default_collection()
+            stored = await people.upsert("ada", {"born": 1815})
+            ada = await people.get("ada")
+
+    assert {"born": 1815} == ada.content
+    assert stored.cas == ada.cas
+
+
+async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
+    """A document becomes the type that is asked for, or an error that says why not."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", {"born": 1815, "tags": ["poet"]})
+        await people.upsert("bob", {"born": "yesterday"})
+        ada = (await people.get("ada")).content_as(Person)
+        bob = await people.get("bob")
+
+        assert Person(1815, ["poet"]) == ada
+        with pytest.raises(DecodingFailureException):
+            bob.content_as(Person)
+
+
+async def test_what_is_not_there(autojump_clock: MockClock) -> None:
+    """A missing document is None, False or an exception, as the caller likes."""
+    async with open_pair() as (_, _, people):
+        assert await people.get_or_none("bob") is None
+        assert not (await people.exists("bob")).exists
+        with pytest.raises(DocumentNotFoundException) as caught:
+            await people.get("bob")
+
+    assert ("get", "bob", 0) == (
+        caught.value.context.operation,
+        caught.value.context.key,
+        caught.value.context.retry_attempts,
+    )
+
+
+async def test_many_at_once(autojump_clock: MockClock) -> None:
+    """Concurrency is a nursery; all calls share one connection."""
+    found: dict[str, GetResult] = {}
+
+    async def one(people: Collection, key: str) -> None:
+        with contextlib.suppress(DocumentNotFoundException):
+            found[key] = await people.get(key)
+
+    async with open_pair() as (fake, _, people):
+        for number in range(0, 40, 2):
+            await people.insert(f"key-{number}", number)
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                nursery.start_soon(one, people, f"key-{number}")
+        connections = {command.connection for command in fake.node.command_log if command.opcode == Opcode.GET}
+
+    assert {f"key-{number}": number for number in range(0, 40, 2)} == {key: got.content for key, got in found.items()}
+    assert 1 == len(connections)
+
+
+async def test_the_optimistic_loop(autojump_clock: MockClock) -> None:
+    """Of two that change a document at once, the one that comes too late tries again, and nothing is lost."""
+    mismatches = 0
+
+    async def count(people: Collection) -> None:
+        nonlocal mismatches
+        for _ in range(10):
+            while True:
+                visits = await people.get("visits")
+                try:
+                    await people.replace("visits", visits.content_as(int) + 1, cas=visits.cas)
+                    break
+                except CasMismatchException:
+                    mismatches += 1
+
+    async with open_pair() as (_, _, people):
+        await people.insert("visits", 0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count, people)
+            nursery.start_soon(count, people)
+
+        assert 20 == (await people.get("visits")).content
+        assert mismatches
+
+
+async def test_locks_and_counters(autojump_clock: MockClock) -> None:
+    """Only the holder of a lock writes; a lock ends by itself; counters count."""
+    async with open_pair(retry_strategy=Never()) as (_, _, people):
+        await people.upsert("ada", 1)
+        locked = await people.get_and_lock("ada", timedelta(seconds=15))
+        with pytest.raises(DocumentLockedException):
+            await people.upsert("ada", 2)
+        await people.unlock("ada", locked.cas)
+        with pytest.raises(DocumentNotLockedException):
+            await people.unlock("ada", locked.cas)
+        await people.get_and_lock("ada", timedelta(seconds=1))
+        await trio.sleep(1.1)
+        await people.upsert("ada", 3)
+
+        assert 5 == (await people.binary.increment("visits", delta=1, initial=5)).content
+        assert 7 == (await people.binary.increment("visits", delta=2)).content
+        assert 0 == (await people.binary.decrement("visits", delta=9)).content
+
+
+async def test_documents_end_when_they_are_told(autojump_clock: MockClock) -> None:
+    """An expiry counts in the node's time, and can be given anew."""
+    async with open_pair() as (_, _, people):
+        await people.insert("ada", 1, expiry=timedelta(seconds=10))
+        await people.insert("bob", 2, expiry=timedelta(seconds=10))
+        await trio.sleep(9)
+        await people.touch("ada", timedelta(seconds=10))
+        await trio.sleep(2)
+
+        assert (await people.exists("ada")).exists
+        assert not (await people.exists("bob")).exists
+        with pytest.raises(DocumentExistsException):
+            await people.insert("ada", 3)
+
+
+async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock: MockClock) -> None:
+    """One key, three places, three documents; each bucket has a connection of its own."""
+    async with open_pair() as (_, cluster, people):
+        places = [people, cluster.bucket("travel").scope("inventory").collection("people")]
+        places.append(cluster.bucket("hotels").default_collection())
+        for number, place in enumerate(places):
+            await place.insert("ada", number)
+
+        assert [0, 1, 2] == [(await place.get("ada")).content for place in places]
+        assert {None, "travel", "hotels"} == {connection.bucket for connection in cluster.statistics().connections}
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "words"),
+    [
+        (("nowhere", "_default", "_default"), CouchbaseException, "bucket 'nowhere' does not exist"),
+        (("travel", "nowhere", "people"), ScopeNotFoundException, "no scope nowhere"),
+        (("travel", "inventory", "nowhere"), CollectionNotFoundException, "no collection inventory.nowhere"),
+    ],
+)
+async def test_places_that_do_not_exist(
+    autojump_clock: MockClock, path: tuple[str, str, str], error: type[Exception], words: str
+) -> None:
+    """The first operation says so, at once and by name."""
+    bucket, scope, collection = path
+    async with open_pair() as (_, cluster, _):
+        with pytest.raises(error, match=words):
+            await cluster.bucket(bucket).scope(scope).collection(collection).get("ada")
+
+        assert 0 == trio.current_time()
+
+
+async def test_wrong_credentials(autojump_clock: MockClock) -> None:
+    """The first operation says so, at once, and does not show the password."""
+    wrong = PasswordAuthenticator("ada", "guess")
+    async with open_pair() as (fake, _, _), fake.open_client(authenticator=wrong) as cluster:
+        with pytest.raises(CouchbaseException, match="user name and password") as caught:
+            await cluster.bucket("travel").default_collection().get("ada")
+
+        assert 0 == trio.current_time()
+        assert "'ada'" in str(caught.value)
+        assert "guess" not in repr(caught.value) + str(caught.value.context)

@@ -1,0 +1,177 @@
+"""How a client's block ends: what leaves it, and what is left for whoever still holds the client."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.pair import OPTIONS, open_pair
+from triclinium import BinaryCollection, Cas, Cluster, Collection, run_cluster
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import drop_response
+
+CALLS: dict[str, Callable[[Collection], Awaitable[object]]] = {
+    "get": lambda c: c.get("ada"),
+    "get_or_none": lambda c: c.get_or_none("ada"),
+    "exists": lambda c: c.exists("ada"),
+    "get_and_touch": lambda c: c.get_and_touch("ada", None),
+    "touch": lambda c: c.touch("ada", None),
+    "get_and_lock": lambda c: c.get_and_lock("ada", timedelta(seconds=1)),
+    "unlock": lambda c: c.unlock("ada", Cas(1)),
+    "insert": lambda c: c.insert("ada", 1),
+    "upsert": lambda c: c.upsert("ada", 1),
+    "replace": lambda c: c.replace("ada", 1),
+    "remove": lambda c: c.remove("ada"),
+    "append": lambda c: c.binary.append("ada", b"1"),
+    "prepend": lambda c: c.binary.prepend("ada", b"1"),
+    "increment": lambda c: c.binary.increment("ada"),
+    "decrement": lambda c: c.binary.decrement("ada"),
+}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("mine"),
+        ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
+        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+        KeyboardInterrupt(),
+        SystemExit(3),
+        trio.TooSlowError(),
+    ],
+    ids=repr,
+)
+async def test_an_exception_of_the_caller_leaves_as_the_very_same_object(
+    autojump_clock: MockClock, error: BaseException
+) -> None:
+    """In the middle of work, with connections open and an answer outstanding."""
+    caught: BaseException | None = None
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        try:
+            async with fake.open_client() as cluster:
+                fake.node.faults.next(Opcode.GET, drop_response())
+                with trio.move_on_after(0.1):
+                    await cluster.bucket("travel").default_collection().get("ada")
+                raise error
+        except BaseException as raised:
+            caught = raised
+
+    assert error is caught
+    assert (None, None) == (error.__cause__, error.__context__)
+
+
+async def test_a_cancellation_leaves_as_the_very_same_object(autojump_clock: MockClock) -> None:
+    """From within a call, through the block, to the scope that it is for."""
+    seen: list[BaseException] = []
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        fake.node.faults.next(Opcode.GET, drop_response())
+        with trio.move_on_after(0.1) as scope:
+            try:
+                async with fake.open_client() as cluster:
+                    try:
+                        await cluster.bucket("travel").default_collection().get("ada")
+                    except trio.Cancelled as cancelled:
+                        seen.append(cancelled)
+                        raise
+            except trio.Cancelled as cancelled:
+                seen.append(cancelled)
+                raise
+
+    assert scope.cancelled_caught
+    assert seen[0] is seen[1]
+
+
+async def test_a_group_of_a_nursery_inside_leaves_as_it_is(autojump_clock: MockClock) -> None:
+    """What fails in a child task arrives in the group that its nursery made, and in no other."""
+
+    async def fail() -> None:
+        await trio.sleep(0.1)
+        raise ValueError("mine")
+
+    with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="mine")):
+        async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+            fake.node.faults.next(Opcode.GET, drop_response())
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(cluster.bucket("travel").default_collection().get, "ada")
+                nursery.start_soon(fail)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_after_the_block_every_call_is_refused(autojump_clock: MockClock, name: str) -> None:
+    """In Trio's own words, at once, and the node hears nothing."""
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        async with fake.open_client() as cluster:
+            people = cluster.bucket("travel").default_collection()
+            await people.exists("ada")
+        before = len(fake.node.command_log)
+        with pytest.raises(trio.ClosedResourceError, match="inside its block"):
+            await CALLS[name](people)
+        await trio.sleep(10)
+
+        assert before == len(fake.node.command_log)
+
+
+def test_no_call_is_left_out() -> None:
+    """Every public coroutine of a collection stands in the table."""
+    found = {
+        name
+        for kind in (Collection, BinaryCollection)
+        for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
+
+    assert found == set(CALLS)
+
+
+async def test_whoever_still_waits_when_the_block_is_left_is_told(autojump_clock: MockClock) -> None:
+    """Leaving waits for nobody."""
+
+    async def wait_outside(people: Collection) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await people.get("ada")
+        assert 0.5 == trio.current_time()
+
+    async with (
+        open_fake_cluster(options=OPTIONS) as fake,
+        trio.open_nursery() as outside,
+        fake.open_client() as cluster,
+    ):
+        fake.node.faults.next(Opcode.GET, drop_response())
+        outside.start_soon(wait_outside, cluster.bucket("travel").default_collection())
+        await trio.sleep(0.5)
+
+
+async def test_a_block_that_is_cancelled_can_still_write(autojump_clock: MockClock) -> None:
+    """Within a shielded scope: the client is not reached by the scopes around its block."""
+    async with open_pair() as (fake, _, _):
+        with trio.move_on_after(0.1):
+            async with fake.open_client() as cluster:
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await cluster.bucket("travel").default_collection().upsert("last words", 1)
+
+        assert fake.node.documents.get("travel", "last words") is not None
+
+
+async def test_a_cluster_in_a_nursery_of_ones_own(autojump_clock: MockClock) -> None:
+    """It works until the nursery is cancelled, and is closed then."""
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        async with trio.open_nursery() as nursery:
+            run = partial(run_cluster, connector=fake.connector)
+            cluster: Cluster = await nursery.start(run, fake.connection_string, fake.authenticator)
+            people = cluster.bucket("travel").default_collection()
+            await people.upsert("ada", 1)
+            nursery.cancel_scope.cancel()
+        with pytest.raises(trio.ClosedResourceError):
+            await people.get("ada")
+
+        assert fake.node.documents.get("travel", "ada") is not None

@@ -1,0 +1,327 @@
+"""What a caller sees when something fails: timeouts, retries, strategies, and what the log tells of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import Never, open_pair
+from triclinium import (
+    AbandonedOperation,
+    BestEffortRetryStrategy,
+    Collection,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    RetryStrategy,
+    TimeoutOptions,
+)
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    AmbiguousTooSlowError,
+    CouchbaseException,
+    RequestCanceledException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import (
+    delay,
+    drop_response,
+    hang_up,
+    hang_up_after_applying,
+    temporary_failure,
+)
+
+# -- Time is the caller's.
+
+
+async def test_giving_up_silently(autojump_clock: MockClock) -> None:
+    """Any scope of Trio's ends a call; the connection stays, and a late answer is dropped."""
+    async with open_pair() as (fake, cluster, people):
+        await people.upsert("banner", "hello")
+        fake.node.faults.next(Opcode.GET, delay(1.0))
+        with trio.move_on_after(0.05) as scope:
+            await people.get("banner")
+        given_up_at = trio.current_time()
+        await trio.sleep(2)
+
+        assert scope.cancelled_caught
+        assert 0.05 == given_up_at
+        assert "hello" == (await people.get("banner")).content
+        assert (1, 0) == (cluster.statistics().orphans, cluster.statistics().in_flight)
+        assert 2 == len({command.connection for command in fake.node.command_log})
+
+
+async def test_a_limit_that_knows_that_a_write_may_have_happened(autojump_clock: MockClock) -> None:
+    """It did happen, as the node knows."""
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, drop_response())
+        with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
+            await people.upsert("ada", 1)
+
+        assert isinstance(caught.value, AmbiguousTimeoutException)
+        assert isinstance(caught.value, trio.TooSlowError)
+        assert (AbandonedOperation("upsert", "ada", True),) == caught.value.operations
+        assert 1 == (await people.get("ada")).content
+
+
+async def test_a_limit_that_knows_that_a_write_has_not_happened(autojump_clock: MockClock) -> None:
+    """It was refused each time it was sent, and given up between two attempts."""
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.2):
+            await people.upsert("ada", 1)
+        fake.node.faults.clear()
+
+        assert isinstance(caught.value, trio.TooSlowError)
+        assert await people.get_or_none("ada") is None
+
+
+async def test_a_limit_around_many_tasks(autojump_clock: MockClock) -> None:
+    """What was in flight in child tasks is listed too, and one that may have happened makes all of it ambiguous."""
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.always(Opcode.SET, drop_response())
+        fake.node.faults.always(Opcode.GET, drop_response())
+
+        async def both() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(people.upsert, "ada", 1)
+                nursery.start_soon(people.get, "bob")
+
+        with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
+            await both()
+
+    assert {("upsert", "ada", True), ("get", "bob", False)} == set(caught.value.operations)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "opcode"),
+    [
+        (lambda people: people.upsert("ada", 1), AmbiguousTimeoutException, Opcode.SET),
+        (lambda people: people.get("ada"), UnambiguousTimeoutException, Opcode.GET),
+    ],
+)
+async def test_the_safety_net(
+    autojump_clock: MockClock, call: Callable[[Collection], Awaitable[object]], error: type[Exception], opcode: Opcode
+) -> None:
+    """Without any scope, the client's own limit ends a call, with all that is known of it and nothing of Trio's."""
+    async with open_pair(timeouts=TimeoutOptions(kv=1.5)) as (fake, _, people):
+        await people.exists("ada")
+        fake.node.faults.next(opcode, drop_response())
+        with pytest.raises(error) as caught:
+            await call(people)
+
+    assert 1.5 == trio.current_time()
+    assert isinstance(caught.value, CouchbaseException)
+    assert not isinstance(caught.value, trio.TooSlowError)
+    assert ("ada", 1.5) == (caught.value.context.key, caught.value.context.timeout)
+
+
+# -- Connections.
+
+
+async def test_a_lost_connection(autojump_clock: MockClock) -> None:
+    """A read is sent again and nobody notices; a write that was in flight may have happened, and is not."""
+    async with open_pair() as (fake, cluster, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, hang_up())
+        found = await people.get("ada")
+        fake.node.faults.next(Opcode.SET, hang_up_after_applying())
+        with pytest.raises(RequestCanceledException) as caught:
+            await people.upsert("ada", 2)
+
+        assert 1 == found.content
+        assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == caught.value.context.refused_reason
+        assert 2 == (await people.get("ada")).content
+        assert 1 == cluster.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+
+
+# -- Strategies.
+
+
+class NoRetryForRobots(BestEffortRetryStrategy):
+    """Extends, and decides only its own case."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse robots."""
+        if request.client_context.get("is_robot"):
+            return RetryAction.no_retry()
+        return super().retry_after(request, reason)
+
+
+class Budgeted:
+    """Shared by many calls."""
+
+    def __init__(self, inner: RetryStrategy, tokens: int) -> None:
+        self._inner, self.tokens = inner, tokens
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Spend a token."""
+        if self.tokens < 1:
+            return RetryAction.no_retry()
+        self.tokens -= 1
+        return self._inner.retry_after(request, reason)
+
+
+class Slow:
+    """Asks somebody far away."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, RetryReason, int]] = []
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Take a second to say half a second."""
+        self.asked.append((request.operation, reason, request.retry_attempts))
+        await trio.sleep(1.0)
+        return RetryAction.after(0.5)
+
+
+class Broken:
+    """Has a defect."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Raise."""
+        raise self._error
+
+
+class BrokenLater(Broken):
+    """Has a defect, and waits before it shows."""
+
+    async def retry_after(  # type: ignore[override]
+        self, request: RetryRequest, reason: RetryReason, /
+    ) -> RetryAction:
+        """Raise."""
+        await trio.sleep(0.1)
+        raise self._error
+
+
+async def test_a_failure_that_passes_is_not_seen(autojump_clock: MockClock) -> None:
+    """By default the client tries again, after 1, 2 and 4 ms."""
+    async with open_pair() as (fake, cluster, people):
+        await people.exists("ada")
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
+        await people.upsert("ada", 1)
+
+        assert 0.007 == pytest.approx(trio.current_time())
+        assert {RetryReason.KV_TEMPORARY_FAILURE: 3} == dict(cluster.statistics().retries_by_reason)
+
+
+async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClock) -> None:
+    """The block's refuses; that of a call comes first; outside of the block the client's own decides."""
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
+        with triclinium.retrying(Never()):
+            with pytest.raises(TemporaryFailureException) as caught:
+                await people.upsert("ada", 1)
+            await people.upsert("ada", 2, retry_strategy=BestEffortRetryStrategy())
+        await people.upsert("ada", 3)
+
+        assert 0 == fake.node.faults.pending
+    assert (0, RetryReason.KV_TEMPORARY_FAILURE) == (
+        caught.value.context.retry_attempts,
+        caught.value.context.refused_reason,
+    )
+
+
+async def test_a_strategy_sees_the_callers_context(autojump_clock: MockClock) -> None:
+    """Robots are refused, people are not; child tasks inherit it."""
+    async with open_pair(retry_strategy=NoRetryForRobots()) as (fake, _, people):
+        fake.node.faults.next(Opcode.GET, temporary_failure(), times=2)
+        with triclinium.client_context(is_robot=True), pytest.RaisesGroup(TemporaryFailureException):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(people.get, "ada")
+        assert await people.get_or_none("ada") is None
+
+
+async def test_a_budget(autojump_clock: MockClock) -> None:
+    """Two tokens buy two retries, and the error tells of them."""
+    budget = Budgeted(BestEffortRetryStrategy(), tokens=2)
+    async with open_pair(retry_strategy=budget) as (fake, _, people):
+        fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(TemporaryFailureException) as caught:
+            await people.upsert("ada", 1)
+
+    assert 0 == budget.tokens
+    assert 2 == caught.value.context.retry_attempts
+    assert {RetryReason.KV_TEMPORARY_FAILURE} == set(caught.value.context.retry_reasons)
+
+
+async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
+    """It is awaited, and its delay counts from its answer; other calls do not wait for it."""
+    slow = Slow()
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+
+        async def read() -> None:
+            await people.exists("bob")
+            assert 0 == trio.current_time()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: people.upsert("ada", 1, retry_strategy=slow))
+            nursery.start_soon(read)
+
+    assert 1.5 == trio.current_time()
+    assert [("upsert", RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
+
+
+@pytest.mark.parametrize("kind", [Broken, BrokenLater])
+async def test_a_strategy_that_raises(autojump_clock: MockClock, kind: type[Broken]) -> None:
+    """The call fails with that very exception as the cause, and the client goes on."""
+    error = ZeroDivisionError("mine")
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        with pytest.raises(CouchbaseException) as caught:
+            await people.upsert("ada", 1, retry_strategy=kind(error))
+        await people.upsert("ada", 2)
+
+    assert error is caught.value.__cause__
+
+
+# -- The log.
+
+
+async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Each with operation, reason, attempts and node, a retry with its delay; retries at DEBUG, refusals at INFO."""
+    caplog.set_level(logging.DEBUG, "triclinium.retry")
+    async with open_pair(retry_strategy=Budgeted(BestEffortRetryStrategy(), tokens=1)) as (fake, _, people):
+        fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(TemporaryFailureException):
+            await people.upsert("ada", 1)
+
+    told = [record for record in caplog.records if record.name == "triclinium.retry"]
+    assert [logging.DEBUG, logging.INFO] == [record.levelno for record in told]
+    assert [
+        ("upsert", "ada", "KV_TEMPORARY_FAILURE", "127.0.0.1:11210", 0, 0.001),
+        ("upsert", "ada", "KV_TEMPORARY_FAILURE", "127.0.0.1:11210", 1, None),
+    ] == [
+        tuple(getattr(record, name, None) for name in ("operation", "key", "reason", "node", "retry_attempts", "delay"))
+        for record in told
+    ]
+    assert "is not retried and fails with TemporaryFailureException" in told[1].getMessage()
+
+
+@pytest.mark.parametrize("redact_logs", [False, True])
+async def test_document_ids_are_marked_in_the_log_where_asked(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, redact_logs: bool
+) -> None:
+    """Nothing that the log says of a document stands outside of the marks."""
+    caplog.set_level(logging.DEBUG, "triclinium")
+    async with open_pair() as (fake, _, _), fake.open_client(redact_logs=redact_logs) as cluster:
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        fake.node.faults.next(Opcode.SET, hang_up_after_applying())
+        with pytest.raises(RequestCanceledException):
+            await cluster.bucket("travel").default_collection().upsert("secret-id", 1)
+
+    naming = [record.getMessage() for record in caplog.records if "secret-id" in record.getMessage()]
+    assert 2 == len(naming)
+    assert all(("<ud>secret-id</ud>" in message) is redact_logs for message in naming)

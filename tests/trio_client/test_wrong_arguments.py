@@ -1,0 +1,247 @@
+"""Every argument of every call, with every kind of wrong value: refused by name, before a byte of it is sent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import open_pair
+from triclinium import (
+    BestEffortRetryStrategy,
+    BinaryCollection,
+    Bucket,
+    Collection,
+    JsonTranscoder,
+    RawBinaryTranscoder,
+    RawStringTranscoder,
+)
+from triclinium.errors import EncodingFailureException, InvalidArgumentException
+
+MEBIBYTE = 1024 * 1024
+RIGHT: Mapping[str, object] = {
+    "key": "ada",
+    "value": b"1",
+    "expiry": timedelta(hours=1),
+    "lock_time": timedelta(seconds=15),
+    "cas": 7,
+    "delta": 1,
+    "initial": 1,
+    "preserve_expiry": False,
+    "transcoder": RawBinaryTranscoder(),
+    "retry_strategy": BestEffortRetryStrategy(),
+}
+"""One argument of each kind that nobody minds."""
+
+HUGE = 10**5000
+_NO_UINT64 = (-1, 2**64, HUGE, "7", b"7", 7.0, True, None)
+WRONG: Mapping[str, Sequence[object]] = {
+    "key": ("", "x" * 251, "é" * 126, "\ud800", b"ada", 7, None, ["ada"]),
+    "value": (b"x" * (20 * MEBIBYTE + 1),),
+    "expiry": (
+        3600,
+        3600.0,
+        "1h",
+        True,
+        timedelta(seconds=-1),
+        timedelta(microseconds=-1),
+        timedelta.max,
+        datetime(2100, 1, 1),  # noqa: DTZ001
+        datetime(2001, 1, 1, tzinfo=UTC),
+        datetime(2200, 1, 1, tzinfo=UTC),
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-12))),
+    ),
+    "lock_time": (15, 15.0, "15", None, timedelta(0), timedelta(seconds=-1), timedelta(seconds=30, microseconds=1)),
+    "cas": _NO_UINT64,
+    "delta": _NO_UINT64,
+    "initial": _NO_UINT64[:-1],
+    "preserve_expiry": (1, 0, "yes", None),
+    "transcoder": ("json", 7, JsonTranscoder, object()),
+    "retry_strategy": ("best effort", 7, BestEffortRetryStrategy, object()),
+}
+"""What each argument must not be."""
+
+WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
+    ("unlock", "cas"): (0,),
+    ("append", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
+    ("prepend", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
+}
+"""What an argument of one method must not be on top of that."""
+
+
+def methods() -> Iterator[tuple[str, str]]:
+    """Yield each public coroutine of a collection, and each of its parameters."""
+    for kind in (Collection, BinaryCollection):
+        for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
+            for parameter in list(inspect.signature(method).parameters)[1:]:
+                yield name, parameter
+
+
+def method_of(collection: Collection, name: str) -> Callable[..., Awaitable[object]]:
+    """Return a method of a collection, or of its binary side."""
+    method: Callable[..., Awaitable[object]] = getattr(collection, name, None) or getattr(collection.binary, name)
+    return method
+
+
+def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, object]:
+    """Return arguments that a method takes."""
+    return {parameter: RIGHT[parameter] for parameter in inspect.signature(method).parameters}
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in methods()}))
+async def test_right_arguments_are_sent(autojump_clock: MockClock, name: str) -> None:
+    """What the other tests of this file change one argument of is no mistake in itself."""
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        try:
+            await method_of(people, name)(**right_arguments(method_of(people, name)))
+        except triclinium.errors.KeyValueException:
+            pass
+        except triclinium.errors.CasMismatchException:
+            pass
+
+        assert before + 1 == len(fake.node.command_log)
+
+
+@pytest.mark.parametrize(("name", "parameter"), list(methods()))
+async def test_a_wrong_argument_is_named_and_nothing_is_sent(
+    autojump_clock: MockClock, name: str, parameter: str
+) -> None:
+    """The node does not hear of the call, other tasks get their turn, and the client goes on."""
+    blamed: dict[str, str | None] = {}
+    async with open_pair() as (fake, cluster, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        method = method_of(people, name)
+        for wrong in (*WRONG[parameter], *WRONG_IN.get((name, parameter), ())):
+            with trio.testing.assert_checkpoints():
+                blamed[shown(wrong)] = await blame(method, {**right_arguments(method), parameter: wrong})
+        await trio.sleep(5)
+
+        assert dict.fromkeys(blamed, parameter) == blamed
+        assert before == len(fake.node.command_log)
+        assert 0 == cluster.statistics().open_operations
+        assert not (await people.exists("ada")).exists
+
+
+async def blame(method: Callable[..., Awaitable[object]], arguments: Mapping[str, object]) -> str | None:
+    """Return the argument that a call is refused for; None where it is not."""
+    try:
+        await method(**arguments)
+    except InvalidArgumentException as error:
+        assert error.parameter is not None
+        assert error.parameter in str(error)
+        return error.parameter
+    return None
+
+
+def shown(value: object) -> str:
+    """Return a value as a failing test shows it."""
+    return "a huge number" if value == HUGE else repr(value)[:60]
+
+
+async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock) -> None:
+    """Two arguments that are right by themselves."""
+    async with open_pair() as (fake, _, people):
+        with pytest.raises(InvalidArgumentException) as caught:
+            await people.replace("ada", 1, expiry=timedelta(hours=1), preserve_expiry=True)
+        await trio.sleep(5)
+
+        assert "expiry" == caught.value.parameter
+        assert not any(command.key == b"ada" for command in fake.node.command_log)
+
+
+@pytest.mark.parametrize(
+    ("transcoder", "value"),
+    [
+        (None, object()),
+        (None, {1 + 2j: 3}),
+        (None, b"bytes are no JSON"),
+        (RawStringTranscoder(), 7),
+        (RawBinaryTranscoder(), "text"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("name", ["insert", "upsert", "replace"])
+async def test_a_value_that_cannot_be_stored(
+    autojump_clock: MockClock, name: str, transcoder: RawBinaryTranscoder | None, value: object
+) -> None:
+    """The transcoder says why, and nothing is sent."""
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        with pytest.raises(EncodingFailureException):
+            await method_of(people, name)("ada", value, transcoder=transcoder)
+        await trio.sleep(5)
+
+        assert before == len(fake.node.command_log)
+
+
+async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: MockClock) -> None:
+    """The collection's id takes some of its room."""
+    async with open_pair() as (_, cluster, people):
+        await people.upsert("x" * 250, 1)
+        named = cluster.bucket("travel").scope("inventory").collection("people")
+        await named.upsert("x" * 246, 1)
+        with pytest.raises(InvalidArgumentException) as caught:
+            await named.upsert("x" * 247, 1)
+
+    assert "key" == caught.value.parameter
+
+
+_NO_NAMES = ("", "x" * 252, "a b", "a.b", "a/b", "ä", "\n", b"people", 7, None)
+
+
+@pytest.mark.parametrize("wrong", [*_NO_NAMES[:3], "a/b", *_NO_NAMES[5:]], ids=repr)
+async def test_the_name_of_a_bucket(autojump_clock: MockClock, wrong: str) -> None:
+    """It is checked where it is given."""
+    async with open_pair() as (_, cluster, _):
+        with pytest.raises(InvalidArgumentException) as caught:
+            cluster.bucket(wrong)
+
+    assert "bucket" == caught.value.parameter
+
+
+@pytest.mark.parametrize("wrong", _NO_NAMES, ids=repr)
+@pytest.mark.parametrize(
+    ("parameter", "ask"),
+    [
+        ("scope", lambda bucket, name: bucket.scope(name)),
+        ("collection", lambda bucket, name: bucket.collection(name)),
+        ("collection", lambda bucket, name: bucket.scope("inventory").collection(name)),
+    ],
+)
+async def test_the_name_of_a_scope_or_collection(
+    autojump_clock: MockClock, parameter: str, ask: Callable[[Bucket, object], object], wrong: object
+) -> None:
+    """It is checked where it is given."""
+    async with open_pair() as (_, cluster, _):
+        with pytest.raises(InvalidArgumentException) as caught:
+            ask(cluster.bucket("travel"), wrong)
+
+    assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("wrong", [-1, -0.001, float("nan"), float("-inf"), "1", None, True], ids=repr)
+async def test_the_seconds_of_a_limit(autojump_clock: MockClock, wrong: float) -> None:
+    """The block is not entered."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        triclinium.fail_after(wrong).__enter__()
+
+    assert "seconds" == caught.value.parameter
+
+
+@pytest.mark.parametrize("wrong", ["best effort", None, BestEffortRetryStrategy, object()], ids=repr)
+def test_the_strategy_of_a_block(wrong: BestEffortRetryStrategy) -> None:
+    """The block is not entered."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        triclinium.retrying(wrong).__enter__()
+
+    assert "retry_strategy" == caught.value.parameter
