@@ -1,8 +1,9 @@
 """The two targets of all fuzzing: bend honest bytes, let the peer have them cut anywhere, and see that it stays sound.
 
 ``play_node`` is one connection, decoder and bootstrap: it never raises, tells nothing but documented news, and loses no
-request. ``play`` is the whole client: ``handle`` never raises; nothing but documented actions come out; every operation is settled exactly once,
-by its deadline at the latest, with a result or an exception of the library; a stream that was closed is not written to.
+request. ``play`` is the whole client: ``handle`` never raises; nothing but documented actions come out; every operation
+is settled exactly once, by its deadline at the latest, with a result or an exception of the library; a stream that was
+closed is not written to.
 """
 
 from __future__ import annotations
@@ -73,29 +74,32 @@ class _Witness:
     def __init__(self, scene: Scene) -> None:
         self.machine = scene.machine
         self.settled: Counter[int] = Counter()
-        self.streams: set[StreamId] = set()
-        self.refused: list[StreamId] = []
+        self.ordered: dict[StreamId, int] = {}
+        """Bytes that were ordered for each stream that is there."""
+        self.ended: list[StreamLost] = []
+        """What the client has not heard of yet."""
         self._look_at(scene.ordered)
 
     def feed(self, event: Event, now: float) -> None:
         self._look_at(self.machine.handle(event, now))
-        while self.refused:
-            stream = self.refused.pop()
-            self.streams.discard(stream)
-            self._look_at(self.machine.handle(StreamLost(stream, LossCause.REFUSED), now))
+        while self.ended:
+            self._look_at(self.machine.handle(self.ended.pop(), now))
 
     def _look_at(self, actions: Iterable[Action]) -> None:
         for action in actions:
             assert isinstance(action, ACTIONS), action
             match action:
                 case OpenStream(stream):
-                    self.streams.add(stream)
                     if stream > 2:
-                        self.refused.append(stream)
-                case SendBytes(stream):
-                    assert stream in self.streams, f"{action} after the stream was closed"
+                        self.ended.append(StreamLost(stream, LossCause.REFUSED))
+                    else:
+                        self.ordered[stream] = 0
+                case SendBytes(stream, data):
+                    assert stream in self.ordered, f"{action} after the stream was closed"
+                    self.ordered[stream] += len(data)
                 case CloseStream(stream):
-                    self.streams.remove(stream)
+                    handed_over = self.ordered.pop(stream)
+                    self.ended.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
                 case CompleteOperation(token):
                     self.settled[token] += 1
                 case FailOperation(token, error):

@@ -65,10 +65,14 @@ class Connection:
         self._unsent.append(data)
         self._idle_writer.unpark_all()
 
-    def close(self) -> None:
-        """Stop connecting, reading and writing; nothing is reported from now on."""
+    def close(self) -> int:
+        """Stop connecting, reading and writing, and return how many bytes had been handed over.
+
+        Nothing is reported from now on.
+        """
         self._is_closed = True
         self._scope.cancel()
+        return self._handed_over
 
     async def run(self) -> None:
         """Connect, then read and write until the stream is lost or closed."""

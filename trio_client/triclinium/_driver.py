@@ -41,10 +41,12 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.events import (
     Event,
+    LossCause,
     OperationAbandoned,
     OperationSubmitted,
     StrategyDecided,
     StreamId,
+    StreamLost,
     TimePassed,
     Token,
 )
@@ -283,8 +285,10 @@ class Driver:
 
     def _close_stream(self, action: CloseStream) -> None:
         connection = self._connections.pop(action.stream, None)
+        # None: it has reported its loss itself, and the news of that is still postponed.
         if connection is not None:
-            connection.close()
+            handed_over = connection.close()
+            self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
     def _complete_operation(self, action: CompleteOperation) -> None:
         self._settle(action.token, action.result, None)

@@ -36,7 +36,10 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
-    """Close, or stop connecting; no answer is expected, and one that comes is ignored."""
+    """Close, or stop connecting; of an open stream, ``StreamLost`` then tells how much had been handed over.
+
+    Until that comes, its requests stay open. Nothing else that comes of the stream is heard any more.
+    """
 
     stream: StreamId
     reason: str

@@ -19,7 +19,7 @@ from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
 from triclinium_core.kv.actions import Action
-from triclinium_core.kv.connections import Connections, Loss
+from triclinium_core.kv.connections import Connections, Loss, LostRequest
 from triclinium_core.kv.events import (
     BytesReceived,
     Event,
@@ -170,13 +170,16 @@ class ClientMachine:
         else:
             self._orphans += 1
 
+    def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
+        """Retry or fail what travelled on a stream; ``Connections`` calls this."""
+        for request, handed_over in requests:
+            # Its caller may have left since the stream was closed, or its deadline passed.
+            if isinstance(request.owner, int) and request.owner in self._operations:
+                self._operations.socket_closed(request.owner, handed_over, detail, now)
+
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
-        """Retry or fail what travelled on the connection, or waited for it; ``Connections`` calls this."""
+        """Retry or fail what waited for the connection; ``Connections`` calls this."""
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node.bucket)]
-        for request in lost.requests:
-            if isinstance(request.owner, int):
-                handed_over = request.handed_over(lost.handed_over)
-                self._operations.socket_closed(request.owner, handed_over, lost.detail, now)
         hopeless = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
         for token in waiting:
             if hopeless:

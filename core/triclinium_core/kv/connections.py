@@ -9,7 +9,7 @@ Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,11 +37,16 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
+
+
+LostRequest = tuple[InFlightRequest, HandedOver]
+"""A request without an answer, and how much of it has left."""
 
 
 class Listener(Protocol):
@@ -53,20 +58,28 @@ class Listener(Protocol):
     def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         """A request was answered."""
 
+    def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
+        """Requests that were sent, or were to be, will not be answered any more."""
+
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
         """The connection is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A lost stream, and what went with it."""
+    """A connection that is gone, and who waited for it."""
 
-    requests: tuple[InFlightRequest, ...]
-    parked: tuple[int, ...]
+    parked: Sequence[int]
     detail: str
-    handed_over: int | None
-    """Bytes that the driver began to send; None where it was not asked, so that all may have left."""
     failure: BootstrapFailure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _ClosedStream:
+    """A stream that the driver was told to close, and has not said yet how much it had handed over."""
+
+    requests: Sequence[InFlightRequest]
+    detail: str
 
 
 class Connections:
@@ -102,6 +115,7 @@ class Connections:
         self._by_bucket: dict[str | None, NodeMachine] = {}
         self._by_stream: dict[StreamId, NodeMachine] = {}
         self._stream_of: dict[NodeMachine, StreamId] = {}
+        self._closed: dict[StreamId, _ClosedStream] = {}
         self._node_timers: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
         self._last_stream = 0
         self._client_id = f"{int(rng.random() * 2**64):016x}"
@@ -163,9 +177,33 @@ class Connections:
             node.config_is_asked = True
             self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
 
-    def close(self, node: NodeMachine, reason: str, now: float, unsettled: InFlightRequest | None = None) -> None:
-        """Close the connection's stream for a reason of ours, and open another after a backoff."""
-        self._lose(node, f"{node.node}: {reason}", now, close_reason=reason, unsettled=unsettled)
+    def close(
+        self,
+        node: NodeMachine,
+        reason: str,
+        now: float,
+        *,
+        failure: BootstrapFailure | None = None,
+        unsettled: InFlightRequest | None = None,
+    ) -> None:
+        """Close the connection's stream for a reason of ours, and open another after a backoff.
+
+        Args:
+            unsettled: a request whose answer is the reason.
+        """
+        detail = f"{node.node}: {reason}"
+        misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
+        stream = self._stream_of.get(node)
+        if stream is None:
+            # It was closed for an earlier answer in the same piece of bytes.
+            self._listener.on_requests_lost(misanswered, detail, now)
+            return
+        self._emit(CloseStream(stream, reason))
+        requests, parked = self._give_up(node, stream, detail, now)
+        # Only the driver knows how much of them has left (decision C24).
+        self._closed[stream] = _ClosedStream(requests, detail)
+        self._listener.on_requests_lost(misanswered, detail, now)
+        self._listener.on_lost(node, Loss(parked, detail, failure), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
@@ -183,7 +221,10 @@ class Connections:
             self._tell(node, node.bytes_received(event.data, now), now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
-        """Take note that a stream is gone, or was never opened."""
+        """Take note that a stream is gone, or was never opened, and how much of its requests had left."""
+        closed = self._closed.pop(event.stream, None)
+        if closed is not None:
+            self._lose_requests(closed.requests, event.handed_over, closed.detail, now)
         node = self._by_stream.get(event.stream)
         if node is None:
             return
@@ -197,7 +238,9 @@ class Connections:
             detail += (
                 f"; {node.address.port} is a port of the web console, KV listens on {HTTP_PORTS[node.address.port]}"
             )
-        self._lose(node, detail, now, handed_over=event.handed_over)
+        requests, parked = self._give_up(node, event.stream, detail, now)
+        self._lose_requests(requests, event.handed_over, detail, now)
+        self._listener.on_lost(node, Loss(parked, detail), now)
 
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
@@ -268,8 +311,7 @@ class Connections:
                 case BecameReady():
                     self._on_ready(node, stream, now)
                 case BecameUnusable(text, failure, unsettled):
-                    detail = f"{node.node}: {text}"
-                    self._lose(node, detail, now, close_reason=text, failure=failure, unsettled=unsettled)
+                    self.close(node, text, now, failure=failure, unsettled=unsettled)
 
     def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
         self._unschedule(node, TimerKind.CONNECT)
@@ -305,36 +347,22 @@ class Connections:
     def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode) -> None:
         self.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
 
-    def _lose(
-        self,
-        node: NodeMachine,
-        detail: str,
-        now: float,
-        *,
-        close_reason: str | None = None,
-        handed_over: int | None = None,
-        failure: BootstrapFailure | None = None,
-        unsettled: InFlightRequest | None = None,
-    ) -> None:
-        """Give up the present stream. ``handed_over`` None means that the driver was not asked."""
-        stream = self._stream_of.pop(node, None)
-        if stream is None:
-            # The stream was closed for an earlier answer in the same piece of bytes.
-            if unsettled is not None:
-                self._listener.on_lost(node, Loss((unsettled,), (), detail, None), now)
-            return
-        del self._by_stream[stream]
-        if close_reason is not None:
-            self._emit(CloseStream(stream, close_reason))
+    def _give_up(
+        self, node: NodeMachine, stream: StreamId, detail: str, now: float
+    ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
+        """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
+        del self._stream_of[node], self._by_stream[stream]
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         for kind in _TIMERS_OF_A_STREAM:
             self._unschedule(node, kind)
         requests = tuple(node.lost(detail))
         parked, node.parked = tuple(node.parked), {}
         self._schedule(node, TimerKind.RECONNECT, now + RECONNECT_BACKOFF(node.failed_attempts, self._rng))
-        if unsettled is not None:
-            requests = (unsettled, *requests)
-        self._listener.on_lost(node, Loss(requests, parked, detail, handed_over, failure), now)
+        return requests, parked
+
+    def _lose_requests(self, requests: Sequence[InFlightRequest], handed_over: int, detail: str, now: float) -> None:
+        lost = [(request, request.handed_over(handed_over)) for request in requests]
+        self._listener.on_requests_lost(lost, detail, now)
 
     def _schedule(self, node: NodeMachine, kind: TimerKind, when: float) -> None:
         self._unschedule(node, kind)

@@ -65,7 +65,7 @@ class LossCause(Enum):
 
 
 class StreamLost(msgspec.Struct, frozen=True, gc=False):
-    """A stream is gone, or an ``OpenStream`` failed."""
+    """A stream is gone, an ``OpenStream`` failed, or a ``CloseStream`` was carried out: once for each stream."""
 
     stream: StreamId
     cause: LossCause

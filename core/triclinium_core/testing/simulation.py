@@ -1,13 +1,14 @@
 """A client machine and a fake node in one process, joined by streams that a test controls byte by byte.
 
 Time is a number that only the simulation moves; nothing sleeps, nothing is random but what the ``rng`` gives. The driver
-rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, a closed stream is never heard of
-again.
+rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and of a closed stream the client
+hears only how much of it had been handed over.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -103,6 +104,8 @@ class Simulation:
         self.refusals: list[ReportRefusal] = []
         self.log: list[str] = []
         """What the client reported of its connections, oldest first."""
+        self._closed: deque[StreamLost] = deque()
+        """The ends of the streams that the client ordered to be closed, and has not heard of yet."""
         self._last_token = 0
 
     def submit(
@@ -123,10 +126,10 @@ class Simulation:
         self.feed(OperationAbandoned(token))
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event to the client, carry out what it orders, and return that."""
-        actions = self.machine.handle(event, self.now)
-        for action in actions:
-            self._carry_out(action)
+        """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
+        actions = list(self._handle(event))
+        while self._closed:
+            actions += self._handle(self._closed.popleft())
         return actions
 
     def open(self, stream: StreamId) -> None:
@@ -222,6 +225,12 @@ class Simulation:
             if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
                 yield stream, link
 
+    def _handle(self, event: Event) -> Sequence[Action]:
+        actions = self.machine.handle(event, self.now)
+        for action in actions:
+            self._carry_out(action)
+        return actions
+
     def _carry_out(self, action: Action) -> None:
         match action:
             case OpenStream(stream):
@@ -232,6 +241,7 @@ class Simulation:
                 link = self.links.pop(stream)
                 if link.is_open and not link.is_hung_up:
                     self.node.connection_lost(stream, self.now)
+                self._closed.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
             case CompleteOperation(token, result):
                 self._settle(token)
                 self.results[token] = result

@@ -8,7 +8,6 @@ connection; after its deadline no operation is open, and time never stands still
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 
 from triclinium_core.errors import (
@@ -113,29 +112,6 @@ class WatchedSimulation(Simulation):
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.troubles.is_stuck(stream)]
         return "; ".join([*states, *map(str, self._open_breakers()), *stuck, *map(repr, self.model.open)])
 
-    def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event to the client, carry out what it orders, and check it."""
-        self.model.now = self.now
-        match event:
-            case OperationSubmitted(token, operation, strategy):
-                self._began_healthy[token] = self.is_healthy
-                self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
-                submission = self.model.submitted(token, operation)
-                if submission is not None:
-                    self.ledger.submitted(submission, self.now + self.options.timeouts.kv)
-            case OperationAbandoned(token):
-                self._abandon(token)
-            case StreamLost(stream, cause, _, handed_over):
-                self._lose(stream, handed_over)
-                if cause is LossCause.END_OF_STREAM:
-                    self.troubles.check_end(stream, "the node hung up")
-            case _:
-                pass
-        actions = super().feed(event)
-        for action in actions:
-            self._check(action)
-        return actions
-
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
@@ -188,14 +164,35 @@ class WatchedSimulation(Simulation):
         self.model.quieted()
         self.ledger.check_frames()
 
+    def _handle(self, event: Event) -> Sequence[Action]:
+        """Feed an event to the client, carry out what it orders, and check both."""
+        self.model.now = self.now
+        match event:
+            case OperationSubmitted(token, operation, strategy):
+                self._began_healthy[token] = self.is_healthy
+                self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
+                submission = self.model.submitted(token, operation)
+                if submission is not None:
+                    self.ledger.submitted(submission, self.now + self.options.timeouts.kv)
+            case OperationAbandoned(token):
+                self._abandon(token)
+            case StreamLost(stream, cause, _, handed_over):
+                self._lose(stream, handed_over)
+                if cause is LossCause.END_OF_STREAM:
+                    self.troubles.check_end(stream, "the node hung up")
+            case _:
+                pass
+        actions = super()._handle(event)
+        for action in actions:
+            self._check(action)
+        return actions
+
     def _check(self, action: Action) -> None:
         match action:
             case SendBytes(stream, data):
                 self.ledger.ordered(stream, data)
             case CloseStream(stream, reason):
                 self.troubles.check_end(stream, reason)
-                # The client cannot know how much of it has left, and neither do we.
-                self._lose(stream, sys.maxsize)
             case ReportRetry(token) if token in self.model.submissions:
                 self.ledger.retried(self.model.submissions[token], action, self.now)
             case CompleteOperation(token, result) if token in self.model.submissions:

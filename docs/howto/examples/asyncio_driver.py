@@ -72,8 +72,11 @@ class AsyncioClient:
         """Close all connections."""
         if self._alarm is not None:
             self._alarm.cancel()
-        for stream in [*self._connecting, *self._streams]:
-            self._close(actions.CloseStream(stream, "the program ends"))
+        for connecting in self._connecting.values():
+            connecting.cancel()
+        streams, self._streams = self._streams, {}
+        for stream in streams.values():
+            stream.transport.abort()
 
     def _open(self, order: actions.OpenStream) -> None:
         self._connecting[order.stream] = self._loop.create_task(self._connect(order))
@@ -91,9 +94,9 @@ class AsyncioClient:
 
     def _close(self, order: actions.CloseStream) -> None:
         if order.stream in self._connecting:
-            self._connecting.pop(order.stream).cancel()
+            self._connecting[order.stream].cancel()
         if order.stream in self._streams:
-            self._streams.pop(order.stream).transport.abort()
+            self._streams[order.stream].transport.abort()
 
     def _complete(self, order: actions.CompleteOperation) -> None:
         caller = self._callers.pop(order.token)
@@ -111,7 +114,7 @@ class AsyncioClient:
         self.feed(events.StreamOpened(name, nonce=secrets.token_urlsafe(24)))
 
     def lost(self, name: events.StreamId, cause: events.LossCause, text: str, handed_over: int) -> None:
-        """Report a loss, unless it was the machine that closed the stream."""
+        """Report a loss, also of a stream that the machine closed; but not when the program ends."""
         was_open = self._streams.pop(name, None) is not None
         if was_open or name in self._connecting:
             self.feed(events.StreamLost(name, cause, text, handed_over))

@@ -691,6 +691,7 @@ def test_memcached_nonsense() -> None:
     bare = Bare()
     bare.submit(1, upsert())
     bare.feed(BytesReceived(ONE, b"ERROR\r\n"))
+    bare.feed(StreamLost(ONE, LossCause.CLOSED_BY_US, handed_over=10**6))
     (closed,) = (action for action in bare.actions if isinstance(action, CloseStream))
     (failed,) = (action for action in bare.actions if isinstance(action, FailOperation))
 

@@ -9,8 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.simulated import ADDRESS, TRAVEL, Recorded, client_options, found, get, ready, respond, upsert
+from tests.core.kv.simulated import (
+    ADDRESS,
+    TIMEOUT,
+    TRAVEL,
+    Recorded,
+    client_options,
+    found,
+    get,
+    ready,
+    respond,
+    upsert,
+)
 from triclinium_core.errors import (
+    AmbiguousTimeoutException,
     CouchbaseException,
     InvalidArgumentException,
     RequestCanceledException,
@@ -49,6 +61,7 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
 from triclinium_core.testing.faults import (
     delay,
@@ -586,14 +599,61 @@ def test_reads_are_always_sent_again(offset: int) -> None:
     assert set(tokens) <= set(simulation.results)
 
 
-def test_our_own_closing_counts_as_handed_over() -> None:
-    """Nobody asked the driver how far it had come."""
+@pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
+def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
+    """The driver says how far it had come: a write of which nothing left is sent again, another is refused."""
     simulation = ready()
-    write = simulation.submit(upsert())
+    write = simulation.submit(upsert("a"))
+    # The node never sees what is handed over.
+    simulation.links[TWO].is_hung_up = True
+    simulation.hand_over(TWO, offset)
     simulation.inject(b"nonsense", TWO)
     simulation.run()
 
-    simulation.error(RequestCanceledException, write)
+    if safe:
+        assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
+        assert write in simulation.results
+    else:
+        simulation.error(RequestCanceledException, write)
+
+
+def closed_without_an_answer() -> tuple[Recorded, Token]:
+    """Let a client close a stream with a write on it, before the driver says how far that had come."""
+    simulation = ready()
+    token, _ = simulation.submit_in_flight(upsert())
+    simulation.machine.handle(BytesReceived(TWO, b"nonsense"), simulation.now)
+    simulation.links.pop(TWO)
+    return simulation, token
+
+
+def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -> None:
+    """Nobody knows yet what became of them."""
+    simulation, token = closed_without_an_answer()
+
+    assert token not in simulation.settled_at
+    assert simulation.machine.is_ambiguous(token)
+
+    simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6))
+
+    simulation.error(RequestCanceledException, token)
+
+
+def test_driver_that_never_says_how_far_it_had_come() -> None:
+    """The deadline holds all the same, and an answer after it is ignored."""
+    simulation, token = closed_without_an_answer()
+    simulation.live(TIMEOUT)
+
+    simulation.error(AmbiguousTimeoutException, token)
+    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6)))
+
+
+def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
+    """Nobody is told."""
+    simulation, token = closed_without_an_answer()
+    simulation.abandon(token)
+
+    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US)))
+    assert 0 == simulation.open_operations
 
 
 # Words that help.
@@ -935,6 +995,9 @@ def test_timers_of_others_are_refused() -> None:
             """Hear nothing."""
 
         def on_answered(self, node: object, request: object, frame: object, now: float) -> None:
+            """Hear nothing."""
+
+        def on_requests_lost(self, requests: object, detail: str, now: float) -> None:
             """Hear nothing."""
 
         def on_lost(self, node: object, lost: object, now: float) -> None:

@@ -48,12 +48,9 @@ class InFlightRequest(msgspec.Struct, gc=False):
     offset: int
     size: int
 
-    def handed_over(self, byte_count: int | None) -> HandedOver:
-        """Tell how much of the frame left the client, given how many bytes of the stream the driver began to send.
-
-        None means that the driver was not asked, so everything may have left.
-        """
-        if byte_count is None or self.offset + self.size <= byte_count:
+    def handed_over(self, byte_count: int) -> HandedOver:
+        """Tell how much of the frame left the client, given how many bytes of the stream the driver began to send."""
+        if self.offset + self.size <= byte_count:
             return HandedOver.ALL
         return HandedOver.NOTHING if self.offset >= byte_count else HandedOver.PART
 

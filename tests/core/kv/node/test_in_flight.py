@@ -49,11 +49,10 @@ def test_pop() -> None:
         (149, PART),
         (150, ALL),
         (10**9, ALL),
-        (None, ALL),
         (-1, NOTHING),
     ],
 )
-def test_handed_over(byte_count: int | None, expected: HandedOver) -> None:
+def test_handed_over(byte_count: int, expected: HandedOver) -> None:
     """A frame that begins at byte 100 and ends before byte 150 (decision C24)."""
     assert expected is InFlightRequest(1, 0, 1, 100, 50).handed_over(byte_count)
 
