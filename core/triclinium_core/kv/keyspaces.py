@@ -13,7 +13,7 @@ from triclinium_core.errors import CouchbaseException, FeatureNotAvailableExcept
 from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
-from triclinium_core.kv.node.in_flight import CollectionQuestion
+from triclinium_core.kv.node.in_flight import REQUESTS_MAX, CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
@@ -154,6 +154,11 @@ class Keyspaces:
         ids = self._collections.get(keyspace.bucket)
         if ids is not None:
             ids.outdated(_path(keyspace.scope, keyspace.collection))
+
+    def is_crowded(self, keyspace: Keyspace) -> bool:
+        """Whether so many wait for a collection's id that another one would not be helped by waiting (decision C37)."""
+        ids = self._collections.get(keyspace.bucket)
+        return ids is not None and ids.waiting(_path(keyspace.scope, keyspace.collection)) >= REQUESTS_MAX
 
     def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
         """Let an operation wait no longer for a collection id."""

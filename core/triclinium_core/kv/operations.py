@@ -232,6 +232,11 @@ class Operations:
 
     def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
         request = operation.request
+        if self._keyspaces.is_crowded(request.keyspace):
+            path = f"{request.keyspace.scope}.{request.keyspace.collection}"
+            detail = f"{node.node}: {REQUESTS_MAX} operations wait for the id of collection {path} already"
+            self._fail_dispatch(operation, node, detail, now)
+            return
         try:
             prefix = self._keyspaces.prefix(node, request, operation.token, now)
             if prefix is None:

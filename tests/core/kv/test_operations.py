@@ -944,6 +944,26 @@ def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 == simulation.open_operations
 
 
+def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the bound are told, and try again; nobody is forgotten (decision C37)."""
+    monkeypatch.setattr("triclinium_core.kv.keyspaces.REQUESTS_MAX", 50)
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
+    for position in range(50):
+        simulation.submit(get(str(position), HOTELS))
+    retries = len(simulation.retries)
+    token = simulation.submit(upsert("one too many", HOTELS))
+
+    assert [0, 1] == [retries, len(simulation.retries)]
+    assert RetryReason.SOCKET_NOT_AVAILABLE is simulation.retries[0].reason
+
+    simulation.run()
+
+    assert token in simulation.results
+    assert 0 == simulation.open_operations
+    assert 1 == len(simulation.commands(Opcode.GET_COLLECTION_ID))
+
+
 def test_parked_operations_keep_their_order() -> None:
     """First come, first sent, in one go."""
     simulation = Recorded()

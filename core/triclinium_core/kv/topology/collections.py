@@ -49,6 +49,11 @@ class CollectionIds:
         collection = self._collections.get(path)
         return collection.prefix if collection is not None and collection.state is CollectionState.KNOWN else None
 
+    def waiting(self, path: str) -> int:
+        """Return how many wait for an id."""
+        collection = self._collections.get(path)
+        return len(collection.waiting) if collection is not None else 0
+
     def wait(self, path: str, waiter: int, now: float) -> bool:
         """Let ``waiter`` wait for an id, and return whether it has to be asked for now."""
         collection = self._collections.setdefault(path, _Collection())
