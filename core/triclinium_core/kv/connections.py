@@ -9,6 +9,7 @@ Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -38,6 +39,7 @@ from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import HandedOver
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
 
@@ -116,6 +118,8 @@ class Connections:
         self._by_stream: dict[StreamId, NodeMachine] = {}
         self._stream_of: dict[NodeMachine, StreamId] = {}
         self._closed: dict[StreamId, _ClosedStream] = {}
+        self._idle_until: dict[NodeMachine, float] = {}
+        """Connections that are opened again when they are needed, and not before this time."""
         self._node_timers: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
         self._last_stream = 0
         self._client_id = f"{int(rng.random() * 2**64):016x}"
@@ -126,7 +130,7 @@ class Connections:
         return self._by_bucket.values()
 
     def of_bucket(self, bucket: str | None, now: float) -> NodeMachine:
-        """Return the connection of a bucket, opening it where it is needed for the first time."""
+        """Return the connection of a bucket, opening it where it is needed for the first time, or for the next one."""
         name = None if self._bare else bucket
         node = self._by_bucket.get(name)
         if node is None:
@@ -138,6 +142,9 @@ class Connections:
                 circuit_breaker=self._options.circuit_breaker,
             )
             self._by_bucket[name] = node
+            self._connect(node, now)
+        elif self._idle_until.get(node, math.inf) <= now:
+            del self._idle_until[node]
             self._connect(node, now)
         return node
 
@@ -199,7 +206,9 @@ class Connections:
             self._listener.on_requests_lost(misanswered, detail, now)
             return
         self._emit(CloseStream(stream, reason))
-        requests, parked = self._give_up(node, stream, detail, now)
+        # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
+        is_denied = failure is not None and failure.status == Status.NO_ACCESS
+        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
         # Only the driver knows how much of them has left (decision C24).
         self._closed[stream] = _ClosedStream(requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
@@ -348,7 +357,7 @@ class Connections:
         self.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
 
     def _give_up(
-        self, node: NodeMachine, stream: StreamId, detail: str, now: float
+        self, node: NodeMachine, stream: StreamId, detail: str, now: float, *, reopen_on_demand: bool = False
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         del self._stream_of[node], self._by_stream[stream]
@@ -357,7 +366,11 @@ class Connections:
             self._unschedule(node, kind)
         requests = tuple(node.lost(detail))
         parked, node.parked = tuple(node.parked), {}
-        self._schedule(node, TimerKind.RECONNECT, now + RECONNECT_BACKOFF(node.failed_attempts, self._rng))
+        reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
+        if reopen_on_demand:
+            self._idle_until[node] = reopen_at
+        else:
+            self._schedule(node, TimerKind.RECONNECT, reopen_at)
         return requests, parked
 
     def _lose_requests(self, requests: Sequence[InFlightRequest], handed_over: int, detail: str, now: float) -> None:

@@ -352,11 +352,40 @@ def test_bucket_that_becomes_accessible() -> None:
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
     simulation.failure(CouchbaseException, get())
     simulation.live(1.0)
+    simulation.result(upsert())
     simulation.node.faults.always(None, refuse_connection())
     simulation.lose(simulation.newest)
     error = simulation.failure(UnambiguousTimeoutException, get())
 
     assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
+
+
+def test_nobody_knocks_at_a_bucket_that_is_denied() -> None:
+    """The connection is opened again when an operation asks for the bucket, and not sooner than after its backoff."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.failure(CouchbaseException, get())
+    simulation.failure(CouchbaseException, get())
+    denied = simulation.commands(Opcode.SELECT_BUCKET)
+    simulation.live(3600.0)
+
+    assert 1 == len(denied) == len(simulation.commands(Opcode.SELECT_BUCKET))
+
+    simulation.failure(CouchbaseException, get())
+    simulation.failure(CouchbaseException, get())
+
+    assert 2 == len(simulation.commands(Opcode.SELECT_BUCKET))
+
+
+def test_whoever_is_patient_with_a_bucket_that_is_denied() -> None:
+    """Its retries ask for the bucket, with the pauses of any reconnection in between."""
+    simulation = Recorded()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS), times=5)
+    simulation.result(upsert(), retry_strategy=BestEffortRetryStrategy())
+    opened = [at for at, order in simulation.opened_at if order.stream > 1]
+
+    assert 6 == len(opened)
+    assert all(later - sooner > 0.009 for sooner, later in pairwise(opened))
 
 
 @pytest.mark.parametrize(
