@@ -232,6 +232,30 @@ async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClo
     )
 
 
+class Impatient:
+    """Never waits."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return now."""
+        self.asked += 1
+        return RetryAction.after(0)
+
+
+async def test_a_strategy_that_never_waits(autojump_clock: MockClock) -> None:
+    """A millisecond lies between its attempts, so that time passes and the call ends with it."""
+    impatient = Impatient()
+    async with open_pair(retry_strategy=impatient, timeouts=TimeoutOptions(kv=0.5)) as (fake, _, people):
+        fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(UnambiguousTimeoutException):
+            await people.upsert("ada", 1)
+
+    assert 0.5 == trio.current_time()
+    assert 500 == pytest.approx(impatient.asked, abs=1)
+
+
 async def test_a_strategy_sees_the_callers_context(autojump_clock: MockClock) -> None:
     """Robots are refused, people are not; child tasks inherit it."""
     async with open_pair(retry_strategy=NoRetryForRobots()) as (fake, _, people):

@@ -218,7 +218,7 @@ class ClientMachine:
         if not self._started:
             self._started = True
             self._connections.of_bucket(None, now)
-        # What is due at once because of this event waits for the next one: a retry strategy may answer 0 for ever.
+        # What becomes due because of this event waits for the next one, so that this call ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due

@@ -44,7 +44,7 @@ class RetryAction:
 
     @classmethod
     def after(cls, seconds: float, *, within: float | None = None) -> RetryAction:
-        """Return the order to retry after ``seconds``.
+        """Return the order to retry after ``seconds``, of which less than a millisecond becomes one.
 
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.
