@@ -369,7 +369,7 @@ def test_retries_are_kept() -> None:
 
 
 class Restless:
-    """A strategy that does not let time pass."""
+    """A strategy that asks for no time to pass."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return no delay."""
@@ -379,6 +379,7 @@ class Restless:
 def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Client and node that keep each other busy for ever fail the test instead of hanging it."""
     monkeypatch.setattr("triclinium_core.testing.simulation.STEPS_MAX", 500)
+    monkeypatch.setattr("triclinium_core.retry.orchestrator.DELAY_LEAST", 0.0)
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     simulation.submit(get(), retry_strategy=Restless())
