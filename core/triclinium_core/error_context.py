@@ -47,8 +47,8 @@ class ErrorContext:
     """Seconds from submission to failure."""
     timeout: float | None = None
     """Seconds that the request was given."""
-    last_connection_error: str | None = None
-    """Why the connection that the request needed was not there."""
+    last_dispatch_error: str | None = None
+    """Why the newest dispatch failed, or how the connection of the newest attempt was lost."""
 
     def to_json(self) -> str:
         """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists."""

@@ -35,7 +35,7 @@ FULL = ErrorContext(
     refused_reason="KV_TEMPORARY_FAILURE",
     elapsed=1.25,
     timeout=2.5,
-    last_connection_error="reset",
+    last_dispatch_error="reset",
 )
 
 contexts = st.builds(
@@ -78,7 +78,7 @@ def test_full() -> None:
         '"server_ref": "4f-1", "last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
         '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, '
-        '"last_connection_error": "reset"}'
+        '"last_dispatch_error": "reset"}'
     )
 
     assert expected == FULL.to_json()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
@@ -209,8 +208,7 @@ class Operations:
     def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
         operation = self._open[token]
-        known = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
-        context = replace(known, last_connection_error=text)
+        context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
         self._settle(operation)
         self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
 

@@ -95,6 +95,6 @@ def _story(context: ErrorContext) -> str:
         # A machine that took over a request that was retried elsewhere does not know those reasons.
         reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
         parts.append(f"retried {context.retry_attempts} times{reasons}")
-    if context.last_connection_error:
-        parts.append(f"last connection error: {context.last_connection_error}")
+    if context.last_dispatch_error:
+        parts.append(f"last dispatch error: {context.last_dispatch_error}")
     return f" [{'; '.join(parts)}]" if parts else ""

@@ -210,12 +210,12 @@ class RetryMachine:
 
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
-            self._context = replace(self._context, last_connection_error=event.detail)
+            self._context = replace(self._context, last_dispatch_error=event.detail)
         return self._maybe_retry(_Failure(event.reason, None), now)
 
     def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
-            self._context = replace(self._context, last_connection_error=event.detail)
+            self._context = replace(self._context, last_dispatch_error=event.detail)
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(_Failure(event.reason, None), now)

@@ -675,7 +675,7 @@ def test_tls_failure() -> None:
     error = simulation.error(CouchbaseException, token)
 
     assert "TLS_ERROR" == error.context.refused_reason
-    assert "127.0.0.1:11207: TLS failed (certificate has expired)" == error.context.last_connection_error
+    assert "127.0.0.1:11207: TLS failed (certificate has expired)" == error.context.last_dispatch_error
 
     simulation.links.clear()
     simulation.live(0.1)
@@ -709,7 +709,7 @@ def test_hint_at_memcached(silence: str) -> None:
     error = simulation.failure(UnambiguousTimeoutException, get())
 
     assert "memcached://" in str(error)
-    assert "memcached://" in (error.context.last_connection_error or "")
+    assert "memcached://" in (error.context.last_dispatch_error or "")
 
 
 def test_0x81_to_hello() -> None:

@@ -234,7 +234,7 @@ def test_dropped_collection() -> None:
 
     assert 1 == error.context.retry_attempts
     assert "COLLECTION_NOT_FOUND" == error.context.refused_reason
-    assert "inventory.hotel" in (error.context.last_connection_error or "")
+    assert "inventory.hotel" in (error.context.last_dispatch_error or "")
 
 
 # Refusals.

@@ -233,7 +233,7 @@ def test_error_tells_what_it_waited_for() -> None:
     error = simulation.failure(UnambiguousTimeoutException, get())
 
     assert "the node could not be reached" in str(error)
-    assert "connection refused" in (error.context.last_connection_error or "")
+    assert "connection refused" in (error.context.last_dispatch_error or "")
     assert frozenset({"NODE_NOT_AVAILABLE"}) == error.context.retry_reasons
 
 
@@ -880,7 +880,7 @@ def test_full_connection(count: int, size: int) -> None:
     error = simulation.failure(UnambiguousTimeoutException, get())
 
     assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
-    assert "requests unanswered" in (error.context.last_connection_error or "")
+    assert "requests unanswered" in (error.context.last_dispatch_error or "")
 
 
 def test_full_connection_empties() -> None:
@@ -910,7 +910,7 @@ def test_open_breaker() -> None:
     error = simulation.failure(RequestCanceledException, get(), retry_strategy=FailFastRetryStrategy())
 
     assert "CIRCUIT_BREAKER_OPEN" == error.context.refused_reason
-    assert "the circuit breaker is open" in (error.context.last_connection_error or "")
+    assert "the circuit breaker is open" in (error.context.last_dispatch_error or "")
     assert before == len(simulation.requests[TWO])
 
 

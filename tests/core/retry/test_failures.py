@@ -28,7 +28,7 @@ RETRIED = ErrorContext(
     timeout=2.5,
     retry_attempts=3,
     retry_reasons=frozenset({"KV_TEMPORARY_FAILURE", "KV_LOCKED"}),
-    last_connection_error="10.0.0.1:11210: reset",
+    last_dispatch_error="10.0.0.1:11210: reset",
 )
 
 NEXT_STEPS = {
@@ -119,8 +119,8 @@ def test_the_timeout_is_named(context: ErrorContext, expected: str) -> None:
 
 
 def test_the_story() -> None:
-    """Retries, their reasons in order, and the last connection error close every message."""
-    story = " [retried 3 times: KV_LOCKED, KV_TEMPORARY_FAILURE; last connection error: 10.0.0.1:11210: reset]"
+    """Retries, their reasons in order, and the last dispatch error close every message."""
+    story = " [retried 3 times: KV_LOCKED, KV_TEMPORARY_FAILURE; last dispatch error: 10.0.0.1:11210: reset]"
     messages = [
         str(timeout(RETRIED, ambiguous=True, last_reason=None)),
         str(timeout(RETRIED, ambiguous=False, last_reason=R.KV_LOCKED)),
@@ -135,10 +135,10 @@ def test_the_story() -> None:
 def test_parts_of_the_story() -> None:
     """What is not known is not told."""
     elsewhere = ErrorContext(operation="get", retry_attempts=2)
-    connection = ErrorContext(operation="get", last_connection_error="reset")
+    connection = ErrorContext(operation="get", last_dispatch_error="reset")
 
     assert str(refused(None, R.UNKNOWN, elsewhere)).endswith(" and is not retried [retried 2 times]")
-    assert str(refused(None, R.UNKNOWN, connection)).endswith(" and is not retried [last connection error: reset]")
+    assert str(refused(None, R.UNKNOWN, connection)).endswith(" and is not retried [last dispatch error: reset]")
 
 
 @pytest.mark.parametrize("reason", RetryReason)

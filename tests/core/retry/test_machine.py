@@ -242,7 +242,7 @@ def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryRe
 
     assert RetryAfter(0.001, True) == actions[-1]
     assert {reason} == machine.retry_reasons
-    assert "reset" == machine.error_context(START).last_connection_error
+    assert "reset" == machine.error_context(START).last_dispatch_error
     assert not machine.is_ambiguous
 
 

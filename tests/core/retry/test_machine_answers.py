@@ -80,7 +80,7 @@ def test_a_refused_dispatch_is_canceled(reason: RetryReason) -> None:
     error = error_of(hear(machine, DispatchFailed(reason, "no route")))
 
     assert errors.RequestCanceledException is type(error)
-    assert (reason.name, "no route") == (error.context.refused_reason, error.context.last_connection_error)
+    assert (reason.name, "no route") == (error.context.refused_reason, error.context.last_dispatch_error)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_failed_dispatch_is_safe() -> None:
     actions = hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
 
     assert RetryAfter(0.001, True) == actions[-1]
-    assert "refused" == machine.error_context(START).last_connection_error
+    assert "refused" == machine.error_context(START).last_dispatch_error
 
     hear(machine, TimePassed(), 100.001)
     hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
 
-    assert "refused" == machine.error_context(START).last_connection_error
+    assert "refused" == machine.error_context(START).last_dispatch_error
 
 
 def test_every_attempt_is_its_own() -> None:

@@ -314,7 +314,7 @@ def test_a_socket_that_closed_under_a_write(handed_over: HandedOver) -> None:
     assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
     assert (
         "upsert 'airline_10': the socket was closed before the answer came (SOCKET_CLOSED_WHILE_IN_FLIGHT) and is not "
-        "retried: it may have been applied; read the document before writing again [last connection error: reset]"
+        "retried: it may have been applied; read the document before writing again [last dispatch error: reset]"
     ) == str(error)
 
 

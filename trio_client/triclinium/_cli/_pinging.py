@@ -141,7 +141,7 @@ IF_NOT_MEMCACHED = "if it is no plain memcached, connect with couchbase://"
 
 def describe_error(error: CouchbaseException, scheme: Scheme) -> str:
     """Return in one line what is wrong, and what to do next where we know."""
-    text = error.context.last_connection_error or error.message
+    text = error.context.last_dispatch_error or error.message
     steps = [step for words, step in NEXT_STEPS if words.casefold() in text.casefold()]
     if scheme is Scheme.MEMCACHED:
         steps.append(IF_NOT_MEMCACHED)
