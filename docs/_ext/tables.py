@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from docs._ext.machines import MACHINES
+from docs._ext.markdown import markdown
+from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.timers import TimerKind
@@ -21,12 +23,6 @@ RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 
 YES = "yes"
 NO = ""
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def retry_reasons() -> str:
@@ -74,13 +70,14 @@ def retryable_statuses() -> str:
 def kv_statuses() -> str:
     """Return the exception of every known status."""
     return markdown(
-        ("status", "name", "raises", "but for"),
+        ("status", "name", "raises", "but for", "answers only"),
         (
             (
                 f"`0x{row.status:02x}`",
                 row.status.name,
-                _error(row.error) if row.error is not None else "no failure",
+                _failure(row.error),
                 _by_error(row.of_operation),
+                _names(sorted(row.only_of)),
             )
             for row in kv_status.KV_STATUSES.values()
         ),
@@ -191,11 +188,15 @@ def _error(error: type[CouchbaseException] | None) -> str:
     return f"{{py:exc}}`~triclinium.errors.{error.__name__}`" if error is not None else ""
 
 
-def _by_error(of_operation: Mapping[str, type[CouchbaseException]]) -> str:
-    by_error: dict[type[CouchbaseException], list[str]] = {}
+def _failure(error: type[CouchbaseException] | None) -> str:
+    return _error(error) or "no failure"
+
+
+def _by_error(of_operation: Mapping[str, type[CouchbaseException] | None]) -> str:
+    by_error: dict[type[CouchbaseException] | None, list[str]] = {}
     for operation, error in of_operation.items():
         by_error.setdefault(error, []).append(operation)
-    return "; ".join(f"{_names(operations)}: {_error(error)}" for error, operations in by_error.items())
+    return "; ".join(f"{_names(operations)}: {_failure(error)}" for error, operations in by_error.items())
 
 
 def _names(operations: Iterable[str]) -> str:
@@ -223,6 +224,7 @@ def _targets(state: str, targets: Iterable[str], order: Sequence[str]) -> str:
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
+    **OPTION_TABLES,
     "attribute_errors": attribute_errors,
     "backoffs": backoffs,
     "error_tree": error_tree,
@@ -237,5 +239,15 @@ TABLES: Mapping[str, Callable[[], str]] = {
 }
 """What ``{generated}`` can show."""
 
-SOURCES = (errors, error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy)
+SOURCES = (
+    errors,
+    error_map,
+    idempotency,
+    kv_responses,
+    kv_status,
+    reasons,
+    service_responses,
+    strategy,
+    *OPTION_SOURCES,
+)
 """Whose change makes the tables other ones."""

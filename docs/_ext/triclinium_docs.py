@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import machines, state_diagram, tables
+from docs._ext import machines, markdown, options, state_diagram, tables
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import RFC_NUMBER, TABLES, state_table
@@ -43,7 +43,7 @@ class _Named(SphinxDirective):
     @property
     def name_to_show(self) -> str:
         """The argument."""
-        for module in (machines, state_diagram, tables, *tables.SOURCES):
+        for module in (machines, markdown, options, state_diagram, tables, *tables.SOURCES):
             self.env.note_dependency(inspect.getsourcefile(module) or "")
         return str(self.arguments[0])
 

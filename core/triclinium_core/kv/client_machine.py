@@ -46,6 +46,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.terminal_states import TerminalStates
@@ -165,7 +166,7 @@ class ClientMachine:
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(node, owner, frame, now)
         elif owner is Purpose.CONFIG:
-            node.config_is_asked = False
+            node.config_asked_at = -math.inf
             self._take_config(node, frame.value if frame.status == Status.SUCCESS else None)
         else:
             self._orphans += 1
@@ -243,7 +244,8 @@ class ClientMachine:
             return
         for token in answer.waiters:
             if answer.reason is not None:
-                self._operations.collection_not_found(token, answer.reason, answer.detail, now)
+                failed = DispatchFailed(answer.reason, answer.detail, answer.error, node.node)
+                self._operations.collection_not_found(token, failed, now)
             elif answer.error is not None:
                 self._operations.fail(token, answer.error, answer.detail, now)
         if answer.close_connection is not None:

@@ -31,6 +31,7 @@ from triclinium_core.kv.node.news import (
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
+from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS, ConnectionString, Scheme
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -121,6 +122,8 @@ class Connections:
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._node_timers: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
+        self._reported_problems: dict[str, str] = {}
+        """What is wrong with the error map of a node, as it was reported last."""
         self._last_stream = 0
         self._client_id = f"{int(rng.random() * 2**64):016x}"
 
@@ -178,10 +181,11 @@ class Connections:
         self._emit(SendBytes(stream, frame))
         return opaque, stream
 
-    def refresh_config(self, node: NodeMachine) -> None:
-        """Ask for the newest cluster config, unless that was asked and not answered yet."""
-        if node.state is NodeState.READY and not node.config_is_asked and not node.dialect.bare:
-            node.config_is_asked = True
+    def refresh_config(self, node: NodeMachine, now: float) -> None:
+        """Ask for the newest cluster config, unless that was asked a moment ago and not answered yet."""
+        is_asked = now - node.config_asked_at < QUESTION_PATIENCE
+        if node.state is NodeState.READY and not is_asked and not node.dialect.bare:
+            node.config_asked_at = now
             self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
 
     def close(
@@ -328,9 +332,15 @@ class Connections:
         if node.negotiated.error_map is not None:
             self._error_maps.load(node.node, node.negotiated.error_map)
         if node.negotiated.error_map_problem is not None:
-            self._emit(ReportConnection(stream, node.node, node.negotiated.error_map_problem))
+            self._report_error_map(node, stream, node.negotiated.error_map_problem)
         self._emit(ReportConnection(stream, node.node, "ready"))
         self._listener.on_ready(node, now)
+
+    def _report_error_map(self, node: NodeMachine, stream: StreamId, problem: str) -> None:
+        # Decision C18: once, and not for every stream that meets the same.
+        if self._reported_problems.get(node.node) != problem:
+            self._reported_problems[node.node] = problem
+            self._emit(ReportConnection(stream, node.node, problem))
 
     def _on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         match request.owner:

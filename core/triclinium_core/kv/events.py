@@ -35,7 +35,7 @@ class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
 
 
 class StreamOpened(msgspec.Struct, frozen=True, gc=False):
-    """An ``OpenStream`` succeeded, TLS included."""
+    """An ``OpenStream`` succeeded, TLS included. ``repr`` keeps the nonce to itself."""
 
     stream: StreamId
     nonce: str
@@ -43,12 +43,21 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
     local_address: str = ""
     remote_address: str = ""
 
+    def __repr__(self) -> str:
+        return f"StreamOpened(stream={self.stream}, {self.local_address!r} to {self.remote_address!r})"
+
 
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
-    """Bytes came, cut anywhere; they are copied before ``handle`` returns."""
+    """Bytes came, cut anywhere; they are copied before ``handle`` returns.
+
+    They may hold documents, so ``repr`` tells only how many they are.
+    """
 
     stream: StreamId
     data: bytes
+
+    def __repr__(self) -> str:
+        return f"BytesReceived(stream={self.stream}, data=<{len(self.data)} bytes>)"
 
 
 @unique

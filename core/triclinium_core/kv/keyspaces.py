@@ -37,7 +37,7 @@ _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 class CollectionAnswer:
     """What a GET_COLLECTION_ID answer means for those who waited for it.
 
-    Neither reason nor error: the id is known, dispatch. A reason: the dispatch failed. An error: it cannot succeed.
+    Neither reason nor error: the id is known, dispatch. A reason: the dispatch failed. An error alone: it cannot succeed.
     """
 
     waiters: Sequence[int]
@@ -133,7 +133,9 @@ class Keyspaces:
         path = _path(scope, collection)
         entry = self._error_maps.entry(node.node, frame.status)
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
-        if verdict.reason is None and verdict.error is None:
+        if verdict.is_impossible:
+            raise MalformedResponse(f"{verdict.close_connection}")
+        if verdict.is_success:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             return CollectionAnswer(ids.found(path, collection_id))

@@ -31,23 +31,26 @@ from triclinium_core.kv.operation.codec import (
     bare_obstacle,
     decode_response,
     encode_operation,
-    is_answer,
     opcode_of,
 )
 from triclinium_core.kv.operation.error_body import parse_error_body
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry import actions as orders, events as facts
+from triclinium_core.retry import actions as orders, events as facts, kv_responses
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.failures import subject
-from triclinium_core.retry.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.retry.terminal_states import TerminalStates
+
+RETRY_DELAY_LEAST = 0.001
+"""Seconds until an operation is sent again, at least: a strategy that always answers 0 would leave no time for anything
+else, and none would pass at all on a clock that jumps."""
 
 _SUCCESS = facts.ResponseReceived(facts.KvResponse(Status.SUCCESS))
 
@@ -169,11 +172,7 @@ class Operations:
         """
         operation = self._open[token]
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
-        if not is_answer(operation.request, frame.status):
-            if not _is_failure(frame.status):
-                text = f"answered {operation.request.name} with status 0x{frame.status:02x}, which cannot be"
-                self._connections.close(node, text, now, unsettled=request)
-                return
+        if not kv_responses.is_success(operation.request.name, frame.status):
             details = parse_error_body(frame.value)
             response = facts.KvResponse(frame.status, node.node, details.context, details.ref)
             event = facts.ResponseReceived(response)
@@ -199,11 +198,11 @@ class Operations:
         """Retry or fail an operation that waited for a connection that was lost."""
         self._fail_dispatch(self._open[token], node, detail, now)
 
-    def collection_not_found(self, token: int, reason: RetryReason, detail: str, now: float) -> None:
+    def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""
         operation = self._open[token]
         operation.is_parked = False
-        self._feed(operation, facts.DispatchFailed(reason, detail), now)
+        self._feed(operation, failed, now)
 
     def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
@@ -224,7 +223,8 @@ class Operations:
             self._fail_dispatch(operation, node, self._connections.status_text(node), now)
         elif not node.breaker.allows_operations:
             detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
-            self._feed(operation, facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail), now)
+            failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
+            self._feed(operation, failed, now)
         else:
             self._send(operation, node, now)
 
@@ -260,7 +260,7 @@ class Operations:
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self._terminal_reason(operation) or self._connections.unavailable_reason(node)
         operation.is_parked = False
-        self._feed(operation, facts.DispatchFailed(reason, detail), now)
+        self._feed(operation, facts.DispatchFailed(reason, detail, node=node.node), now)
 
     def _terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         keyspace = operation.request.keyspace
@@ -289,7 +289,8 @@ class Operations:
         for action in ordered:
             match action:
                 case orders.RetryAfter(delay):
-                    operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
+                    due = now + max(delay, RETRY_DELAY_LEAST)
+                    operation.retry_timer = self._timers.schedule(due, TimerKind.RETRY, operation)
                 case orders.Dispatch():
                     self._dispatch(operation, now)
                 case orders.Fail(error):
@@ -297,7 +298,7 @@ class Operations:
                     self._emit(FailOperation(Token(operation.token), error))
                 case orders.RefreshTopology():
                     if node is not None and not carried_config:
-                        self._connections.refresh_config(node)
+                        self._connections.refresh_config(node, now)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
                 case orders.CloseConnection(why):
@@ -338,9 +339,3 @@ class Operations:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
             for waited_for in self._connections.nodes:
                 waited_for.parked.pop(operation.token, None)
-
-
-def _is_failure(status: int) -> bool:
-    """Tell whether ``status`` fails a request; a few statuses are successes of other requests than ours."""
-    row = KV_STATUSES.get(status)
-    return row is None or row.error is not None

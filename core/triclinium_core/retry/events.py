@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, unique
 
+from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.error_map import ErrorMap
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
@@ -28,6 +29,10 @@ class DispatchFailed:
     reason: RetryReason
     detail: str | None = None
     """Why, in words, for the error context."""
+    error: type[CouchbaseException] | None = None
+    """What the reason stands for, where a status of a request that had to come before this one is behind it."""
+    node: str | None = None
+    """Where it was to go, if that is known."""
 
 
 @unique

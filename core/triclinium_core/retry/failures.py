@@ -64,7 +64,7 @@ def refused(
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
     if cause is not None:
-        text = f"{subject(context)}: the retry strategy raised {type(cause).__name__} when asked about {reason}"
+        text = f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when asked about {reason}"
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried{hint}"
     # Decision C32: only a reason born of a response has an exception of its own.

@@ -81,7 +81,7 @@ class KvVerdict:
     """What a response asks for.
 
     ``reason`` None means that the strategy is not asked: the request ends, with ``error`` or, where that is None too,
-    as a success.
+    as a success; unless it ``is_impossible``, for then nothing is known of the request.
     """
 
     reason: RetryReason | None
@@ -91,6 +91,13 @@ class KvVerdict:
     refresh_collection: bool = False
     close_connection: str | None = None
     """Why the connection has to be closed once the request is settled or waiting for its retry."""
+    is_impossible: bool = False
+    """Whether no server answers this operation so: the peer is not to be trusted, and the request may have been applied."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the response is what the caller waits for."""
+        return self.reason is None and self.error is None and not self.is_impossible
 
 
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
@@ -99,24 +106,28 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
     if line is not None and operation not in line.excluded and not operation.startswith(DCP_PREFIX):
         return KvVerdict(
             line.reason,
-            _known_error(operation, status),
+            KV_STATUSES[status].error_of(operation),
             f"RFC 0049 Response Code Retry List: {line.clause}",
             refresh_topology=line.reason is RetryReason.KV_NOT_MY_VBUCKET,
             refresh_collection=line.reason is RetryReason.KV_COLLECTION_OUTDATED,
         )
-    if status in KV_STATUSES:
+    row = KV_STATUSES.get(status)
+    if row is not None and not row.fits(operation):
+        text = f"answered {operation} with {row.status.name} [0x{status:02x}], which cannot be"
+        return KvVerdict(None, None, "the protocol has no such answer", close_connection=text, is_impossible=True)
+    if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
         clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"
         if line is not None:
             clause = f"RFC 0049 Response Code Retry List: {line.clause}"
         close = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
-        return KvVerdict(None, _known_error(operation, status), clause, close_connection=close)
+        return KvVerdict(None, row.error_of(operation), clause, close_connection=close)
     return _classify_unknown(status, entry)
 
 
-def _known_error(operation: str, status: int) -> ErrorClass | None:
-    row = KV_STATUSES[status]
-    return row.of_operation.get(operation, row.error)
+def is_success(operation: str, status: int) -> bool:
+    """Tell whether ``status`` is what the caller of ``operation`` waits for."""
+    return status == Status.SUCCESS or classify(operation, status, None).is_success
 
 
 def error_of_entry(entry: ErrorMapEntry) -> ErrorClass:

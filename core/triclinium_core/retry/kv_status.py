@@ -114,12 +114,22 @@ ErrorClass = type[CouchbaseException]
 class StatusRow:
     """One status: the exception it surfaces as, and where single operations say something else.
 
-    ``error`` is None for the statuses that are no failure.
+    An error of None means that the status is no failure.
     """
 
     status: Status
     error: ErrorClass | None
-    of_operation: Mapping[str, ErrorClass] = field(default_factory=dict)
+    of_operation: Mapping[str, ErrorClass | None] = field(default_factory=dict)
+    only_of: frozenset[str] = frozenset()
+    """The operations that it can answer at all; empty for all."""
+
+    def error_of(self, operation: str) -> ErrorClass | None:
+        """Return the exception that it surfaces as for an operation."""
+        return self.of_operation.get(operation, self.error)
+
+    def fits(self, operation: str) -> bool:
+        """Tell whether a server may answer an operation with it."""
+        return not self.only_of or operation in self.only_of
 
 
 def _rows() -> Iterable[StatusRow]:
@@ -130,9 +140,12 @@ def _rows() -> Iterable[StatusRow]:
         ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
         e.CasMismatchException,
     )
+    # Successes of a kind that other operations do not have.
+    scan = frozenset({"range_scan_continue"})
+    subdocument = frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})
     # fmt: off
     yield row(s.SUCCESS, None)
-    yield row(s.KEY_NOT_FOUND, e.DocumentNotFoundException)
+    yield row(s.KEY_NOT_FOUND, e.DocumentNotFoundException, {"exists": None})
     yield row(s.KEY_EXISTS, e.DocumentExistsException, with_cas)
     yield row(s.TOO_BIG, e.ValueTooLargeException)
     yield row(s.INVALID_ARGUMENTS, e.InvalidArgumentException)
@@ -182,8 +195,8 @@ def _rows() -> Iterable[StatusRow]:
     yield row(s.SYNC_WRITE_AMBIGUOUS, e.DurabilityAmbiguousException)
     yield row(s.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, e.DurableWriteReCommitInProgressException)
     yield row(s.RANGE_SCAN_CANCELLED, e.RequestCanceledException)
-    yield row(s.RANGE_SCAN_MORE, None)
-    yield row(s.RANGE_SCAN_COMPLETE, None)
+    yield row(s.RANGE_SCAN_MORE, None, only_of=scan)
+    yield row(s.RANGE_SCAN_COMPLETE, None, only_of=scan)
     yield row(s.VBUCKET_UUID_NOT_EQUAL, e.CouchbaseException)
     yield row(s.SUBDOC_PATH_NOT_FOUND, e.PathNotFoundException)
     yield row(s.SUBDOC_PATH_MISMATCH, e.PathMismatchException)
@@ -197,14 +210,14 @@ def _rows() -> Iterable[StatusRow]:
     yield row(s.SUBDOC_PATH_EXISTS, e.PathExistsException)
     yield row(s.SUBDOC_VALUE_TOO_DEEP, e.ValueTooDeepException)
     yield row(s.SUBDOC_INVALID_COMBO, e.InvalidArgumentException)
-    yield row(s.SUBDOC_MULTI_PATH_FAILURE, None)
-    yield row(s.SUBDOC_SUCCESS_DELETED, None)
+    yield row(s.SUBDOC_MULTI_PATH_FAILURE, None, only_of=subdocument)
+    yield row(s.SUBDOC_SUCCESS_DELETED, None, only_of=subdocument)
     yield row(s.SUBDOC_XATTR_INVALID_FLAG_COMBO, e.InvalidArgumentException)
     yield row(s.SUBDOC_XATTR_INVALID_KEY_COMBO, e.XattrInvalidKeyComboException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_MACRO, e.XattrUnknownMacroException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_VATTR, e.XattrUnknownVirtualAttributeException)
     yield row(s.SUBDOC_XATTR_CANNOT_MODIFY_VATTR, e.XattrCannotModifyVirtualAttributeException)
-    yield row(s.SUBDOC_MULTI_PATH_FAILURE_DELETED, None)
+    yield row(s.SUBDOC_MULTI_PATH_FAILURE_DELETED, None, only_of=subdocument)
     yield row(s.SUBDOC_INVALID_XATTR_ORDER, e.InvalidArgumentException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_VATTR_MACRO, e.XattrUnknownMacroException)
     yield row(s.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS, e.DocumentExistsException)

@@ -74,7 +74,7 @@ class _Failure:
 
     reason: RetryReason
     error: ErrorClass | None
-    """The class that the response stands for; None where there was none."""
+    """The class that a response stands for; None where there was none."""
     entry: ErrorMapEntry | None = None
 
 
@@ -120,6 +120,8 @@ class RetryMachine:
         self._last_status: int | None = None
         self._last_reason: RetryReason | None = None
         self._first_failure_at = first_failure_at
+        self._node = annotation.error_context.last_dispatched_to
+        """Where the newest attempt went, or was to go."""
         self._failure: _Failure | None = None
         self._resume_at = math.inf
         self._verdict: Retry | None = None
@@ -203,6 +205,7 @@ class RetryMachine:
     def _on_dispatched(self, event: Dispatched, now: float) -> Sequence[RequestAction]:
         self._state = RequestState.IN_FLIGHT
         self._unanswered = True
+        self._node = event.node
         self._context = replace(
             self._context, last_dispatched_to=event.node, last_dispatched_from=event.sender, opaque=event.opaque
         )
@@ -211,7 +214,8 @@ class RetryMachine:
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
             self._context = replace(self._context, last_dispatch_error=event.detail)
-        return self._maybe_retry(_Failure(event.reason, None), now)
+        self._node = event.node
+        return self._maybe_retry(_Failure(event.reason, event.error), now)
 
     def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
@@ -222,7 +226,6 @@ class RetryMachine:
         return self._maybe_retry(_Failure(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, None), now)
 
     def _on_response_received(self, event: ResponseReceived, now: float) -> Sequence[RequestAction]:
-        self._unanswered = False
         match event.response:
             case KvResponse() as response:
                 return self._on_response_received_from_kv(event, response, now)
@@ -234,6 +237,10 @@ class RetryMachine:
     ) -> Sequence[RequestAction]:
         entry = self._error_maps.entry(response.node, response.status)
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
+        if verdict.is_impossible:
+            why = cast(str, verdict.close_connection)
+            return [*self._on_socket_closed(SocketClosed(HandedOver.ALL, why), now), CloseConnection(why)]
+        self._unanswered = False
         self._note_status(response.status)
         self._context = replace(
             self._context,
@@ -262,6 +269,7 @@ class RetryMachine:
     def _on_response_received_from_service(
         self, event: ResponseReceived, response: ServiceResponse, now: float
     ) -> Sequence[RequestAction]:
+        self._unanswered = False
         verdict = service_responses.classify(response.service, response.http_status, response.body)
         self._note_status(response.http_status)
         self._context = replace(self._context, status=response.http_status, status_text=verdict.text or None)
@@ -323,7 +331,7 @@ class RetryMachine:
     ) -> Sequence[RequestAction]:
         match verdict:
             case TimeOut():
-                return self._time_out(now)
+                return self._report_refusal(failure, self._timeout(now), now)
             case Refuse(error):
                 return self._refuse(failure, now, error)
             case Retry(delay, dispatches):
@@ -334,8 +342,8 @@ class RetryMachine:
                 self._verdict = verdict
                 self._resume_at = now + delay
                 self._state = RequestState.WAITING if dispatches else RequestState.EXPIRING
-                node = self._context.last_dispatched_to
-                return [ReportRetry(request, failure.reason, delay, dispatches, node), RetryAfter(delay, dispatches)]
+                report = ReportRetry(request, failure.reason, delay, dispatches, self._node)
+                return [report, RetryAfter(delay, dispatches)]
 
     def _refuse(
         self, failure: _Failure, now: float, asked: ErrorClass | None, cause: BaseException | None = None
@@ -346,13 +354,11 @@ class RetryMachine:
             exception = failures.refused(error, failure.reason, context, cause)
         except Exception as raised:  # an application's own class may not take what all our errors take
             exception = failures.refused(None, failure.reason, context, raised)
-        report = ReportRefusal(
-            self.snapshot(now, failure.entry),
-            failure.reason,
-            type(exception).__name__,
-            self._context.last_dispatched_to,
-        )
-        return [report, *self._fail(exception)]
+        return self._report_refusal(failure, exception, now)
+
+    def _report_refusal(self, failure: _Failure, error: CouchbaseException, now: float) -> Sequence[RequestAction]:
+        request = self.snapshot(now, failure.entry)
+        return [ReportRefusal(request, failure.reason, type(error).__name__, self._node), *self._fail(error)]
 
     def _resume(self, now: float) -> Sequence[RequestAction]:
         verdict, self._verdict, self._resume_at = cast(Retry, self._verdict), None, math.inf
@@ -366,8 +372,11 @@ class RetryMachine:
         return self._fail(failures.refused(failure.error, failure.reason, self.error_context(now)))
 
     def _time_out(self, now: float) -> Sequence[RequestAction]:
+        return self._fail(self._timeout(now))
+
+    def _timeout(self, now: float) -> CouchbaseException:
         context = self.error_context(now)
-        return self._fail(failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self._last_reason))
+        return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self._last_reason)
 
     def _fail(self, error: CouchbaseException) -> Sequence[RequestAction]:
         self._state = RequestState.FAILED

@@ -17,10 +17,6 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction, RetryStrategy
 
-DELAY_LEAST = 0.001
-"""Seconds that lie between two attempts at least: a strategy that always answers 0 would leave no time for anything
-else, and none would pass at all on a clock that jumps."""
-
 
 @dataclass(frozen=True, slots=True)
 class Retry:
@@ -88,6 +84,6 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
         # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
         return Refuse(answer.error)
     limit = request.remaining if answer.within is None else min(request.remaining, answer.within)
-    capped = cap(max(answer.delay, DELAY_LEAST), limit)
+    capped = cap(answer.delay, limit)
     times_out = not capped.dispatches and limit == request.remaining
     return Retry(capped.delay, capped.dispatches, times_out)

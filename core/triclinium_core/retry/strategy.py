@@ -44,7 +44,7 @@ class RetryAction:
 
     @classmethod
     def after(cls, seconds: float, *, within: float | None = None) -> RetryAction:
-        """Return the order to retry after ``seconds``, of which less than a millisecond becomes one.
+        """Return the order to retry after ``seconds``; the client takes a millisecond for anything less.
 
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.

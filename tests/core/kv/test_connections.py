@@ -759,8 +759,10 @@ def test_error_map_problems_are_reported_once() -> None:
     corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     for simulation in (corrupt, none):
         simulation.flow()
+    corrupt.finish(Noop(TRAVEL))
 
-    assert ["the node's error map is corrupt", "ready"] == [
+    assert 2 == len(corrupt.links)
+    assert ["the node's error map is corrupt", "ready", "ready"] == [
         line.split(" ", 2)[2].partition(":")[0] for line in corrupt.log
     ]
     assert "the node has no error map: UNKNOWN_COMMAND [0x81]" in none.log[0]
@@ -801,6 +803,20 @@ def test_config_is_asked_for_once() -> None:
     counts.append(configs_asked(simulation))
 
     assert [2, 3] == counts
+
+
+def test_config_is_asked_for_again_after_a_while() -> None:
+    """The question, or its answer, may have got lost."""
+    simulation = ready()
+    requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
+    counts = []
+    for request in requests:
+        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+        counts.append(configs_asked(simulation))
+        simulation.swallow(TWO)
+        simulation.advance(0.3)
+
+    assert [2, 2, 3] == counts
 
 
 def test_config_is_asked_for_again_on_a_new_stream() -> None:

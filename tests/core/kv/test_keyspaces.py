@@ -26,7 +26,6 @@ from triclinium_core.errors import (
     DocumentNotFoundException,
     FeatureNotAvailableException,
     InvalidArgumentException,
-    RequestCanceledException,
     ScopeNotFoundException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
@@ -326,10 +325,10 @@ def test_question_that_fails_for_a_moment() -> None:
 
 
 def test_question_that_fails_for_a_moment_under_fail_fast() -> None:
-    """The strategy is asked, as for any other failure to dispatch."""
+    """The strategy is asked, as for any other failure to dispatch; what it refuses is what the answer says (C32)."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
-    error = simulation.failure(RequestCanceledException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy())
+    error = simulation.failure(TemporaryFailureException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy())
 
     assert "KV_TEMPORARY_FAILURE" == error.context.refused_reason
 

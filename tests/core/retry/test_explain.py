@@ -228,7 +228,7 @@ def test_a_strategy_that_raises_fails_the_request() -> None:
 
     assert (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException") == fate(explanation)
     assert explanation.message is not None
-    assert "the retry strategy raised LookupError" in explanation.message
+    assert "the retry strategy failed with LookupError" in explanation.message
 
 
 @pytest.mark.parametrize(

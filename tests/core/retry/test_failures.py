@@ -168,7 +168,9 @@ def test_refused_because_the_strategy_raised() -> None:
     assert RequestCanceledException is type(error)
     assert cause is error.__cause__
     assert "KV_LOCKED" == error.context.refused_reason
-    assert "upsert 'airline_10': the retry strategy raised ZeroDivisionError when asked about KV_LOCKED" == str(error)
+    assert "upsert 'airline_10': the retry strategy failed with ZeroDivisionError when asked about KV_LOCKED" == str(
+        error
+    )
 
 
 KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_name="KEY_NOT_FOUND")

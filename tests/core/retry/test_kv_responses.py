@@ -21,6 +21,7 @@ from triclinium_core.retry.kv_responses import (
     classify,
     error_of_entry,
     index_lines,
+    is_success,
 )
 from triclinium_core.retry.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
 from triclinium_core.retry.reasons import RetryReason
@@ -122,7 +123,11 @@ def test_error_of_the_operation(operation: str, status: Status, expected: type[C
     assert expected is classify(operation, status, None).error
 
 
-@pytest.mark.parametrize("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC)), ids=hex)
+IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
+"""Successes that only scans and sub-document operations have."""
+
+
+@pytest.mark.parametrize("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)), ids=hex)
 def test_known_and_not_listed(status: int) -> None:
     """A complete, known response is not retried, and no map is consulted for it."""
     for mapped in (None, EVERYTHING):
@@ -133,6 +138,23 @@ def test_known_and_not_listed(status: int) -> None:
         assert (False, False) == (verdict.refresh_topology, verdict.refresh_collection)
         expected = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
         assert expected == verdict.close_connection
+
+
+@pytest.mark.parametrize("status", IMPOSSIBLE, ids=hex)
+def test_what_cannot_be_an_answer(status: int) -> None:
+    """It says nothing of the request and closes the connection, but for the operations that have it."""
+    verdict = classify("get", status, EVERYTHING)
+    owners = [name for name in ("lookup_in", "mutate_in", "range_scan_continue") if is_success(name, status)]
+
+    assert (None, None, True, False) == (verdict.reason, verdict.error, verdict.is_impossible, verdict.is_success)
+    assert f"[0x{status:02x}], which cannot be" in (verdict.close_connection or "")
+    assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
+
+
+def test_missing_documents_answer_exists() -> None:
+    """And nothing else."""
+    assert is_success("exists", Status.KEY_NOT_FOUND)
+    assert not is_success("get", Status.KEY_NOT_FOUND)
 
 
 def test_connection_invalidating() -> None:

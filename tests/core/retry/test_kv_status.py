@@ -110,7 +110,8 @@ LEFT_TO_THE_MAP = {
 }
 """Decision C13: named, but not known, and what each surfaces as where the node has no map."""
 
-OF_OPERATION = {
+OF_OPERATION: dict[int, dict[str, str | None]] = {
+    0x01: {"exists": None},
     0x02: dict.fromkeys(
         ["upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"],
         "CasMismatch",
@@ -119,6 +120,12 @@ OF_OPERATION = {
     0x09: {"unlock": "CasMismatch"},
 }
 """Where the operation changes what a status means; C11 for the last."""
+
+ONLY_OF = {
+    **dict.fromkeys((0xA6, 0xA7), frozenset({"range_scan_continue"})),
+    **dict.fromkeys((0xCC, 0xCD, 0xD3), frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})),
+}
+"""The operations that a status answers at all, where these are not all."""
 
 
 def error_class(name: str | None) -> type[errors.CouchbaseException] | None:
@@ -151,6 +158,7 @@ def test_row(number: int) -> None:
     assert number == row.status
     assert error_class(STATUSES[number][1]) is row.error
     assert expected == row.of_operation
+    assert ONLY_OF.get(number, frozenset()) == row.only_of
 
 
 @pytest.mark.parametrize("number", LEFT_TO_THE_MAP, ids=hex)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.core.retry.request_cases import (
 )
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.errors import CouchbaseException, RequestCanceledException
 from triclinium_core.retry.actions import (
     CloseConnection,
     Complete,
@@ -99,16 +100,41 @@ def test_a_new_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "response", [KvResponse(0x00), KvResponse(0xCC), KvResponse(0xA6), ServiceResponse(Service.QUERY, 200, b"{}")]
+    ("operation", "response"),
+    [
+        ("upsert", KvResponse(0x00)),
+        ("exists", KvResponse(0x01)),
+        ("mutate_in", KvResponse(0xCC)),
+        ("range_scan_continue", KvResponse(0xA6)),
+        ("query", ServiceResponse(Service.QUERY, 200, b"{}")),
+    ],
 )
-def test_success(response: KvResponse | ServiceResponse) -> None:
+def test_success(operation: str, response: KvResponse | ServiceResponse) -> None:
     """An answer that is no failure completes the request with it, and nothing is awaited any more."""
-    machine = machine_of(annotation(), state=S.PENDING)
+    machine = machine_of(replace(annotation(), operation=operation), state=S.PENDING)
 
     assert [] == hear(machine, Dispatched(NODE, 17))
     assert [Complete(response)] == hear(machine, ResponseReceived(response), 100.1)
     assert S.COMPLETED is machine.state
     assert math.inf == machine.wakeup
+
+
+@pytest.mark.parametrize("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
+    """A success of another operation tells nothing of this one: as if the socket had closed, and it is closed."""
+    machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    actions = hear(machine, ResponseReceived(KvResponse(status, NODE)), 100.1)
+
+    assert R.SOCKET_CLOSED_WHILE_IN_FLIGHT is machine.last_reason
+    assert isinstance(actions[-1], CloseConnection)
+    assert "which cannot be" in actions[-1].why
+    if idempotent:
+        assert RetryAfter(0.001, dispatches=True) in actions
+    else:
+        assert RequestCanceledException is type(error_of(actions))
+        assert machine.is_ambiguous
 
 
 def test_a_final_answer() -> None:

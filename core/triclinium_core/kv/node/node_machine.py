@@ -32,6 +32,9 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 
+_SNAPPY = int(Datatype.SNAPPY)
+"""A plain number: testing a bit of an enumeration takes far longer."""
+
 
 class NodeMachine:
     """One connection.
@@ -65,8 +68,8 @@ class NodeMachine:
         self.last_error: str | None = None
         self.local_address: str | None = None
         """Our end of the present stream, where the driver told."""
-        self.config_is_asked: bool = False
-        """Whether a cluster config was asked for and has not come yet."""
+        self.config_asked_at: float = -math.inf
+        """When a cluster config was asked for that has not come yet."""
         self.xerror: bool = True
         """False after a corrupt error map, where renegotiation was asked for."""
         self.was_reached: bool = False
@@ -153,7 +156,7 @@ class NodeMachine:
                 self.failed_attempts += 1
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
         self.last_error = detail
-        self.config_is_asked = False
+        self.config_asked_at = -math.inf
         self._bootstrap = None
         return self.in_flight.clear()
 
@@ -214,6 +217,6 @@ class NodeMachine:
 
 
 def _inflated(frame: Frame) -> Frame:
-    if not frame.datatype & Datatype.SNAPPY:
+    if not frame.datatype & _SNAPPY:
         return frame
     return msgspec.structs.replace(frame, value=inflate(frame.value))

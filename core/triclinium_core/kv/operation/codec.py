@@ -150,13 +150,8 @@ def bare_obstacle(operation: Operation) -> str | None:
     return None
 
 
-def is_answer(operation: Operation, status: int) -> bool:
-    """Tell whether ``status`` answers the operation, rather than failing it."""
-    return status == Status.SUCCESS or (status == Status.KEY_NOT_FOUND and type(operation) is Exists)
-
-
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
-    """Return the result in a response for which ``is_answer`` holds; its value is inflated already.
+    """Return the result in a response that is a success of the operation; its value is inflated already.
 
     Args:
         vbucket: where the request was sent to, for the mutation token.

@@ -62,11 +62,14 @@ class MutationResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class ExistsResult(msgspec.Struct, frozen=True, gc=False):
-    """Whether a document exists."""
+    """Whether a document exists; true and false like its ``exists``."""
 
     exists: bool
     cas: Cas
     """0 where it does not exist, or where a plain memcached cannot tell."""
+
+    def __bool__(self) -> bool:
+        return self.exists
 
 
 class CounterResult(msgspec.Struct, frozen=True, gc=False):

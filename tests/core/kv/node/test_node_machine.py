@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -532,13 +533,13 @@ def test_lost_gives_back_what_was_in_flight() -> None:
 def test_lost_twice() -> None:
     """The second time there is nothing to lose; the newest reason is kept."""
     node = ready()
-    node.config_is_asked = True
+    node.config_asked_at = 5.0
     send(node, 1)
 
     assert 1 == len([*node.lost("first")])
     assert [] == [*node.lost("second")]
     assert "second" == node.last_error
-    assert not node.config_is_asked
+    assert -math.inf == node.config_asked_at
     assert NodeState.LOST is node.state
 
 

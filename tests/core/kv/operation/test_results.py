@@ -87,3 +87,9 @@ def test_result_does_not_change() -> None:
 
     with pytest.raises(AttributeError):
         result.data = b"y"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_existence_is_its_truth(exists: bool) -> None:
+    """``if await people.exists("ada")`` means what it says."""
+    assert exists is bool(ExistsResult(exists, Cas(0)))

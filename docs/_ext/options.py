@@ -1,0 +1,125 @@
+"""Tables of options: names and defaults come from the classes, what they mean and take stands here.
+
+An option without a row here, and a row without an option, ends the build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields
+
+from docs._ext.markdown import markdown
+from triclinium_core import options
+from triclinium_core.kv.node.bootstrap import USER_AGENT_SIZE_MAX
+from triclinium_core.kv.topology import connection_string
+from triclinium_core.kv.topology.connection_string import TIMEOUT_OPTIONS
+from triclinium_core.options import SECONDS_MAX, ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.retry import circuit_breaker
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+
+Rows = Mapping[str, tuple[str, str]]
+"""What an option takes, and what it means, by its name."""
+
+_SECONDS = f"seconds, more than 0 and at most {SECONDS_MAX:,.0f}; `math.inf` for no limit"
+_SECONDS_OR_NONE = "seconds, 0 or more"
+_FLAG = "True, False"
+
+AUTHENTICATOR: Rows = {
+    "username": ("text without NUL, not empty", "who signs in"),
+    "password": ("text without NUL", "proves it; the representation does not show it"),
+    "allowed_sasl_mechanisms": (
+        f"a tuple of one or more of {', '.join(f'`{name}`' for name in options.SASL_MECHANISMS)}, in order of preference",
+        "None is all of them over TLS, PLAIN first, and without TLS all but PLAIN, which has to be named",
+    ),
+}
+
+TIMEOUTS: Rows = {
+    "kv": (_SECONDS, "an operation: from its submission to its end, with all its retries"),
+    "kv_durable": (_SECONDS, "nothing yet: a durable operation, once there are any"),
+    "connect": (_SECONDS, "an attempt to connect: from opening a stream to the end of its bootstrap"),
+    "keep_alive_interval": (_SECONDS, "silence: then a NOOP is sent"),
+    "keep_alive": (_SECONDS, "the answer to that NOOP: then the connection is given up, and opened anew"),
+}
+
+CIRCUIT_BREAKER: Rows = {
+    "enabled": (_FLAG, "whether there is one"),
+    "volume_threshold": ("a number, 1 or more", "operations that have to end in a window before it may open"),
+    "error_threshold_percentage": ("0 to 100", "share of them whose deadline passed in flight, from which on it opens"),
+    "sleep_window": (_SECONDS_OR_NONE, "how long it stays open before the canary, a NOOP, is sent"),
+    "rolling_window": (_SECONDS_OR_NONE, "how long is counted, before it is counted anew"),
+    "canary_timeout": (_SECONDS_OR_NONE, "how long the canary may take; then it opens again"),
+}
+
+CLIENT: Rows = {
+    "connection_string": ("text", "{doc}`/howto/connect`"),
+    "authenticator": ("`PasswordAuthenticator`, None", "None only over `memcached://`"),
+    "timeouts": ("`TimeoutOptions`", "the safety net"),
+    "retry_strategy": ("a strategy", "{doc}`strategies`; a block or a call may have another one"),
+    "circuit_breaker": ("`CircuitBreakerOptions`", "one for each connection"),
+    "compression": (_FLAG, "whether values may travel compressed with snappy, where the server agrees"),
+    "hello_after_auth": (_FLAG, "for servers that refuse HELLO before authentication"),
+    "renegotiate_on_corrupt_error_map": (
+        _FLAG,
+        "whether to reconnect without extended errors where a node's error map is corrupt; {doc}`/explanation/decisions`, C18",
+    ),
+    "user_agent": (
+        f"text, of which {USER_AGENT_SIZE_MAX} characters are sent",
+        "who the client is to the server; `open_cluster` sends the default",
+    ),
+}
+
+
+def authenticator_options() -> str:
+    """Return the arguments of ``PasswordAuthenticator``."""
+    return markdown(("option", "default", "takes", "meaning"), _rows(PasswordAuthenticator, AUTHENTICATOR))
+
+
+def timeout_options() -> str:
+    """Return the fields of ``TimeoutOptions``."""
+    return markdown(("option", "default", "takes", "limits"), _rows(TimeoutOptions, TIMEOUTS))
+
+
+def circuit_breaker_options() -> str:
+    """Return the fields of ``CircuitBreakerOptions``."""
+    return markdown(("option", "default", "takes", "meaning"), _rows(CircuitBreakerOptions, CIRCUIT_BREAKER))
+
+
+def client_options() -> str:
+    """Return the fields of ``ClientOptions``."""
+    return markdown(("option", "default", "takes", "meaning"), _rows(ClientOptions, CLIENT))
+
+
+def connection_string_options() -> str:
+    """Return the options of a connection string."""
+    return markdown(
+        ("option", "sets", "limits"),
+        ((f"`{name}`", f"`TimeoutOptions.{field}`", TIMEOUTS[field][1]) for name, field in TIMEOUT_OPTIONS.items()),
+    )
+
+
+def _rows(options_class: type, rows: Rows) -> list[tuple[str, str, str, str]]:
+    found = fields(options_class)
+    if {field.name for field in found} != set(rows):
+        raise ValueError(f"{options_class.__name__} has other options than its rows: {sorted(rows)}")
+    return [(f"`{field.name}`", _default(field), *rows[field.name]) for field in found]
+
+
+def _default(field: Field[object]) -> str:
+    if field.default is not MISSING:
+        return f"`{field.default!r}`"
+    if field.default_factory is not MISSING:
+        return f"`{type(field.default_factory()).__name__}()`"
+    return ""
+
+
+OPTION_TABLES: Mapping[str, Callable[[], str]] = {
+    "authenticator_options": authenticator_options,
+    "circuit_breaker_options": circuit_breaker_options,
+    "client_options": client_options,
+    "connection_string_options": connection_string_options,
+    "timeout_options": timeout_options,
+}
+"""What ``{generated}`` can show of options."""
+
+OPTION_SOURCES = (options, circuit_breaker, connection_string)
+"""Whose change makes these tables other ones."""

@@ -1,0 +1,89 @@
+"""What ``explain`` says of an answer, and what the whole client does about it: the same, for every operation and status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+
+from tests.core.kv.operation.examples import VALID, make
+from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
+from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
+from triclinium_core.kv.events import BytesReceived
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.retry.actions import CloseConnection
+from triclinium_core.retry.error_map import ErrorMapEntry, parse_error_map
+from triclinium_core.retry.explain import Case, KvAnswer, explain
+from triclinium_core.retry.explanation import Outcome
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy, RetryStrategy
+
+MAPPED = SMALL_MAP.rows[0].code
+STATUSES = [*range(1, 0x100), MAPPED, 0x7FF1, 0xFFFF]
+"""All of one byte but success, one that the node's error map has, and two that nobody knows."""
+
+
+class Verdict(NamedTuple):
+    """What becomes of an operation, as far as both can say it."""
+
+    outcome: Outcome
+    reason: str | None = None
+    delay: float | None = None
+    error: str | None = None
+    closes: bool = False
+
+
+def entry_of(status: int) -> ErrorMapEntry | None:
+    """Return what the node's error map says of a status."""
+    return parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
+
+
+def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Verdict:
+    """Return what ``explain`` says."""
+    case = Case(
+        service=Service.KV, operation=operation.name, happened=KvAnswer(status, entry_of(status)), strategy=strategy
+    )
+    told = explain(case)
+    closes = any(isinstance(order, CloseConnection) for order in told.orders)
+    reason = str(told.reason) if told.outcome is Outcome.RETRY else None
+    return Verdict(told.outcome, reason, told.delay, told.error, closes)
+
+
+def done(actions: Sequence[Action]) -> Verdict:
+    """Return what the client did."""
+    closes = any(isinstance(action, CloseStream) for action in actions)
+    for action in actions:
+        match action:
+            case ReportRetry(reason=reason, delay=delay):
+                return Verdict(Outcome.RETRY, str(reason), delay, None, closes)
+            case FailOperation(error=error):
+                return Verdict(Outcome.FAIL, None, None, type(error).__name__, closes)
+            case CompleteOperation():
+                return Verdict(Outcome.COMPLETE, closes=closes)
+            case _:
+                pass
+    raise AssertionError(f"nothing became of the operation: {actions}")
+
+
+def answered(simulation: Recorded, operation: Operation, status: int) -> Verdict:
+    """Let a client submit an operation, and its node answer with a status."""
+    token, request = simulation.submit_in_flight(operation)
+    actions = simulation.feed(BytesReceived(simulation.newest, respond(request, status)))
+    simulation.abandon(token)
+    return done(actions)
+
+
+@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()], ids=repr)
+@pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
+def test_the_client_does_what_is_explained(kind: type[Operation], strategy: RetryStrategy) -> None:
+    """Retry, error, delay and the end of the connection, answer by answer."""
+    operation = make(kind)
+    simulation = None
+    for status in STATUSES:
+        simulation = simulation or ready(options=client_options(retry_strategy=strategy))
+        verdict = answered(simulation, operation, status)
+        if verdict.closes:
+            simulation = None
+
+        assert (status, explained(operation, status, strategy)) == (status, verdict)
