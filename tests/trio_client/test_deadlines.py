@@ -99,7 +99,7 @@ async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: Moc
     assert (AbandonedOperation("upsert", "ada", True),) == error.operations
     assert 0.5 == trio.current_time()
     assert ("upsert", "ada", 0.5) == (error.context.operation, error.context.key, error.context.timeout)
-    assert "0.5 s were not enough for upsert of 'ada'; 1 of them may have been applied" in str(error)
+    assert "0.5 s were not enough for upsert of 'ada'; it may have been applied" in str(error)
 
 
 async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: MockClock) -> None:

@@ -35,7 +35,7 @@ def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
         (
             "triclinium.retry",
             logging.DEBUG,
-            "upsert of 'ada' is sent again in 0.004 s (KV_LOCKED, node node:11210, 2 retries so far)",
+            "upsert of 'ada' is sent again in 0.004 s (KV_LOCKED, node node:11210, retries so far: 2)",
         )
     ] == caplog.record_tuples
 
@@ -44,7 +44,7 @@ def test_a_retry_that_comes_too_late_is_told_as_such(caplog: pytest.LogCaptureFi
     """A delay that was cut to the deadline ends without sending anything."""
     Log().retry(retry(dispatches=False))
 
-    assert ["upsert of 'ada' fails unsent in 0.004 s (KV_LOCKED, node node:11210, 2 retries so far)"] == (
+    assert ["upsert of 'ada' fails unsent in 0.004 s (KV_LOCKED, node node:11210, retries so far: 2)"] == (
         caplog.messages
     )
 
@@ -59,7 +59,7 @@ def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
             logging.INFO,
             (
                 "upsert of 'ada' is not retried and fails with RequestCanceledException "
-                "(SOCKET_CLOSED_WHILE_IN_FLIGHT, node None, 2 retries so far, 0.250 s old)"
+                "(SOCKET_CLOSED_WHILE_IN_FLIGHT, node None, retries so far: 2, 0.250 s old)"
             ),
         )
     ] == caplog.record_tuples

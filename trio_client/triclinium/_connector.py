@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -89,6 +90,8 @@ def loss_of(error: OSError | trio.BrokenResourceError) -> Loss:
     """Return what an exception of a connector or a stream means, with the system's own words for it."""
     roots = list(_roots(error))
     cause = next(cause for kind, cause in CAUSES if any(isinstance(root, kind) for root in roots))
+    if len(roots) == 1:
+        return Loss(cause, _without_address(roots[0]))
     return Loss(cause, "; ".join(dict.fromkeys(_words(root) for root in roots)))
 
 
@@ -107,3 +110,11 @@ def _roots(error: BaseException) -> Iterator[BaseException]:
 def _words(error: BaseException) -> str:
     words = error.strerror if isinstance(error, OSError) else None
     return words or str(error) or type(error).__name__
+
+
+def _without_address(error: BaseException) -> str:
+    """Return the words of a failed connect without the address that Trio puts into them: it is the only one."""
+    words = _words(error)
+    if isinstance(error, OSError) and error.errno and words.startswith("Error connecting to "):
+        return os.strerror(error.errno)
+    return words

@@ -123,9 +123,10 @@ def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguo
         return f"{seconds:g} s were not enough; no operation was in flight"
     names = ", ".join(f"{abandoned.operation} of {abandoned.key!r}" for abandoned in operations[:3])
     more = f" and {len(operations) - 3} more" if len(operations) > 3 else ""
-    verdict = (
-        f"{ambiguous} of them may have been applied: read before writing again" if ambiguous else "none was applied"
-    )
+    verdict = "none was applied"
+    if ambiguous:
+        who = "it" if len(operations) == 1 else f"{ambiguous} of them"
+        verdict = f"{who} may have been applied: read before writing again"
     return f"{seconds:g} s were not enough for {names}{more}; {verdict}"
 
 

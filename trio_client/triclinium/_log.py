@@ -30,7 +30,7 @@ class Log:
         """Tell that an operation will be retried, or that its time will be up before it could be."""
         request = report.request
         retry_logger.debug(
-            "%s of %s %s in %.3f s (%s, node %s, %d retries so far)",
+            "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",
             request.operation,
             self._user_data(request.key),
             "is sent again" if report.dispatches else "fails unsent",
@@ -45,7 +45,7 @@ class Log:
         """Tell that an operation fails and is not retried."""
         request = report.request
         retry_logger.info(
-            "%s of %s is not retried and fails with %s (%s, node %s, %d retries so far, %.3f s old)",
+            "%s of %s is not retried and fails with %s (%s, node %s, retries so far: %d, %.3f s old)",
             request.operation,
             self._user_data(request.key),
             report.error,

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.kv.connection_texts import loss_text, overdue_text
 from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
@@ -32,7 +33,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
-from triclinium_core.kv.topology.connection_string import HTTP_PORTS, ConnectionString, Scheme
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.options import ClientOptions, TimeoutOptions
@@ -163,15 +164,6 @@ class Connections:
         """Return the reason why nothing can be dispatched to a connection now, as far as it is not a terminal one."""
         return RetryReason.SOCKET_NOT_AVAILABLE if node.was_reached else RetryReason.NODE_NOT_AVAILABLE
 
-    def status_text(self, node: NodeMachine) -> str:
-        """Return where a connection stands, in words, with a hint where one may help."""
-        text = f"{node.node}: {node.state.value}"
-        if node.state is NodeState.READY and node.in_flight.is_full:
-            text += f", with {len(node.in_flight)} requests unanswered"
-        if node.last_error is not None:
-            text += f" after: {node.last_error}"
-        return text + _hint_of_silence(node)
-
     def send(
         self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
     ) -> tuple[int, StreamId]:
@@ -243,14 +235,7 @@ class Connections:
             return
         if event.cause is LossCause.TLS:
             self._terminal_states.tls_failed(node)
-        said = f" ({event.text})" if event.text and event.text != event.cause.value else ""
-        detail = f"{node.node}: {event.cause.value}{said}"
-        if node.state is not NodeState.CONNECTING and not node.has_spoken and not node.was_ready:
-            detail += f" before it answered HELLO{_MEMCACHED_HINT}"
-        elif node.address.port in HTTP_PORTS:
-            detail += (
-                f"; {node.address.port} is a port of the web console, KV listens on {HTTP_PORTS[node.address.port]}"
-            )
+        detail = loss_text(node, event)
         requests, parked = self._give_up(node, event.stream, detail, now)
         self._lose_requests(requests, event.handed_over, detail, now)
         self._listener.on_lost(node, Loss(parked, detail), now)
@@ -260,9 +245,7 @@ class Connections:
         self._node_timers.pop((node, kind), None)
         match kind:
             case TimerKind.CONNECT:
-                # Without the error before this one, which ends in the one before that.
-                text = f"still {node.state.value} after {self._timeouts.connect:g} s{_hint_of_silence(node)}"
-                self.close(node, text, now)
+                self.close(node, overdue_text(node, self._timeouts.connect), now)
             case TimerKind.RECONNECT:
                 self._connect(node, now)
             case TimerKind.KEEP_ALIVE:
@@ -393,15 +376,6 @@ class Connections:
 
     def _unschedule(self, node: NodeMachine, kind: TimerKind) -> None:
         self._timers.cancel(self._node_timers.pop((node, kind), None))
-
-
-_MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
-
-
-def _hint_of_silence(node: NodeMachine) -> str:
-    if node.state.is_underway and node.was_reached and not (node.has_spoken or node.was_ready):
-        return f"; it has not answered HELLO{_MEMCACHED_HINT}"
-    return ""
 
 
 _TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (

@@ -20,6 +20,7 @@ from triclinium_core.kv.actions import (
     ReportRefusal,
     ReportRetry,
 )
+from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
 from triclinium_core.kv.keyspaces import Keyspaces
@@ -133,7 +134,7 @@ class Operations:
             # It never left the client: the error tells what it was waiting for.
             self._unpark(operation)
             node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
-            text = self._connections.status_text(node)
+            text = status_text(node)
             if node.state is NodeState.READY:
                 keyspace = operation.request.keyspace
                 text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
@@ -220,7 +221,7 @@ class Operations:
             operation.is_parked = True
             node.parked[operation.token] = None
         elif node.state is not NodeState.READY or node.in_flight.is_full:
-            self._fail_dispatch(operation, node, self._connections.status_text(node), now)
+            self._fail_dispatch(operation, node, status_text(node), now)
         elif not node.breaker.allows_operations:
             detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
             failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)

@@ -14,6 +14,9 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.retry.error_map import ErrorMapEntry
+from triclinium_core.retry.events import KvResponse
+from triclinium_core.retry.kv_status import status_name
 from triclinium_core.retry.reasons import RetryReason
 
 HINTS: dict[RetryReason, str] = {
@@ -31,6 +34,18 @@ HINTS: dict[RetryReason, str] = {
 def subject(context: ErrorContext) -> str:
     """Return operation and key, as every message begins."""
     return f"{context.operation} {context.key!r}" if context.key is not None else context.operation
+
+
+def answered(context: ErrorContext, response: KvResponse, entry: ErrorMapEntry | None) -> ErrorContext:
+    """Return the context with what a KV response says, and what the error map of its node says of the status."""
+    return replace(
+        context,
+        status=response.status,
+        status_name=status_name(response.status) or (entry.name if entry is not None else None),
+        status_text=entry.description if entry is not None else None,
+        server_context=response.server_context,
+        server_ref=response.server_ref,
+    )
 
 
 def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:
@@ -94,7 +109,8 @@ def _story(context: ErrorContext) -> str:
     if context.retry_attempts:
         # A machine that took over a request that was retried elsewhere does not know those reasons.
         reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
-        parts.append(f"retried {context.retry_attempts} times{reasons}")
+        times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"
+        parts.append(f"retried {times}{reasons}")
     if context.last_dispatch_error:
         parts.append(f"last dispatch error: {context.last_dispatch_error}")
     return f" [{'; '.join(parts)}]" if parts else ""

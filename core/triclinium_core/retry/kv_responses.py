@@ -114,7 +114,8 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
     row = KV_STATUSES.get(status)
     if row is not None and not row.fits(operation):
         text = f"answered {operation} with {row.status.name} [0x{status:02x}], which cannot be"
-        return KvVerdict(None, None, "the protocol has no such answer", close_connection=text, is_impossible=True)
+        clause = "RFC 0049 Network Time: the answer is none, so nobody knows whether it was applied"
+        return KvVerdict(None, None, clause, close_connection=text, is_impossible=True)
     if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
         clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"

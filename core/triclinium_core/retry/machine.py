@@ -48,7 +48,7 @@ from triclinium_core.retry.events import (
     StrategyDecided,
     TimePassed,
 )
-from triclinium_core.retry.kv_status import ErrorClass, status_name
+from triclinium_core.retry.kv_status import ErrorClass
 from triclinium_core.retry.orchestrator import (
     Refuse,
     Retry,
@@ -242,14 +242,7 @@ class RetryMachine:
             return [*self._on_socket_closed(SocketClosed(HandedOver.ALL, why), now), CloseConnection(why)]
         self._unanswered = False
         self._note_status(response.status)
-        self._context = replace(
-            self._context,
-            status=response.status,
-            status_name=status_name(response.status) or (entry.name if entry is not None else None),
-            status_text=entry.description if entry is not None else None,
-            server_context=response.server_context,
-            server_ref=response.server_ref,
-        )
+        self._context = failures.answered(self._context, response, entry)
         actions: list[RequestAction] = []
         if verdict.refresh_topology:
             actions.append(RefreshTopology())

@@ -28,10 +28,10 @@ async def pay(orders: Collection, order: str, payment: str) -> str:
         except CasMismatchException:
             print("something was written meanwhile")
         now = await orders.get(order)
-        if now.content == paid:
+        if now.content_as(dict[str, str]).get("payment") == payment:
             return "paid, although the answer was lost"
         if now.cas != found.cas:
-            return f"somebody else was faster: {now.content}"
+            return f"somebody else has written: {now.content}"
 
 
 async def main() -> None:

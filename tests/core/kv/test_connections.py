@@ -50,7 +50,6 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import parse_connection_string
@@ -985,22 +984,6 @@ def test_wrong_opcode_to_a_write() -> None:
 
     simulation.error(RequestCanceledException, token)
     assert "was not made" in simulation.closings()[0]
-
-
-# Where a connection stands, in words.
-
-
-def test_status_text_of_a_full_connection() -> None:
-    """Tells how many requests are unanswered (decision C37)."""
-    simulation = ready()
-    (simulated,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
-    for opaque in range(10**6, 10**6 + REQUESTS_MAX):
-        simulated.in_flight.add(opaque, Opcode.GET, None, 24)
-
-    assert (
-        f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered"
-        == simulation.machine._connections.status_text(simulated)
-    )
 
 
 def test_timers_of_others_are_refused() -> None:

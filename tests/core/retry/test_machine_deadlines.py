@@ -175,7 +175,7 @@ def test_the_example_of_the_rfc() -> None:
     assert UnambiguousTimeoutException is type(error)
     assert (
         "upsert 'airline_10': not done within 2.5 s and certainly not applied; the document is locked: retry when the "
-        "lock has been released, or has expired [retried 1 times: KV_LOCKED]"
+        "lock has been released, or has expired [retried once: KV_LOCKED]"
     ) == str(error)
 
 

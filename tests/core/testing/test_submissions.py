@@ -111,9 +111,7 @@ def test_expiry(operation: DocumentOperation) -> None:
     assert (at(11), at(13)) == begun.expiry()
 
 
-@pytest.mark.parametrize(
-    "operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=repr
-)
+@pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=repr)
 def test_no_expiry(operation: DocumentOperation) -> None:
     """Without a number, or a field for one, nothing expires."""
     assert submission(operation).expiry() is None

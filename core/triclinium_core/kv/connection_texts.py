@@ -1,0 +1,47 @@
+"""What is wrong with a connection, in words for errors and logs, each with its address and a hint where one may help."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.events import StreamLost
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.topology.connection_string import HTTP_PORTS
+
+_MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
+
+
+def status_text(node: NodeMachine) -> str:
+    """Return where a connection stands."""
+    if node.state is NodeState.LOST and node.last_error is not None:
+        return node.last_error
+    text = f"{node.node}: {node.state.value}"
+    if node.state is NodeState.READY and node.in_flight.is_full:
+        text += f", with {len(node.in_flight)} requests unanswered"
+    if node.last_error is not None:
+        text += f" after: {node.last_error.removeprefix(f'{node.node}: ')}"
+    return text + _hint_of_silence(node)
+
+
+def overdue_text(node: NodeMachine, timeout: float) -> str:
+    """Return what a connection has not done in time, without its address."""
+    # Without the error before this one, which ends in the one before that.
+    return f"still {node.state.value} after {timeout:g} s{_hint_of_silence(node)}"
+
+
+def loss_text(node: NodeMachine, event: StreamLost) -> str:
+    """Return how a stream was lost, or why it was not opened."""
+    cause = event.cause.value
+    said = f" ({event.text})" if event.text and event.text.casefold() != cause else ""
+    text = f"{node.node}: {cause}{said}"
+    if node.state is not NodeState.CONNECTING and not node.has_spoken and not node.was_ready:
+        return f"{text} before it answered HELLO{_MEMCACHED_HINT}"
+    port = node.address.port
+    if port in HTTP_PORTS:
+        return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
+    return text
+
+
+def _hint_of_silence(node: NodeMachine) -> str:
+    if node.state.is_underway and node.was_reached and not (node.has_spoken or node.was_ready):
+        return f"; it has not answered HELLO{_MEMCACHED_HINT}"
+    return ""

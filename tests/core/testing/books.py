@@ -1,0 +1,113 @@
+"""A ledger, kept of a client and a node that are played by the test."""
+
+from __future__ import annotations
+
+from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, at
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, RequestCanceledException
+from triclinium_core.kv.actions import ReportRetry
+from triclinium_core.kv.events import Token
+from triclinium_core.kv.operation.codec import Dialect, encode_operation
+from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.leb128 import encode_unsigned
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
+from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.faults import CommandFault
+from triclinium_core.testing.ledger import Ledger
+from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.submissions import Instant, Submission
+
+STREAM = 1
+DEADLINE = 2.5
+COLLECTION_IDS = {TRAVEL: 0, HOTELS: HOTELS_ID}
+DIALECT = Dialect(frozenset((HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST)))
+IN_FLIGHT = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
+BUSY = RetryReason.KV_TEMPORARY_FAILURE
+
+
+class Books:
+    """The client and the node; each method is something that one of them does, and the ledger hears of it."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger(COLLECTION_IDS)
+        self.opaque = 0
+        self.size = 0
+        self.second = 0.0
+
+    def ask(self, operation: DocumentOperation) -> Submission:
+        """Submit an operation, a second after what happened last."""
+        submission = Submission(self.opaque + 100, operation, self.pass_second())
+        self.opaque += 1
+        self.ledger.submitted(submission, DEADLINE)
+        return submission
+
+    def pass_second(self) -> Instant:
+        """Return the next moment."""
+        self.second += 1
+        return at(self.second)
+
+    def order(self, submission: Submission) -> int:
+        """Let the client order a frame of an operation, and return its opaque."""
+        self.opaque += 1
+        operation = submission.operation
+        prefix = encode_unsigned(COLLECTION_IDS[operation.keyspace])
+        data = encode_operation(operation, DIALECT, opaque=self.opaque, vbucket=0, prefix=prefix)
+        self.ledger.ordered(STREAM, data)
+        self.size += len(data)
+        return self.opaque
+
+    def send(self, submission: Submission) -> int:
+        """Let the client send a frame of an operation, and return its opaque."""
+        opaque = self.order(submission)
+        self.ledger.left(STREAM, self.size)
+        return opaque
+
+    def take_up(self, opcode: int, opaque: int, *, applied: bool = False, fault: CommandFault | None = None) -> None:
+        """Let the node take up a frame."""
+        command = LoggedCommand(
+            connection=STREAM,
+            opcode=opcode,
+            key=b"ada",
+            opaque=opaque,
+            cas=0,
+            now=self.second,
+            fault=fault,
+            status=None,
+            applied=applied,
+            bucket="travel",
+            collection_id=0,
+            vbucket=0,
+        )
+        self.ledger.commanded(command, self.pass_second())
+
+    def apply(self, submission: Submission, fault: CommandFault | None = None) -> None:
+        """Let the client send an operation, and the node apply it."""
+        self.take_up(submission.operation.opcode, self.send(submission), applied=True, fault=fault)
+
+    def strike(self, submission: Submission, fault: CommandFault) -> None:
+        """Let the client send an operation, and a fault strike it before it is applied."""
+        self.take_up(submission.operation.opcode, self.send(submission), fault=fault)
+
+    def retry(
+        self,
+        submission: Submission,
+        reason: RetryReason = BUSY,
+        *,
+        now: float = 1.0,
+        delay: float = 0.1,
+        dispatches: bool = True,
+    ) -> None:
+        """Let the client report a retry."""
+        request = RetryRequest(
+            service=Service.KV, operation=submission.operation.name, idempotent=True, rng=Midpoint(), remaining=1.0
+        )
+        report = ReportRetry(Token(submission.token), request, reason, delay, dispatches, None)
+        self.ledger.retried(submission, report, now)
+
+
+def refused(reason: RetryReason, retries: int = 0) -> CouchbaseException:
+    """Return the failure of an operation that is not retried any more."""
+    return RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))

@@ -1,0 +1,74 @@
+"""The callers of one client, as the model hears of them: what they ask for, what they are told, and when they leave."""
+
+from __future__ import annotations
+
+from tests.core.testing.asked import append, get, upsert
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
+from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
+from triclinium_core.testing.model import Model
+
+
+def found(data: bytes, cas: int = 0) -> GetResult:
+    """Return a document that was read; each content has a version of its own unless told otherwise."""
+    return GetResult(Cas(cas or 1000 + sum(data)), 0, data, JSON_TRANSCODER)
+
+
+class Callers:
+    """They ask, and are told what the test says. A second passes before each of it."""
+
+    def __init__(self) -> None:
+        self.model = Model()
+        self.token = 0
+        self.cas = 100
+
+    def ask(self, operation: Operation) -> int:
+        """Ask for something, and wait."""
+        self.model.now += 1
+        self.token += 1
+        self.model.submitted(self.token, operation)
+        return self.token
+
+    def hear(self, token: int, result: Result) -> None:
+        """Hear of success."""
+        self.model.now += 1
+        self.model.completed(token, result)
+
+    def miss(self, token: int, error: CouchbaseException) -> None:
+        """Hear of failure."""
+        self.model.now += 1
+        self.model.failed(token, error)
+
+    def leave(self, token: int, *, ambiguous: bool) -> None:
+        """Wait no more."""
+        self.model.now += 1
+        self.model.abandoned(token, ambiguous=ambiguous)
+
+    def new_cas(self) -> Cas:
+        """Return a CAS that no result had."""
+        self.cas += 1
+        return Cas(self.cas)
+
+    def change(self, operation: Operation, cas: int = 0) -> None:
+        """Change a document, successfully."""
+        self.hear(self.ask(operation), MutationResult(Cas(cas) if cas else self.new_cas()))
+
+    def upsert(self) -> bytes:
+        """Write a document, successfully, and return its content."""
+        value = self.model.marks.fragment()
+        self.change(upsert(value))
+        return value
+
+    def append(self) -> bytes:
+        """Add to a document, successfully, and return what."""
+        value = self.model.marks.fragment()
+        self.change(append(value))
+        return value
+
+    def find(self, data: bytes, cas: int = 0) -> None:
+        """Ask for a document, and find this."""
+        self.hear(self.ask(get()), found(data, cas))
+
+    def count(self, operation: Operation, content: int) -> None:
+        """Count, and be told this number."""
+        self.hear(self.ask(operation), CounterResult(content, self.new_cas()))
