@@ -286,7 +286,8 @@ class Player:
             if found is None:
                 raise DocumentNotFoundException("None was returned")
             return found
-        return await submit(collection, operation, strategy) or Done()
+        result = await submit(collection, operation, strategy)
+        return Done() if result is None else result
 
     def _collection(self, keyspace: Keyspace) -> Collection:
         return self._cluster.bucket(BUCKET).scope(keyspace.scope).collection(keyspace.collection)

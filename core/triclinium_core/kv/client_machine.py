@@ -38,13 +38,14 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS, MalformedResponse
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.validation import check_type
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import ClientOptions, is_strategy
-from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.backoff import Random, is_number
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.kv_status import Status
@@ -64,11 +65,15 @@ class ClientMachine:
     """
 
     def __init__(self, options: ClientOptions, *, rng: Random) -> None:
+        check_type(options, "options", ClientOptions)
+        if not callable(getattr(rng, "random", None)):
+            raise InvalidArgumentException(f"rng={rng!r} has no method random", parameter="rng")
         connection_string = parse_connection_string(options.connection_string)
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._actions: list[Action] = []
         self._timers = Timers()
         self._started = False
+        self._now = -math.inf
         self._orphans = 0
         error_maps = ErrorMapStore()
         terminal_states = TerminalStates()
@@ -120,9 +125,18 @@ class ClientMachine:
 
         Raises:
             InvalidEvent: a token was submitted that names an open operation, or a decision that nobody asked for.
-            InvalidArgumentException: an operation on a document names no bucket, or another argument is wrong.
+            InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another
+                argument is wrong.
         """
-        self._handlers[type(event)](event, now)
+        handler = self._handlers.get(type(event))
+        if handler is None:
+            raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
+        if not (is_number(now) and self._now <= now < math.inf):
+            raise InvalidArgumentException(
+                f"now={now!r} must be monotonic seconds, and after {self._now!r} they cannot go back", parameter="now"
+            )
+        self._now = now
+        handler(event, now)
         actions, self._actions = self._actions, []
         return actions
 
@@ -192,6 +206,7 @@ class ClientMachine:
         self._actions.append(action)
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
+        check_type(event.token, "token", int)
         if event.token in self._operations:
             raise InvalidEvent(f"token {event.token} names an open operation; every operation needs a token of its own")
         if type(event.operation) not in CODECS:

@@ -1,4 +1,7 @@
-"""What ``ClientMachine`` hears: facts, each a noun with a past participle."""
+"""What ``ClientMachine`` hears: facts, each a noun with a past participle.
+
+One that cannot be raises InvalidArgumentException where it is made.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import NewType
 import msgspec
 
 from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.validation import check_type
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 Token = NewType("Token", int)
@@ -43,6 +47,9 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
     local_address: str = ""
     remote_address: str = ""
 
+    def __post_init__(self) -> None:
+        check_type(self.nonce, "nonce", str)
+
     def __repr__(self) -> str:
         return f"StreamOpened(stream={self.stream}, {self.local_address!r} to {self.remote_address!r})"
 
@@ -55,6 +62,9 @@ class BytesReceived(msgspec.Struct, frozen=True, gc=False):
 
     stream: StreamId
     data: bytes
+
+    def __post_init__(self) -> None:
+        check_type(self.data, "data", bytes, bytearray, memoryview)
 
     def __repr__(self) -> str:
         return f"BytesReceived(stream={self.stream}, data=<{len(self.data)} bytes>)"
@@ -82,6 +92,11 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
     """What the operating system or the TLS library said."""
     handed_over: int = 0
     """How many bytes of this stream the driver had begun to hand over, whether they arrived or not (decision C24)."""
+
+    def __post_init__(self) -> None:
+        check_type(self.cause, "cause", LossCause)
+        check_type(self.text, "text", str)
+        check_type(self.handed_over, "handed_over", int)
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):

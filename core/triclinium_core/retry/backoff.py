@@ -24,6 +24,14 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def require_retry_attempts(value: int) -> None:
+    """Raise InvalidArgumentException unless ``value`` counts retries."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidArgumentException(
+            f"retry_attempts={value!r} must be an integer of at least 0", parameter="retry_attempts"
+        )
+
+
 class Random(Protocol):
     """The only randomness that the core uses; ``random.Random`` fits."""
 
@@ -73,7 +81,12 @@ class ExponentialBackoff:
                 )
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> float:
-        """Return the delay in seconds after ``retry_attempts`` retries."""
+        """Return the delay in seconds after ``retry_attempts`` retries.
+
+        Raises:
+            InvalidArgumentException: that is no count.
+        """
+        require_retry_attempts(retry_attempts)
         delay = self.most
         if retry_attempts * math.log2(self.factor) < _EXPONENT_MAX:
             delay = min(self.first * self.factor**retry_attempts, self.most)
@@ -96,7 +109,12 @@ CONTROLLED_DELAY_MAX = 1.0
 
 
 def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
-    """Return the delay in seconds for reasons that are always retried: 1, 10, 50, 100, 500, 1000, 1000 … ms."""
+    """Return the delay in seconds for reasons that are always retried: 1, 10, 50, 100, 500, 1000, 1000 … ms.
+
+    Raises:
+        InvalidArgumentException: ``retry_attempts`` is no count.
+    """
+    require_retry_attempts(retry_attempts)
     if retry_attempts < len(CONTROLLED_DELAYS):
         return CONTROLLED_DELAYS[retry_attempts]
     return CONTROLLED_DELAY_MAX

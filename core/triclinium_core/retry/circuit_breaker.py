@@ -76,7 +76,7 @@ class CircuitBreakerOptions:
     """The numbers that all Couchbase clients ship with. Windows are seconds.
 
     Raises:
-        InvalidArgumentException: a number is out of range, or is none.
+        InvalidArgumentException: a field has the wrong type, or a number is out of range.
     """
 
     enabled: bool = True
@@ -87,6 +87,10 @@ class CircuitBreakerOptions:
     canary_timeout: float = 5.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.enabled, bool):
+            raise InvalidArgumentException(
+                f"enabled={self.enabled!r} of a circuit breaker must be True or False", parameter="enabled"
+            )
         for name, value, least, most in (
             ("volume_threshold", self.volume_threshold, 1, math.inf),
             ("error_threshold_percentage", self.error_threshold_percentage, 0, 100),

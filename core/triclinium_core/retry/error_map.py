@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import TypeVar
 
+from triclinium_core.errors import InvalidArgumentException
+
 T = TypeVar("T")
 
 ERROR_MAP_VERSION_MAX = 2
@@ -133,6 +135,8 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
         MalformedErrorMap: not JSON, wrong types, an impossible status, a version that was not asked for, or a size
             beyond all sense. Unknown attributes and unknown fields are no reason.
     """
+    if not isinstance(document, bytes | str):
+        raise InvalidArgumentException(f"document={document!r} must be bytes or str", parameter="document")
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
         raise MalformedErrorMap(f"{len(document)} bytes; at most {ERROR_MAP_SIZE_BYTES_MAX} make sense")
     try:

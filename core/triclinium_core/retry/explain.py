@@ -75,11 +75,14 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Query or analytics answered with a body whose first error is this one."""
+    """Query or analytics answered with a body whose first error is this one.
+
+    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
+    """
 
     code: int
     message: str = ""
-    http_status: int = 400
+    http_status: int | None = None
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed

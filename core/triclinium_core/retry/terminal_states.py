@@ -8,7 +8,7 @@ Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decisions C6 to C8.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable
 
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
@@ -70,18 +70,6 @@ class TerminalStates:
         """Take note that the map was fetched and has the collection."""
         self._missing_scopes.discard((bucket, scope))
         self._missing_collections.discard((bucket, scope, collection))
-
-    def manifest_fetched(
-        self, bucket: str | None, scopes: Mapping[str, Iterable[str]], wanted: tuple[str, str]
-    ) -> None:
-        """Take note of a whole manifest, as far as it concerns the ``wanted`` scope and collection."""
-        scope, collection = wanted
-        if scope not in scopes:
-            self.scope_missing(bucket, scope)
-        elif collection not in scopes[scope]:
-            self.collection_missing(bucket, scope, collection)
-        else:
-            self.collection_found(bucket, scope, collection)
 
     def reason_for(
         self,

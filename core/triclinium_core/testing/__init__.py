@@ -1,4 +1,9 @@
-"""A node inside the process, faults as values, and properties to hold a client against: public and documented."""
+"""A node inside the process, faults as values, and properties to hold a client against: public and documented.
+
+The properties need Hypothesis, the extra ``testing``, and are imported by the name of their module::
+
+    from triclinium_core.testing.state_machine import KVStateMachine
+"""
 
 from triclinium_core.testing.command_log import LoggedCommand
 from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply

@@ -30,7 +30,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple, assert_never
 
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.kv_status import Status
@@ -91,6 +91,9 @@ class FakeNode:
 
     Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
     does not know, or has hung up on, is ignored.
+
+    Raises:
+        InvalidArgumentException: ``options`` are none.
     """
 
     faults: Faults
@@ -99,7 +102,9 @@ class FakeNode:
     collections: FakeCollections
 
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
-        self._state = NodeState(FakeNodeOptions() if options is None else options)
+        options = FakeNodeOptions() if options is None else options
+        check_type(options, "options", FakeNodeOptions)
+        self._state = NodeState(options)
         self._connections: dict[int, Connection] = {}
         self._delayed: list[_DelayedReply] = []
         self._replies = 0

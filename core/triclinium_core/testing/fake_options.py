@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.node.scram import (
@@ -12,9 +13,10 @@ from triclinium_core.kv.node.scram import (
     ScramError,
     ScramServer,
 )
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name, check_type
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import SASL_MECHANISMS
+from triclinium_core.retry.backoff import is_number
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(
@@ -86,12 +88,15 @@ class FakeNodeOptions:
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         _check_buckets(self.buckets)
         _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
+        check_type(self.features, "features", frozenset)
         _check_choice("features", self.features, IMPLEMENTED_FEATURES)
+        check_type(self.sasl_mechanisms, "sasl_mechanisms", tuple)
         _check_choice("sasl_mechanisms", self.sasl_mechanisms, SASL_MECHANISMS)
-        if not 0 <= self.wall_seconds_at_zero <= UINT32_MAX:
+        check_type(self.error_map, "error_map", ErrorMapDocument, NoneType)
+        _check_collections(self.collections)
+        if not is_number(self.wall_seconds_at_zero) or not 0 <= self.wall_seconds_at_zero <= UINT32_MAX:
             raise InvalidArgumentException(
-                f"wall_seconds_at_zero={self.wall_seconds_at_zero!r} must be a Unix time from 0 to {UINT32_MAX}",
-                parameter="wall_seconds_at_zero",
+                f"wall_seconds_at_zero must be a Unix time from 0 to {UINT32_MAX}", parameter="wall_seconds_at_zero"
             )
 
 
@@ -114,6 +119,13 @@ def _check_buckets(buckets: object) -> None:
         )
     for bucket in buckets:
         check_name(bucket, "bucket")
+
+
+def _check_collections(collections: object) -> None:
+    check_type(collections, "collections", Mapping)
+    assert isinstance(collections, Mapping)
+    for ids in collections.values():
+        check_type(ids, "collections", Mapping)
 
 
 def _check_credentials(username: str, password: str) -> None:

@@ -1,17 +1,19 @@
 """What can go wrong between a client and a node, as values.
 
 A fault strikes one command, before or after the node has applied it; one strikes a connection. Each constructor says
-what happens, and which defect of a client it is meant to show.
+what happens, and which defect of a client it shows.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from types import FunctionType
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_value
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
+from triclinium_core.options import SECONDS_MAX
+from triclinium_core.retry.backoff import is_number
 from triclinium_core.retry.kv_status import Status
 
 DATA_OPCODES = frozenset(
@@ -104,14 +106,16 @@ FaultAfterApplying = DropResponse | Delay | HangUpAfterApplying | HangUpMidReply
 """The command is applied, and then the client does not learn of it, or late."""
 
 CommandFault = FaultBeforeApplying | FaultAfterApplying
+"""What strikes a command."""
 
 Fault = CommandFault | RefuseConnection
+"""What strikes a command or a connection: a value that one of the functions here returns."""
 
 
 def drop_response() -> Fault:
     """Apply the command and never answer; the connection stays.
 
-    Meant for a client that waits for ever, or calls the timeout of a write unambiguous.
+    Finds a client that waits for ever, or calls the timeout of a write unambiguous.
     """
     return DropResponse()
 
@@ -119,36 +123,37 @@ def drop_response() -> Fault:
 def delay(seconds: float) -> Fault:
     """Apply the command at once and answer ``seconds`` later.
 
-    Without unordered execution, later answers on that connection wait behind it, as on a real node. Meant for a client
-    that matches answers by their order, or takes a late answer to an abandoned request for that of another.
+    Without unordered execution, later answers on that connection wait behind it, as on a real node. Finds a client that
+    matches answers by their order, or takes a late answer to an abandoned request for that of another.
 
     Raises:
-        InvalidArgumentException: ``seconds`` is negative or not finite.
+        InvalidArgumentException: ``seconds`` is no number, or out of range.
     """
-    if not 0 <= seconds < math.inf:
-        raise InvalidArgumentException(f"seconds={seconds!r} must be finite and not negative", parameter="seconds")
+    if not is_number(seconds) or not 0 <= seconds <= SECONDS_MAX:
+        raise InvalidArgumentException(f"seconds must be a number from 0 to {SECONDS_MAX:g}", parameter="seconds")
     return Delay(seconds)
 
 
 def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
     """Answer with this status and body, exactly as given, instead of applying the command.
 
-    Meant for a client that retries what it must not, gives up on what it must retry, or fails on a body that it did
+    Finds a client that retries what it must not, gives up on what it must retry, or fails on a body that it did
     not expect. With ``Status.SUCCESS`` it forges a reply.
 
     Raises:
-        InvalidArgumentException: a number does not fit its field, or the body is larger than any value.
+        InvalidArgumentException: a number does not fit its field, or the body is not bytes, or larger than any value.
     """
     check_integer(code, "code", 0, 0xFFFF)
     check_integer(datatype, "datatype", 0, 0xFF)
-    check_value(body)
+    if not isinstance(body, bytes) or len(body) > VALUE_SIZE_MAX:
+        raise InvalidArgumentException(f"body must be bytes, at most {VALUE_SIZE_MAX} of them", parameter="body")
     return AnswerStatus(code, body, datatype)
 
 
 def temporary_failure() -> Fault:
     """Answer TEMPORARY_FAILURE instead of applying the command.
 
-    Meant for a client that does not back off, or never gives up.
+    Finds a client that does not back off, or never gives up.
     """
     return AnswerStatus(Status.TEMPORARY_FAILURE)
 
@@ -156,7 +161,7 @@ def temporary_failure() -> Fault:
 def locked() -> Fault:
     """Answer LOCKED instead of applying the command.
 
-    Meant for a client that treats a lock as an error of the caller, or a failed unlock as a lock.
+    Finds a client that treats a lock as an error of the caller, or a failed unlock as a lock.
     """
     return AnswerStatus(Status.LOCKED)
 
@@ -164,15 +169,18 @@ def locked() -> Fault:
 def not_my_vbucket(with_config: bool = True) -> Fault:
     """Answer NOT_MY_VBUCKET instead of applying the command, with the node's cluster config unless told otherwise.
 
-    Meant for a client that surfaces it, does not look into the body, or needs one.
+    Finds a client that surfaces it, does not look into the body, or needs one.
+
+    Raises:
+        InvalidArgumentException: ``with_config`` is neither True nor False.
     """
-    return AnswerNotMyVbucket(with_config)
+    return AnswerNotMyVbucket(check_flag(with_config, "with_config"))
 
 
 def hang_up() -> Fault:
     """Close the connection instead of applying the command. Naming a bootstrap opcode makes the bootstrap fail there.
 
-    Meant for a client that does not reconnect, or re-sends a write since nobody applied it: it cannot know.
+    Finds a client that does not reconnect, or re-sends a write since nobody applied it: it cannot know.
     """
     return HangUpBeforeApplying()
 
@@ -180,7 +188,7 @@ def hang_up() -> Fault:
 def hang_up_after_applying() -> Fault:
     """Apply the command and close the connection without an answer.
 
-    Meant for a client that re-sends a write whose connection was lost: the second time it is applied twice.
+    Finds a client that re-sends a write whose connection was lost: the second time it is applied twice.
     """
     return HangUpAfterApplying()
 
@@ -188,7 +196,7 @@ def hang_up_after_applying() -> Fault:
 def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
     """Apply the command, send the first ``bytes_sent`` bytes of the reply (never the whole of it) and close.
 
-    Meant for a client that keeps half a frame across a reconnect, or counts it as an answer.
+    Finds a client that keeps half a frame across a reconnect, or counts it as an answer.
 
     Raises:
         InvalidArgumentException: ``bytes_sent`` is negative.
@@ -199,7 +207,7 @@ def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
 def garble() -> Fault:
     """Apply the command and invert every bit of the reply; the connection stays.
 
-    Meant for a client that raises, hangs or goes on reading, instead of closing with a reason.
+    Finds a client that raises, hangs or goes on reading, instead of closing with a reason.
     """
     return Garble()
 
@@ -207,7 +215,7 @@ def garble() -> Fault:
 def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
     """Apply the command and send its reply with a body length of ``announced`` bytes in the header.
 
-    Meant for a client that allocates, or waits for, whatever a peer announces.
+    Finds a client that allocates, or waits for, whatever a peer announces.
 
     Raises:
         InvalidArgumentException: ``announced`` has more than 32 bits.
@@ -218,7 +226,7 @@ def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
 def refuse_connection() -> Fault:
     """Refuse a connection; each ``FakeNode.accepts`` is one attempt. It goes with the opcode None only.
 
-    Meant for a client that reconnects without backing off, or fails operations that have time left.
+    Finds a client that reconnects without backing off, or fails operations that have time left.
     """
     return RefuseConnection()
 
@@ -244,10 +252,12 @@ class Faults:
             opcode: None for any of ``DATA_OPCODES``.
 
         Raises:
-            InvalidArgumentException: ``opcode`` is no byte, ``times`` is not positive, or a refusal has an opcode.
+            InvalidArgumentException: ``fault`` is none, ``opcode`` is no byte, ``times`` is not positive, or a refusal
+                has an opcode.
         """
-        check_integer(times, "times", 1, UINT32_MAX)
+        _check_fault(fault)
         _check_opcode(opcode, fault)
+        check_integer(times, "times", 1, UINT32_MAX)
         if isinstance(fault, RefuseConnection):
             self._next_refusals += times
         else:
@@ -259,8 +269,9 @@ class Faults:
         One fault stands for an opcode, a later one replaces it; one for the opcode itself goes before one for None.
 
         Raises:
-            InvalidArgumentException: ``opcode`` is no byte, or a refusal has an opcode.
+            InvalidArgumentException: ``fault`` is none, ``opcode`` is no byte, or a refusal has an opcode.
         """
+        _check_fault(fault)
         _check_opcode(opcode, fault)
         if isinstance(fault, RefuseConnection):
             self._always_refuses = True
@@ -289,6 +300,16 @@ class Faults:
             self._next_refusals -= 1
             return True
         return self._always_refuses
+
+
+def _check_fault(fault: object) -> None:
+    if isinstance(fault, FunctionType):
+        name = fault.__name__
+        raise InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
+    if not isinstance(fault, Fault):
+        raise InvalidArgumentException(
+            f"fault={fault!r} must be a fault, such as temporary_failure()", parameter="fault"
+        )
 
 
 def _check_opcode(opcode: int | None, fault: Fault) -> None:

@@ -75,7 +75,7 @@ from triclinium_core.kv.operation.results import Cas, ExistsResult, GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import InvalidEvent
@@ -226,6 +226,54 @@ def test_wrong_submission(parameter: str, arguments: tuple[Any, ...]) -> None:
 
     assert parameter == cast("InvalidArgumentException", error).parameter
     assert parameter in str(error)
+
+
+@pytest.mark.parametrize("token", ["tok", None, 1.5])
+def test_wrong_token(token: Any) -> None:
+    """A token is a number."""
+    error = mistake(ready(), OperationSubmitted(token, get()), InvalidArgumentException)
+
+    assert "token" == cast("InvalidArgumentException", error).parameter
+
+
+@pytest.mark.parametrize("event", ["time passed", None, TimePassed])
+def test_what_is_no_event(event: Any) -> None:
+    """A class, or a word, is none."""
+    error = mistake(ready(), event, InvalidArgumentException)
+
+    assert "event" == cast("InvalidArgumentException", error).parameter
+
+
+@pytest.mark.parametrize("now", [None, "0", True, math.nan, math.inf, -math.inf])
+def test_wrong_time(now: Any) -> None:
+    """What is no time changes nothing: the next event finds the machine as it was."""
+    fresh = machine()
+    with pytest.raises(InvalidArgumentException) as caught:
+        fresh.handle(TimePassed(), now)
+
+    assert "now" == caught.value.parameter
+    assert -math.inf == fresh.wakeup
+    assert [OpenStream(ONE, "127.0.0.1", 11210, False)] == list(fresh.handle(TimePassed(), 0.0))
+
+
+def test_time_that_goes_back() -> None:
+    """It may stand still."""
+    fresh = machine()
+    fresh.handle(TimePassed(), 5.0)
+    fresh.handle(TimePassed(), 5.0)
+    with pytest.raises(InvalidArgumentException, match="cannot go back"):
+        fresh.handle(TimePassed(), 4.999)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "options", "rng"), [("options", None, random.Random(1)), ("rng", ClientOptions(connection_string=ADDRESS), None)]
+)
+def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
+    """Refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ClientMachine(options, rng=rng)
+
+    assert parameter == caught.value.parameter
 
 
 @pytest.mark.parametrize(
@@ -589,13 +637,15 @@ class Bare:
         self.buffer = FrameBuffer(SERVER_ACCEPTS)
         self.actions: list[Action] = []
         self.requests: list[Frame] = []
+        self.now = 0.0
         self.feed(TimePassed())
         if open_stream:
             self.feed(StreamOpened(ONE, ""))
 
-    def feed(self, event: Any, now: float = 0.0) -> None:
-        """Feed an event, and keep what it leads to."""
-        for action in self.client.handle(event, now):
+    def feed(self, event: Any, now: float | None = None) -> None:
+        """Feed an event, now or at a later time, and keep what it leads to."""
+        self.now = self.now if now is None else now
+        for action in self.client.handle(event, self.now):
             self.actions.append(action)
             if isinstance(action, SendBytes):
                 self.requests += self.buffer.receive(action.data)

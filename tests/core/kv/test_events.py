@@ -1,8 +1,15 @@
-"""What the machine hears shows in logs and failing tests without what must not stand there."""
+"""What the machine hears: nothing that cannot be, and nothing in logs that must not stand there."""
 
 from __future__ import annotations
 
-from triclinium_core.kv.events import BytesReceived, StreamId, StreamOpened
+from collections.abc import Callable
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
+
+ONE = StreamId(1)
 
 
 def test_bytes_are_counted_not_shown() -> None:
@@ -13,3 +20,21 @@ def test_bytes_are_counted_not_shown() -> None:
 def test_the_nonce_is_not_shown() -> None:
     """It is entropy of an authentication."""
     assert "StreamOpened(stream=7, 'a:1' to 'b:2')" == repr(StreamOpened(StreamId(7), "secret", "a:1", "b:2"))
+
+
+@pytest.mark.parametrize(
+    ("make", "parameter"),
+    [
+        (lambda: StreamOpened(ONE, 5), "nonce"),
+        (lambda: BytesReceived(ONE, "text"), "data"),
+        (lambda: StreamLost(ONE, "reset"), "cause"),
+        (lambda: StreamLost(ONE, LossCause.RESET, None), "text"),
+        (lambda: StreamLost(ONE, LossCause.RESET, handed_over="all"), "handed_over"),
+    ],
+)
+def test_what_cannot_be_an_event(make: Callable[[], object], parameter: str) -> None:
+    """It is refused by name, before the machine hears of it."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make()
+
+    assert parameter == caught.value.parameter

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import random
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,6 +14,7 @@ from hypothesis import given, strategies as st
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import (
     RESOLUTION,
+    Backoff,
     CappedDelay,
     ExponentialBackoff,
     cap,
@@ -227,3 +229,13 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
     assert (
         (delay == capped.delay and capped.delay < remaining) if capped.dispatches else delay >= remaining - RESOLUTION
     )
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, None, "1"])
+@pytest.mark.parametrize("backoff", [exponential(), controlled], ids=["exponential", "controlled"])
+def test_what_is_no_count(backoff: Backoff, count: Any) -> None:
+    """A delay follows a number of retries."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        backoff(count, random.Random(1))
+
+    assert "retry_attempts" == caught.value.parameter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -249,6 +250,15 @@ def test_disabled() -> None:
     assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
     assert breaker.allows_operations
     assert math.inf == breaker.wakeup
+
+
+@pytest.mark.parametrize("value", ["no", 1, None])
+def test_enabled_is_yes_or_no(value: Any) -> None:
+    """Whatever is true by itself would switch it on."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        CircuitBreakerOptions(enabled=value)
+
+    assert "enabled" == caught.value.parameter
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, "20", None, True])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry import error_map as module
 from triclinium_core.retry.error_map import (
     ERROR_MAP_ENTRIES_MAX,
@@ -590,3 +592,12 @@ def test_forget() -> None:
 def test_the_limits_have_room_for_every_status() -> None:
     """The size limit does not contradict the limit of entries."""
     assert module.ERROR_MAP_SIZE_BYTES_MAX == module.ERROR_MAP_ENTRIES_MAX * 128
+
+
+@pytest.mark.parametrize("document", [5, None, ["{}"]])
+def test_what_is_no_document(document: Any) -> None:
+    """A caller's mistake, not a server's."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        parse_error_map(document)
+
+    assert "document" == caught.value.parameter

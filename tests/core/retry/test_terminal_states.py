@@ -250,28 +250,6 @@ def test_a_found_collection_clears_only_itself() -> None:
     assert R.COLLECTION_NOT_FOUND is reason(states, collection="hotel")
 
 
-@pytest.mark.parametrize(
-    ("scopes", "expected"),
-    [
-        ({}, R.SCOPE_NOT_FOUND),
-        ({"tenant": ["airline"]}, R.SCOPE_NOT_FOUND),
-        ({"inventory": []}, R.COLLECTION_NOT_FOUND),
-        ({"inventory": ["hotel"], "tenant": ["airline"]}, R.COLLECTION_NOT_FOUND),
-        ({"inventory": ["hotel", "airline"]}, None),
-    ],
-)
-def test_manifests(scopes: dict[str, list[str]], expected: RetryReason | None) -> None:
-    """A whole manifest says all there is to say of what is wanted, whatever was known before (decision C8)."""
-    wanted = ("inventory", "airline")
-    earlier: list[dict[str, list[str]]] = [{}, {"inventory": []}, {"inventory": ["airline"]}]
-    for before in earlier:
-        states = TerminalStates()
-        states.manifest_fetched("travel", before, wanted)
-        states.manifest_fetched("travel", scopes, wanted)
-        assert expected is reason(states)
-        assert reason(states, bucket="other") is None
-
-
 def test_no_manifest_yet() -> None:
     """As long as no map was fetched, nothing is missing (decision C8)."""
     states = TerminalStates()

@@ -76,6 +76,13 @@ def check_value(data: object) -> bytes:
     return data
 
 
+def check_type(value: object, parameter: str, *kinds: type) -> None:
+    """Raise InvalidArgumentException unless ``value`` is of one of the types."""
+    if not isinstance(value, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidArgumentException(f"{parameter}={value!r} must be of type {names}", parameter=parameter)
+
+
 def check_integer(value: object, parameter: str, least: int, most: int) -> int:
     """Return an integer in range.
 
