@@ -11,6 +11,8 @@ from docs._ext.markdown import markdown
 from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation import requests
+from triclinium_core.kv.operation.requests import OPERATIONS, DocumentOperation
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.retry import error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
@@ -144,6 +146,18 @@ def idempotent_operations() -> str:
     )
 
 
+def operation_commands() -> str:
+    """Return the opcode that each operation on a document travels as."""
+    return markdown(
+        ("operation", "command"),
+        (
+            (f"`{operation.name}`", f"`Opcode.{operation.opcode.name}`")
+            for operation in OPERATIONS
+            if issubclass(operation, DocumentOperation)
+        ),
+    )
+
+
 class _NoJitter:
     def random(self) -> float:
         return 0.0
@@ -230,6 +244,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "error_tree": error_tree,
     "idempotent_operations": idempotent_operations,
     "kv_statuses": kv_statuses,
+    "operation_commands": operation_commands,
     "retry_reasons": retry_reasons,
     "retryable_statuses": retryable_statuses,
     "service_codes": service_codes,
@@ -246,6 +261,7 @@ SOURCES = (
     kv_responses,
     kv_status,
     reasons,
+    requests,
     service_responses,
     strategy,
     *OPTION_SOURCES,

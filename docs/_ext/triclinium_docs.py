@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import cast
 
 import click
 from docutils import nodes  # type: ignore[import-untyped]
@@ -16,10 +15,10 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from docs._ext import machines, markdown, options, state_diagram, tables
+from docs._ext import entries, machines, markdown, options, state_diagram, tables
 from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
-from docs._ext.tables import RFC_NUMBER, TABLES, state_table
+from docs._ext.tables import TABLES, state_table
 from triclinium._cli import main
 
 WIDTH = 88
@@ -79,7 +78,7 @@ class CliHelp(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return a section for each command."""
         parts: list[nodes.Node] = []
-        group = click.Context(main, info_name="triclinium")
+        group = click.Context(main, info_name="triclinium", **main.context_settings)
         for name in main.list_commands(group):
             command = main.get_command(group, name)
             assert command is not None, f"{name} is listed, so it is there"
@@ -109,18 +108,6 @@ class Newsfragments(SphinxDirective):
         )
 
 
-def prepare_docstring(*described: object) -> None:
-    """Take a docstring, the last of the arguments, before napoleon reads it; the second one is the kind of thing.
-
-    The numbers of RFC 0058 go, for users are not to see them. An empty line in front keeps napoleon from reading the
-    words before a colon as a type.
-    """
-    lines = cast("list[str]", described[-1])
-    lines[:] = [RFC_NUMBER.sub("", line) for line in lines]
-    if described[1] in {"attribute", "data", "property"}:
-        lines.insert(0, "")
-
-
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the directives."""
     app.add_directive("generated", Generated)
@@ -128,5 +115,8 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_directive("state-diagram", StateDiagram)
     app.add_directive("cli-help", CliHelp)
     app.add_directive("newsfragments", Newsfragments)
-    app.connect("autodoc-process-docstring", prepare_docstring, priority=100)
+    # Before napoleon, which listens with the priority 500.
+    app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)
+    app.connect("autodoc-process-signature", entries.prepare_signature)
+    app.connect("autodoc-process-bases", entries.prepare_bases)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
+
+import pytest
 
 import triclinium
+import triclinium.testing
+import triclinium_core.testing
+from triclinium_core.testing import faults
 
 
-def test_names_are_there_and_sorted() -> None:
+@pytest.mark.parametrize("package", [triclinium, triclinium.testing], ids=lambda package: package.__name__)
+def test_names_are_there_and_sorted(package: ModuleType) -> None:
     """``__all__`` is what the package offers."""
-    assert sorted(triclinium.__all__) == triclinium.__all__
-    assert all(hasattr(triclinium, name) for name in triclinium.__all__)
+    assert sorted(package.__all__) == package.__all__
+    assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_the_errors_come_with_the_package() -> None:
+    """``import triclinium`` is enough to catch them by name."""
+    program = "import triclinium; print(triclinium.errors.DocumentNotFoundException.__name__)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "DocumentNotFoundException" == run.stdout.strip()
+
+
+def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
+    """Every function that makes a fault stands beside the cluster that it strikes, and is the core's own."""
+    functions = {
+        name
+        for name, value in vars(faults).items()
+        if name in triclinium_core.testing.__all__ and name.islower() and value.__module__ == faults.__name__
+    }
+
+    assert functions
+    assert functions <= set(triclinium.testing.__all__)
+    assert all(getattr(triclinium.testing, name) is getattr(triclinium_core.testing, name) for name in functions)
 
 
 def test_the_import_brings_nothing_that_only_commands_need() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triclinium import errors
 from triclinium._binary_collection import BinaryCollection
 from triclinium._cluster import Cluster, open_cluster, run_cluster
 from triclinium._collection import Collection
@@ -74,6 +75,7 @@ __all__ = [
     "TimeoutOptions",
     "Transcoder",
     "client_context",
+    "errors",
     "exponential",
     "fail_after",
     "open_cluster",

@@ -131,7 +131,7 @@ class ClientMachine:
         handler = self._handlers.get(type(event))
         if handler is None:
             raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
-        if not (is_number(now) and self._now <= now < math.inf):
+        if not (is_number(now) and math.isfinite(now) and self._now <= now):
             raise InvalidArgumentException(
                 f"now={now!r} must be monotonic seconds, and after {self._now!r} they cannot go back", parameter="now"
             )

@@ -93,7 +93,7 @@ class FakeNode:
     does not know, or has hung up on, is ignored.
 
     Raises:
-        InvalidArgumentException: ``options`` are none.
+        InvalidArgumentException: ``options`` is of another type.
     """
 
     faults: Faults

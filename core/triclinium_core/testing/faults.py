@@ -252,7 +252,7 @@ class Faults:
             opcode: None for any of ``DATA_OPCODES``.
 
         Raises:
-            InvalidArgumentException: ``fault`` is none, ``opcode`` is no byte, ``times`` is not positive, or a refusal
+            InvalidArgumentException: ``fault`` is no fault, ``opcode`` is no byte, ``times`` is not positive, or a refusal
                 has an opcode.
         """
         _check_fault(fault)
@@ -269,7 +269,7 @@ class Faults:
         One fault stands for an opcode, a later one replaces it; one for the opcode itself goes before one for None.
 
         Raises:
-            InvalidArgumentException: ``fault`` is none, ``opcode`` is no byte, or a refusal has an opcode.
+            InvalidArgumentException: ``fault`` is no fault, ``opcode`` is no byte, or a refusal has an opcode.
         """
         _check_fault(fault)
         _check_opcode(opcode, fault)

@@ -266,7 +266,8 @@ def test_time_that_goes_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "options", "rng"), [("options", None, random.Random(1)), ("rng", ClientOptions(connection_string=ADDRESS), None)]
+    ("parameter", "options", "rng"),
+    [("options", None, random.Random(1)), ("rng", ClientOptions(connection_string=ADDRESS), None)],
 )
 def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
     """Refused by name."""

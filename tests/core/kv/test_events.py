@@ -23,18 +23,18 @@ def test_the_nonce_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "parameter"),
+    ("kind", "fields", "parameter"),
     [
-        (lambda: StreamOpened(ONE, 5), "nonce"),
-        (lambda: BytesReceived(ONE, "text"), "data"),
-        (lambda: StreamLost(ONE, "reset"), "cause"),
-        (lambda: StreamLost(ONE, LossCause.RESET, None), "text"),
-        (lambda: StreamLost(ONE, LossCause.RESET, handed_over="all"), "handed_over"),
+        (StreamOpened, {"nonce": 5}, "nonce"),
+        (BytesReceived, {"data": "text"}, "data"),
+        (StreamLost, {"cause": "reset"}, "cause"),
+        (StreamLost, {"cause": LossCause.RESET, "text": None}, "text"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": "all"}, "handed_over"),
     ],
 )
-def test_what_cannot_be_an_event(make: Callable[[], object], parameter: str) -> None:
+def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:
     """It is refused by name, before the machine hears of it."""
     with pytest.raises(InvalidArgumentException) as caught:
-        make()
+        kind(stream=ONE, **fields)
 
     assert parameter == caught.value.parameter

@@ -16,6 +16,7 @@ from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.faults import (
     Fault,
     delay,
@@ -489,3 +490,12 @@ def test_no_request_makes_it_raise(opcode: Opcode, parts: dict[str, int | bytes]
     reply = ready_client().ask(opcode, **parts)
 
     assert reply.status in set(Status)
+
+
+@pytest.mark.parametrize("options", [5, {}, FakeNodeOptions], ids=str)
+def test_refuses_what_are_no_options(options: object) -> None:
+    """Anything but options is refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeNode(options)  # type: ignore[arg-type]
+
+    assert "options" == caught.value.parameter

@@ -41,7 +41,13 @@ def test_hides_the_password() -> None:
         ("config_revision", 0),
         ("wall_seconds_at_zero", -1.0),
         ("wall_seconds_at_zero", math.nan),
+        ("wall_seconds_at_zero", "now"),
         ("buckets", "default"),
+        ("features", 5),
+        ("sasl_mechanisms", "PLAIN"),
+        ("error_map", b"{}"),
+        ("collections", ["travel"]),
+        ("collections", {"travel": ["hotels"]}),
     ],
 )
 def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:

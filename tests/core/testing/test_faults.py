@@ -17,6 +17,7 @@ from triclinium_core.testing.faults import (
     FaultAfterApplying,
     FaultBeforeApplying,
     Faults,
+    HangUpBeforeApplying,
     delay,
     drop_response,
     garble,
@@ -86,25 +87,46 @@ def test_has_a_constructor_for_every_kind() -> None:
         (lambda: delay(-0.1), "seconds"),
         (lambda: delay(math.inf), "seconds"),
         (lambda: delay(math.nan), "seconds"),
+        (lambda: delay(10**5000), "seconds"),
+        (lambda: delay("x"), "seconds"),  # type: ignore[arg-type]
+        (lambda: delay(True), "seconds"),
         (lambda: status(-1), "code"),
         (lambda: status(0x10000), "code"),
         (lambda: status(0, datatype=0x100), "datatype"),
-        (lambda: status(0, body=bytes(VALUE_SIZE_MAX + 1)), "value"),
+        (lambda: status("LOCKED"), "code"),  # type: ignore[arg-type]
+        (lambda: status(0, body=bytes(VALUE_SIZE_MAX + 1)), "body"),
+        (lambda: status(0, body="{}"), "body"),  # type: ignore[arg-type]
+        (lambda: not_my_vbucket(1), "with_config"),  # type: ignore[arg-type]
         (lambda: hang_up_mid_reply(bytes_sent=-1), "bytes_sent"),
         (lambda: wrong_length(announced=0x1_0000_0000), "announced"),
         (lambda: Faults().next(256, hang_up()), "opcode"),
+        (lambda: Faults().next("GET", hang_up()), "opcode"),  # type: ignore[arg-type]
         (lambda: Faults().next(None, hang_up(), times=0), "times"),
+        (lambda: Faults().next(None, 5), "fault"),  # type: ignore[arg-type]
+        (lambda: Faults().next(None, hang_up), "fault"),  # type: ignore[arg-type]
         (lambda: Faults().next(Opcode.HELLO, refuse_connection()), "opcode"),
         (lambda: Faults().always(-1, hang_up()), "opcode"),
         (lambda: Faults().always(Opcode.HELLO, refuse_connection()), "opcode"),
+        (lambda: Faults().always(None, HangUpBeforeApplying), "fault"),  # type: ignore[arg-type]
     ],
 )
 def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
-    """Numbers out of range, and a refused connection with an opcode, name the parameter."""
+    """Wrong types, numbers out of range, and a refused connection with an opcode name the parameter."""
     with pytest.raises(InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("method", ["next", "always"])
+def test_says_that_the_parentheses_are_missing(method: str) -> None:
+    """A function in the place of the fault that it returns is told what to write, and nothing waits."""
+    waiting = Faults()
+
+    with pytest.raises(InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):
+        getattr(waiting, method)(Opcode.SET, temporary_failure)
+    assert 0 == waiting.pending
+    assert waiting.take(Opcode.SET) is None
 
 
 def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
@@ -182,7 +204,7 @@ def test_clear_forgets_everything() -> None:
     assert not waiting.take_refusal()
 
 
-def test_every_constructor_tells_what_it_is_meant_to_catch() -> None:
+def test_every_constructor_tells_what_it_finds() -> None:
     """A fault without a defect that it shows has no place here."""
     constructors = [
         value
@@ -191,4 +213,4 @@ def test_every_constructor_tells_what_it_is_meant_to_catch() -> None:
     ]
 
     assert 12 == len(constructors)
-    assert [] == [value for value in constructors if "Meant for a client that" not in " ".join(value.__doc__.split())]
+    assert [] == [value for value in constructors if "Finds a client that" not in " ".join(value.__doc__.split())]

@@ -147,8 +147,8 @@ def test_two_contents_of_one_cas() -> None:
     scene = Scene()
     readers = [scene.acknowledged(get(), second, second + 1) for second in range(1, 5)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
-    scene.history.learn_cas(readers[1], CAS, None)
-    scene.history.learn_cas(readers[2], CAS, b"<1>")
+    scene.history.learn_cas(readers[1], CAS, b"<1>")
+    scene.history.learn_cas(readers[2], CAS, None)
     scene.history.learn_cas(readers[2], OTHER_CAS, b"<2>")
 
     with pytest.raises(Violation, match="CAS 7 is that of b'<1>', it cannot be that of b'<2>'"):

@@ -51,8 +51,8 @@ def test_command_that_is_no_operation() -> None:
     books = Books()
     books.ledger.ordered(STREAM, encode_request(Opcode.GET_COLLECTION_ID, opaque=9))
     books.ledger.left(STREAM, 100)
-    for _ in range(2):
-        books.take_up(Opcode.GET_COLLECTION_ID, 9, applied=True)
+    for opcode in (Opcode.GET_COLLECTION_ID, Opcode.SET):
+        books.take_up(opcode, 9, applied=True)
 
     books.ledger.check_frames()
 

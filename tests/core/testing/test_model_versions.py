@@ -8,7 +8,7 @@ from tests.core.testing.asked import TRAVEL, get, lock, remove, replace, touch, 
 from tests.core.testing.callers import Callers, found
 from triclinium_core.errors import AmbiguousTimeoutException, CasMismatchException
 from triclinium_core.kv.operation.requests import Decrement, DocumentOperation, Increment, Unlock
-from triclinium_core.kv.operation.results import Cas, CounterResult, Done
+from triclinium_core.kv.operation.results import Cas, CounterResult, Done, MutationResult, Result
 from triclinium_core.testing.fake_documents import LOCKED_CAS
 from triclinium_core.testing.model import Lock
 from triclinium_core.testing.submissions import Place, Violation
@@ -154,14 +154,16 @@ def test_one_cas_for_two_contents() -> None:
 def test_one_cas_for_two_writes(is_counted: bool) -> None:
     """Each write is told a CAS of its own."""
     callers, number = counter()
-    delta, _ = callers.model.marks.counter()
-    token = callers.ask(Increment(TRAVEL, "ada", delta)) if is_counted else callers.ask(touch())
+    cas = callers.cas
+    operation: DocumentOperation = touch()
+    result: Result = MutationResult(Cas(cas))
+    if is_counted:
+        delta, _ = callers.model.marks.counter()
+        operation, result = Increment(TRAVEL, "ada", delta), CounterResult(number + delta, Cas(cas))
+    token = callers.ask(operation)
 
-    with pytest.raises(Violation, match=r"was told CAS 101, which is that of operation 1 \(increment 'ada'\)"):
-        if is_counted:
-            callers.hear(token, CounterResult(number + delta, Cas(101)))
-        else:
-            callers.change(touch(), 101)
+    with pytest.raises(Violation, match=rf"was told CAS {cas}, which is that of operation 1 \(increment 'ada'\)"):
+        callers.hear(token, result)
 
 
 def test_known_cas() -> None:

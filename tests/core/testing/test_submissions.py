@@ -16,11 +16,29 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import DocumentOperation, GetAndTouch, Increment, Insert, Prepend, Unlock
+from triclinium_core.kv.operation.requests import (
+    OPERATIONS,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Prepend,
+    Unlock,
+)
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.submissions import BEFORE_ALL, NEVER, Place, Submission, Violation, may_be_applied
+from triclinium_core.testing.submissions import (
+    BEFORE_ALL,
+    CHANGES_CAS,
+    NEVER,
+    Place,
+    Submission,
+    Violation,
+    may_be_applied,
+)
 
 
 def submission(operation: DocumentOperation) -> Submission:
@@ -93,6 +111,13 @@ def test_who_makes_a_document(operation: DocumentOperation, creates: bool, may_c
 def test_cas(operation: DocumentOperation, cas: int) -> None:
     """It is the one that was given, and 0 where none was, or none can be."""
     assert cas == submission(operation).cas
+
+
+def test_who_changes_the_cas() -> None:
+    """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
+    kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
+
+    assert {Get, Exists, Unlock} == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
 
 
 @pytest.mark.parametrize(

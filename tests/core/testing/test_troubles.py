@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.core.testing.asked import at
+from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.fake_error_map import ERROR_MAP
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.faults import (
     AnswerNotMyVbucket,
     AnswerStatus,
@@ -21,7 +28,9 @@ from triclinium_core.testing.faults import (
     HangUpBeforeApplying,
     HangUpMidReply,
     WrongLength,
+    status,
 )
+from triclinium_core.testing.simulation import Simulation
 from triclinium_core.testing.submissions import Violation
 from triclinium_core.testing.troubles import (
     HARMLESS_STATUSES,
@@ -34,6 +43,7 @@ from triclinium_core.testing.troubles import (
     is_survivable,
 )
 
+DEFAULT = Keyspace("default")
 STREAM, OTHER_STREAM = 1, 2
 REPLY = encode_response(Opcode.GET, opaque=1, value=b"<1>")
 
@@ -236,3 +246,39 @@ def test_unlocking_what_is_locked() -> None:
     assert is_survivable(AnswerStatus(Status.LOCKED), Opcode.GET_AND_LOCK)
     assert not is_survivable(AnswerStatus(Status.LOCKED), Opcode.UNLOCK)
     assert is_survivable(AnswerStatus(Status.TEMPORARY_FAILURE), Opcode.UNLOCK)
+
+
+@pytest.fixture(scope="module")
+def fates() -> Mapping[int, tuple[bool, bool]]:
+    """Return, for each status that a node may answer to a read, whether a client gets over it, and leaves its stream."""
+    simulation = Simulation(FakeNode(FakeNodeOptions(error_map=ERROR_MAP)))
+    found: dict[int, tuple[bool, bool]] = {}
+    for code in [*Status, *(row.code for row in ERROR_MAP.rows), 0x7ABC]:
+        simulation.submit(Get(DEFAULT, "ada"))
+        simulation.run()
+        streams = set(simulation.links)
+        simulation.node.faults.next(Opcode.GET, status(code))
+        token = simulation.submit(Get(DEFAULT, "ada"))
+        simulation.run()
+        error = simulation.errors.get(token)
+        is_survived = isinstance(error, DocumentNotFoundException) and error.context.retry_attempts == 1
+        found[code] = is_survived, streams != set(simulation.links)
+    return found
+
+
+def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """They are those that a client really gets over, but for what a node says that has not the right config."""
+    survived = {code for code, (is_survived, _) in fates.items() if is_survived}
+    retried = {*RETRIED_STATUSES, *RETRIED_BY_MAP}
+
+    assert set() == retried - survived
+    assert {Status.NOT_MY_VBUCKET, Status.CONFIG_ONLY} >= survived - retried
+
+
+def test_statuses_that_spoil_the_stream(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """They are among those after which a client really connects again; harmless ones are not."""
+    spoiling = {code for code, (_, is_spoilt) in fates.items() if is_spoilt}
+
+    assert {*INVALIDATING_STATUSES} <= spoiling
+    assert set() == spoiling & {*HARMLESS_STATUSES}
+    assert {*RETRIED_STATUSES, *RETRIED_BY_MAP, Status.NOT_SUPPORTED, Status.INTERNAL_ERROR} < {*HARMLESS_STATUSES}

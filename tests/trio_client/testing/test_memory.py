@@ -202,7 +202,11 @@ async def test_after_the_block_there_is_nothing() -> None:
         ({"nodes": 3}, "nodes"),
         ({"nodes": 0}, "nodes"),
         ({"buckets": "travel"}, "buckets"),
+        ({"buckets": 5}, "buckets"),
         ({"buckets": ["travel", ""]}, "bucket"),
+        ({"options": 5}, "options"),
+        ({"options": 5, "buckets": ["travel"]}, "options"),
+        ({"piece_sizes": 5}, "piece_sizes"),
         ({"piece_sizes": []}, "piece_sizes"),
         ({"piece_sizes": [1, 0]}, "piece_sizes"),
         ({"piece_sizes": ["1"]}, "piece_sizes"),
@@ -289,6 +293,15 @@ async def test_credentials_may_be_wrong() -> None:
     async with open_fake_cluster() as fake, fake.open_client(authenticator=wrong) as cluster:
         with pytest.raises(CouchbaseException, match="'app'"):
             await default_collection(cluster).get("ada")
+
+
+async def test_a_client_refuses_wrong_arguments() -> None:
+    """As ``open_cluster`` does, before anything is opened."""
+    async with open_fake_cluster() as fake:
+        with pytest.raises(InvalidArgumentException) as caught:
+            fake.open_client(redact_logs="yes")  # type: ignore[arg-type]
+
+    assert "redact_logs" == caught.value.parameter
 
 
 async def test_a_new_config_is_announced() -> None:

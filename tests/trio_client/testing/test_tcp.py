@@ -6,6 +6,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -14,6 +15,7 @@ import trustme
 
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions
+from triclinium.errors import InvalidArgumentException
 from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, hang_up_mid_reply, refuse_connection
@@ -94,6 +96,28 @@ async def test_the_port_may_be_chosen() -> None:
         found = await cluster.bucket("default").default_collection().get("ada")
 
     assert (1, fake.connection_string) == (found.content, again.connection_string)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("node", "127.0.0.1"),
+        ("port", -1),
+        ("port", 65536),
+        ("port", "11210"),
+        ("tls_port", True),
+        ("ssl_context", "cert.pem"),
+    ],
+)
+async def test_wrong_arguments_are_refused(parameter: str, value: object) -> None:
+    """By name, and before anybody listens."""
+    arguments: dict[str, Any] = {"node": FakeNode(), parameter: value}
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        async with open_tcp_cluster(**arguments):
+            raise AssertionError
+
+    assert parameter == caught.value.parameter
 
 
 async def test_a_port_that_is_taken(occupied_port: int) -> None:

@@ -1,16 +1,53 @@
-"""A cluster for tests: inside the process with virtual time, or on a port of this machine."""
+"""A cluster for tests, inside the process with virtual time or on a port of this machine, and what may go wrong with it.
+
+This is all that the tests of an application need to import; ``triclinium_core.testing`` has more of the node.
+"""
 
 from __future__ import annotations
 
 from triclinium.testing._fake_cluster import ClientArguments, FakeCluster
 from triclinium.testing._memory import FakeConnector, open_fake_cluster
 from triclinium.testing._tcp import open_tcp_cluster, serve_tcp
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import (
+    FakeNode,
+    FakeNodeOptions,
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
+)
 
 __all__ = [
     "ClientArguments",
     "FakeCluster",
     "FakeConnector",
+    "FakeNode",
+    "FakeNodeOptions",
+    "Fault",
+    "Opcode",
+    "delay",
+    "drop_response",
+    "garble",
+    "hang_up",
+    "hang_up_after_applying",
+    "hang_up_mid_reply",
+    "locked",
+    "not_my_vbucket",
     "open_fake_cluster",
     "open_tcp_cluster",
+    "refuse_connection",
     "serve_tcp",
+    "status",
+    "temporary_failure",
+    "wrong_length",
 ]

@@ -12,6 +12,7 @@ from triclinium._cluster import Cluster, make_driver, running
 from triclinium._log import Log
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
+from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy
@@ -19,7 +20,11 @@ from triclinium_core.testing import FakeNode
 
 
 class ClientArguments(TypedDict, total=False):
-    """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on."""
+    """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on.
+
+    ``timeouts``, ``retry_strategy``, ``circuit_breaker``, ``hello_after_auth``, ``renegotiate_on_corrupt_error_map`` and
+    ``compression``; none has to be there.
+    """
 
     timeouts: TimeoutOptions
     retry_strategy: AnyRetryStrategy
@@ -34,16 +39,18 @@ class FakeCluster:
     """A cluster inside the process, of one node."""
 
     connection_string: str
+    """``couchbase://…``."""
     authenticator: PasswordAuthenticator
+    """The user that the node knows."""
     connector: Connector
-    """The way there: ``open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector)``."""
+    """The way there, as in ``open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector)``."""
     tls_connection_string: str | None
     """``couchbases://…``; None where the node has no port for TLS."""
     _server: NodeServer = field(repr=False)
 
     @property
     def node(self) -> FakeNode:
-        """The node: its faults, its documents, its command log."""
+        """The node, with its faults, its documents and its command log."""
         return self._server.node
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
@@ -79,7 +86,7 @@ class FakeCluster:
         driver = make_driver(
             options,
             connector=self.connector,
-            log=Log(redact=redact_logs),
+            log=Log(redact=check_flag(redact_logs, "redact_logs")),
             rng=random.Random(seed),
             make_nonce=lambda: f"client{seed}nonce{next(nonces):016}",
         )

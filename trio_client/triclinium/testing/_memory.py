@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
+from types import NoneType
 
 import trio
 
@@ -15,6 +16,7 @@ from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_type
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 from triclinium_core.testing.fake_config import HOST_PLACEHOLDER
 
@@ -59,9 +61,11 @@ async def open_fake_cluster(
         raise InvalidArgumentException(
             f"nodes={nodes!r} must be 1: a fake cluster of more nodes does not exist yet", parameter="nodes"
         )
-    if isinstance(buckets, str):
+    # A lone string is a sequence of letters to Python.
+    if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
         raise InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
     options = FakeNodeOptions() if options is None else options
+    check_type(options, "options", FakeNodeOptions)
     if buckets is not None:
         options = replace(options, buckets=tuple(buckets))
     async with serving(FakeNode(options)) as server:
@@ -73,13 +77,6 @@ class FakeConnector:
     """Connects to a fake node through memory; ``open_fake_cluster`` makes it, as ``FakeCluster.connector``.
 
     TLS is left out: what would be its bytes arrive in plain, on the port for TLS.
-
-    Args:
-        server: the node at work.
-        piece_sizes: as in ``open_fake_cluster``.
-
-    Raises:
-        InvalidArgumentException: ``piece_sizes`` are not integers of 1 or more.
     """
 
     def __init__(self, server: NodeServer, *, piece_sizes: Sequence[int] | None = None) -> None:
@@ -109,9 +106,10 @@ class FakeConnector:
 
 
 def _checked(piece_sizes: Sequence[int] | None) -> tuple[int, ...]:
-    sizes = () if piece_sizes is None else tuple(piece_sizes)
-    valid = all(isinstance(size, int) and size >= 1 for size in sizes)
-    if not valid or (piece_sizes is not None and not sizes):
+    if piece_sizes is None:
+        return ()
+    sizes = tuple(piece_sizes) if isinstance(piece_sizes, Sequence) else ()
+    if not sizes or not all(isinstance(size, int) and size >= 1 for size in sizes):
         raise InvalidArgumentException(
             f"piece_sizes={piece_sizes!r} must be one or more integers >= 1", parameter="piece_sizes"
         )

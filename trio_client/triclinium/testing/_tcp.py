@@ -8,12 +8,14 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from types import NoneType
 
 import trio
 
 from triclinium._connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, end_sending, serving
+from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.testing import FakeNode
 
 HOST = "127.0.0.1"
@@ -46,11 +48,16 @@ async def open_tcp_cluster(
         ssl_context: a server's context, with its certificate; the node speaks TLS only where there is one.
 
     Raises:
+        InvalidArgumentException: an argument is wrong.
         OSError: a port is taken, or is not for this user.
         InternalError: on leaving: the node crashed, which had cancelled the block.
 
     Cancellation: reaches the block and not the node.
     """
+    check_type(node, "node", FakeNode)
+    check_integer(port, "port", 0, 0xFFFF)
+    check_integer(tls_port, "tls_port", 0, 0xFFFF)
+    check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     async with AsyncExitStack() as stack:
         plain = await stack.enter_async_context(await _listen(port))
         secure = None if ssl_context is None else await stack.enter_async_context(await _listen(tls_port))
