@@ -116,6 +116,10 @@ OPERATIONS: tuple[Operation, ...] = (
     Append(_BUCKET, "i", b"x"),
     Get(_NAMED, "j"),
 )
+WITHOUT_BUCKET: tuple[Operation, ...] = tuple(
+    msgspec.structs.replace(operation, keyspace=msgspec.structs.replace(operation.keyspace, bucket=None))
+    for operation in OPERATIONS
+)
 OPERATION_REPLIES = b"".join(
     (
         encode_response(Opcode.GET, opaque=1, cas=5, extras=_FLAGS, value=b'{"x":1}', datatype=1),
@@ -173,7 +177,7 @@ def bare() -> Scene:
     first = machine.handle(TimePassed(), 0.0)
     stream = next(action.stream for action in first if isinstance(action, OpenStream))
     opened = machine.handle(StreamOpened(stream, "nonce"), 0.0)
-    return Scene(machine, stream, OPERATION_REPLIES, [*first, *opened, *_submit(machine)])
+    return Scene(machine, stream, OPERATION_REPLIES, [*first, *opened, *_submit(machine, WITHOUT_BUCKET)])
 
 
 SCENES: tuple[Callable[[], Scene], ...] = (bootstrapping, ready, bare)
@@ -204,8 +208,8 @@ def ready_node() -> tuple[NodeMachine, bytes]:
 NODES: tuple[Callable[[], tuple[NodeMachine, bytes]], ...] = (bootstrapping_node, ready_node)
 
 
-def _submit(machine: ClientMachine) -> list[Action]:
+def _submit(machine: ClientMachine, operations: Sequence[Operation] = OPERATIONS) -> list[Action]:
     actions: list[Action] = []
-    for number, operation in enumerate(OPERATIONS, 1):
+    for number, operation in enumerate(operations, 1):
         actions += machine.handle(OperationSubmitted(Token(number), operation), 0.0)
     return actions

@@ -219,12 +219,15 @@ class ClientMachine:
             raise InvalidArgumentException(
                 f"client_context={event.client_context!r} must be a mapping or None", parameter="client_context"
             )
-        if (
-            event.operation.keyspace.bucket is None
-            and isinstance(event.operation, DocumentOperation)
-            and not self._bare
-        ):
-            raise InvalidArgumentException(f"bucket=None: {event.operation.name} needs a bucket", parameter="bucket")
+        bucket = event.operation.keyspace.bucket
+        if self._bare and bucket is not None:
+            raise InvalidArgumentException(
+                f"bucket={bucket!r}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+            )
+        if not self._bare and bucket is None and isinstance(event.operation, DocumentOperation):
+            raise InvalidArgumentException(
+                f"bucket=None: {event.operation.name} needs one; use cluster.bucket(name)", parameter="bucket"
+            )
         self._operations.submit(event, now)
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:

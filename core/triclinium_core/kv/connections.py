@@ -135,17 +135,16 @@ class Connections:
 
     def of_bucket(self, bucket: str | None, now: float) -> NodeMachine:
         """Return the connection of a bucket, opening it where it is needed for the first time, or for the next one."""
-        name = None if self._bare else bucket
-        node = self._by_bucket.get(name)
+        node = self._by_bucket.get(bucket)
         if node is None:
             node = NodeMachine(
-                name,
+                bucket,
                 self._connection_string.addresses,
                 bare=self._bare,
                 compression=self._options.compression,
                 circuit_breaker=self._options.circuit_breaker,
             )
-            self._by_bucket[name] = node
+            self._by_bucket[bucket] = node
             self._connect(node, now)
         elif self._idle_until.get(node, math.inf) <= now:
             del self._idle_until[node]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -652,8 +653,9 @@ class Bare:
                 self.requests += self.buffer.receive(action.data)
 
     def submit(self, token: int, operation: Operation) -> None:
-        """Submit an operation."""
-        self.feed(OperationSubmitted(Token(token), operation))
+        """Submit an operation, without its bucket."""
+        keyspace = msgspec.structs.replace(operation.keyspace, bucket=None)
+        self.feed(OperationSubmitted(Token(token), msgspec.structs.replace(operation, keyspace=keyspace)))
 
     def answer(self, **parts: Any) -> None:
         """Answer the newest request."""
@@ -662,16 +664,26 @@ class Bare:
 
 
 def test_memcached() -> None:
-    """No bootstrap, no prefix, no vbucket; any bucket, or none."""
+    """No bootstrap, no prefix, no vbucket."""
     bare = Bare()
-    for token, keyspace in enumerate([TRAVEL, Keyspace(None)]):
-        bare.submit(token, upsert("ada", keyspace))
+    for token in range(2):
+        bare.submit(token, upsert("ada"))
         bare.answer(cas=5)
 
     assert [(0x80, Opcode.SET, b"ada", 0, 0)] * 2 == [
         (request.magic, request.opcode, request.key, request.status, request.datatype) for request in bare.requests
     ]
     assert [0, 1] == [action.token for action in bare.actions if isinstance(action, CompleteOperation)]
+
+
+def test_memcached_has_no_buckets() -> None:
+    """Documents of two buckets would be the same ones, so a bucket is refused, and nothing is sent."""
+    bare = Bare()
+    with pytest.raises(InvalidArgumentException, match="default_collection") as caught:
+        bare.feed(OperationSubmitted(Token(1), get()))
+
+    assert "bucket" == caught.value.parameter
+    assert [] == bare.requests
 
 
 def test_memcached_exists() -> None:

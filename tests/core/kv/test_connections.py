@@ -138,13 +138,13 @@ def test_a_stream_for_each_bucket() -> None:
 
 
 def test_plain_memcached_has_a_single_stream() -> None:
-    """Whatever buckets somebody names; nothing is said before an operation is sent (decision C27)."""
+    """However much is asked; nothing is said before an operation is sent (decision C27)."""
     client = machine("memcached://h", authenticator=None)
     client.handle(TimePassed(), 0.0)
     opened = client.handle(StreamOpened(ONE, ""), 0.0)
     sent = [
-        client.handle(OperationSubmitted(Token(token), Get(keyspace, "k")), 0.0)
-        for token, keyspace in enumerate([Keyspace("a"), Keyspace(None), Keyspace("b")])
+        client.handle(OperationSubmitted(Token(token), Get(Keyspace(None), key)), 0.0)
+        for token, key in enumerate(["a", "b", "c"])
     ]
 
     assert [ReportConnection(ONE, "h:11211", "ready")] == opened
@@ -837,7 +837,7 @@ def test_plain_memcached_has_no_config() -> None:
     client = machine("memcached://h")
     client.handle(TimePassed(), 0.0)
     client.handle(StreamOpened(ONE, ""), 0.0)
-    (sent,) = client.handle(OperationSubmitted(Token(1), Get(TRAVEL, "k")), 0.0)
+    (sent,) = client.handle(OperationSubmitted(Token(1), Get(Keyspace(None), "k")), 0.0)
     assert isinstance(sent, SendBytes)
     (request,) = FrameBuffer(SERVER_ACCEPTS).receive(sent.data)
     actions = client.handle(BytesReceived(ONE, respond(request, Status.NOT_MY_VBUCKET)), 0.0)
