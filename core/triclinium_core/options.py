@@ -78,7 +78,7 @@ class TimeoutOptions:
             value = getattr(self, name)
             if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
                 raise InvalidArgumentException(
-                    f"{name} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
+                    f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
                     parameter=name,
                 )
 

@@ -45,7 +45,7 @@ async def test_after_the_block_operations_find_the_cluster_closed() -> None:
     async with open_driver(machine) as driver:
         pass
 
-    with trio.testing.assert_checkpoints(), pytest.raises(trio.ClosedResourceError, match="get got no answer"):
+    with trio.testing.assert_checkpoints(), pytest.raises(trio.ClosedResourceError, match="get was not sent"):
         await perform(driver)
     assert [TimePassed()] == machine.events
 

@@ -196,7 +196,7 @@ class Driver:
     def _submit(self, operation: Operation, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:
         waiter = Waiter(operation)
         if self._is_closed or self._defect is not None:
-            raise self._ending_of(waiter)
+            raise self._ending_of(waiter, "was not sent")
         token = Token(next(self._tokens))
         self._waiters[token] = waiter
         self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
@@ -344,14 +344,14 @@ class Driver:
 
     def _settle_all(self) -> None:
         for token, waiter in list(self._waiters.items()):
-            self._settle(token, None, self._ending_of(waiter))
+            self._settle(token, None, self._ending_of(waiter, "got no answer"))
 
-    def _ending_of(self, waiter: Waiter) -> InternalError | trio.ClosedResourceError:
-        """Return what the caller of an operation gets when the client has ended."""
+    def _ending_of(self, waiter: Waiter, so: str) -> InternalError | trio.ClosedResourceError:
+        """Return what the caller of an operation gets when the client has ended; ``so`` says what became of it."""
         if not isinstance(self._defect, Exception):
             # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
             return trio.ClosedResourceError(
-                f"the cluster is closed, and {waiter.operation.name} got no answer; use it inside its block only"
+                f"the cluster is closed, and {waiter.operation.name} {so}; use it inside its block only"
             )
         error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect

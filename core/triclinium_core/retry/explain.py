@@ -75,14 +75,11 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Query or analytics answered with a body whose first error is this one.
-
-    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
-    """
+    """Query or analytics answered with a body whose first error is this one."""
 
     code: int
     message: str = ""
-    http_status: int | None = None
+    http_status: int = 400
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed

@@ -82,7 +82,7 @@ def refused(
         text = f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when asked about {reason}"
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried{hint}"
-    # Decision C32: only a reason born of a response has an exception of its own.
+    # Decision C32: the strategy may have named an exception; else only a reason born of a response has one.
     exception = (error or RequestCanceledException)(text + _story(context), context)
     exception.__cause__ = cause
     return exception

@@ -179,7 +179,7 @@ class ErrorMapRetryStrategy:
 
 
 class FailFastRetryStrategy:
-    """Internal: retries nothing but what is always retried; for the client's own requests, such as config polls.
+    """Internal: retries nothing but what is always retried; meant for config polls, which come with clusters.
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """

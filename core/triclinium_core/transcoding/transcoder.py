@@ -45,7 +45,11 @@ class Transcoder(Protocol):
 
 
 class JsonTranscoder:
-    """JSON documents; the default. Refuses ``bytes``, which are not JSON: use RawJson or RawBinary for them."""
+    """JSON documents; the default. Refuses ``bytes``, which are not JSON: use RawJson or RawBinary for them.
+
+    What JSON lacks is stored as what comes nearest, without an error: NaN and the infinities as null, sets and tuples as
+    lists, ``bytes`` inside of a value as text in Base64.
+    """
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""

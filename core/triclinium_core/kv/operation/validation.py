@@ -35,7 +35,7 @@ def check_name(value: object, parameter: str) -> str:
     if parameter == "bucket":
         pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %"
     if not pattern.fullmatch(value):
-        raise InvalidArgumentException(f"{parameter}={value[:60]!r} must be {rule}", parameter=parameter)
+        raise InvalidArgumentException(f"{parameter}={_shown(value)} must be {rule}", parameter=parameter)
     return value
 
 
@@ -51,12 +51,12 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         key = value.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentException(
-            f"key={value[:40]!r} is not Unicode that UTF-8 can store", parameter="key"
+            f"key={_shown(value)} is not Unicode that UTF-8 can store", parameter="key"
         ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
         raise InvalidArgumentException(
-            f"key={value[:40]!r} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
+            f"key={_shown(value)} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
         )
     return key
 
@@ -158,7 +158,11 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
             raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
     else:
         raise InvalidArgumentException(f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry")
-    return check_integer(moment, "expiry", RELATIVE_EXPIRY_MAX + 1, UINT32_MAX)
+    if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
+        raise InvalidArgumentException(
+            f"expiry={expiry!r} is beyond what the server can store, which ends on 2106-02-07", parameter="expiry"
+        )
+    return moment
 
 
 def encode_lock_time(lock_time: timedelta) -> int:
@@ -175,3 +179,7 @@ def encode_lock_time(lock_time: timedelta) -> int:
             f"lock_time={lock_time!r} must be more than 0 and at most {LOCK_TIME_MAX} seconds", parameter="lock_time"
         )
     return seconds
+
+
+def _shown(name: str) -> str:
+    return repr(name) if len(name) <= 40 else f"{name[:40]!r}…"
