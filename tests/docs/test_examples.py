@@ -35,6 +35,10 @@ NEEDS_A_NODE = {"asyncio_driver"}
 """Programs that are told on the command line which node to talk to."""
 
 
+READMES = sorted(ROOT.glob("*/README.md"))
+"""Those of the distributions, and of the tests."""
+
+
 def run(*arguments: str | Path, text: str | None = None) -> str:
     """Return what a program prints; it must not warn of anything, and succeed."""
     command = [sys.executable, "-W", "error", *map(str, arguments)]
@@ -79,6 +83,17 @@ def test_prints_what_its_page_shows_when_there_is_a_node(name: str, node: str) -
     assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program, node)
 
 
+@pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
+def test_says_what_it_needs(name: str) -> None:
+    """Such a program tells how to call it where it is called without a node."""
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX
+    )
+
+    assert ("", 1) == (done.stdout, done.returncode)
+    assert re.fullmatch(rf"usage: python {name}\.py CONNECTION_STRING, such as couchbase://\S+\n", done.stderr)
+
+
 @pytest.mark.parametrize("program", TEST_PROGRAMS, ids=lambda path: path.stem)
 def test_tests_that_are_shown_pass(program: Path) -> None:
     """A file of tests passes under pytest."""
@@ -107,6 +122,18 @@ def test_the_readme_works() -> None:
 
     assert README_NODE in program
     assert re.fullmatch(r"\{'born': 1815\} \d+\n", output)
+
+
+def test_programs_on_pages_are_typed(tmp_path: Path) -> None:
+    """A type checker at its strictest has nothing to say to those who copy them."""
+    pages = [TUTORIAL, README, *READMES]
+    programs = [block.text for page in pages for block in blocks_of(page) if block.language == "python"]
+    paths = [tmp_path / f"program_{number}.py" for number in range(len(programs))]
+    for path, text in zip(paths, programs, strict=True):
+        path.write_text(text, encoding="utf-8")
+
+    assert len(programs) > 8
+    assert "Success" in run("-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", *paths)
 
 
 def explanations_shown() -> list[str]:

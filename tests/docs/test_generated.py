@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -10,6 +12,8 @@ from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import Layout, arrows_of, draw_svg, expand, transitions_of
 from docs._ext.tables import TABLES, state_table
 from tests.docs.pages import DOCS, PAGES, blocks_of
+from triclinium import BinaryCollection, Collection
+from triclinium.testing import Opcode
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS
@@ -21,6 +25,10 @@ from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRY
 pytestmark = pytest.mark.native
 
 SVG = "{http://www.w3.org/2000/svg}"
+METHODS = {
+    name for kind in (Collection, BinaryCollection) for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction)
+} - {"get_or_none"}
+"""Operations by the names that users know; the one that is left out is a ``get``."""
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -72,11 +80,20 @@ def test_state_tables_have_every_pair(name: str) -> None:
         ("kv_statuses", len(KV_STATUSES)),
         ("service_codes", len(RETRYABLE_ERROR_CODES) + len(RETRYABLE_HTTP_STATUSES)),
         ("idempotent_operations", len(IDEMPOTENT_OPERATIONS)),
+        ("operation_commands", len(METHODS)),
     ],
 )
 def test_tables_have_every_row(name: str, rows: int) -> None:
     """A table of the documentation is as long as the one of the code."""
     assert rows + 2 == len(TABLES[name]().splitlines())
+
+
+def test_every_method_has_its_command() -> None:
+    """By its own name, and with a command that a fault can be told to strike."""
+    rows = re.findall(r"^\| `(\w+)` \| `Opcode\.(\w+)` \|$", TABLES["operation_commands"](), re.MULTILINE)
+
+    assert METHODS == {operation for operation, _ in rows}
+    assert {command for _, command in rows} <= {opcode.name for opcode in Opcode}
 
 
 @pytest.mark.parametrize("name", sorted(set(TABLES) - {"error_tree"}))

@@ -14,7 +14,7 @@ from triclinium_core.retry.strategy import AnyRetryStrategy
 class BinaryCollection:
     """A collection, as a store of bytes and counters; ``Collection.binary`` returns it.
 
-    What ``Collection`` says of exceptions, checkpoints and cancellation holds here too. None of these operations is
+    What ``Collection`` says of exceptions, locks, checkpoints and cancellation holds here too. None of these operations is
     idempotent, so none is sent again once the server may have seen it.
 
     Source: SDK-RFC 0053 "The IBinaryCollection Interface".
@@ -37,7 +37,7 @@ class BinaryCollection:
         Raises:
             DocumentNotFoundException: it does not exist.
             CasMismatchException: it has another CAS than ``cas``.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
@@ -57,7 +57,7 @@ class BinaryCollection:
         Raises:
             DocumentNotFoundException: it does not exist.
             CasMismatchException: it has another CAS than ``cas``.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
@@ -83,7 +83,7 @@ class BinaryCollection:
         Raises:
             DocumentNotFoundException: it does not exist, and ``initial`` is None.
             DeltaInvalidException: the document is no counter.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
             CounterResult,
@@ -110,7 +110,7 @@ class BinaryCollection:
         Raises:
             DocumentNotFoundException: it does not exist, and ``initial`` is None.
             DeltaInvalidException: the document is no counter.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
             CounterResult,

@@ -46,10 +46,14 @@ class Collection:
         RequestCanceledException: the connection was lost while a write was in flight, or a retry was refused.
         TemporaryFailureException: the node has no resources just now, and a retry was refused.
         AuthenticationFailureException: the server refused the credentials, or they do not permit the operation.
-        CollectionNotFoundException, ScopeNotFoundException: there is no such collection.
+        CollectionNotFoundException: the scope has no such collection.
+        ScopeNotFoundException: the bucket has no such scope.
         FeatureNotAvailableException: the server does not offer what was asked for.
         trio.ClosedResourceError: the cluster's block was left.
         CouchbaseException: any other answer; all of the above derive from it, but for Trio's own.
+
+    Under the default strategy, what meets a lock is retried until the lock is gone, or until the time is up: then it
+    raises UnambiguousTimeoutException. DocumentLockedException is for strategies that refuse to wait.
 
     Every coroutine is a checkpoint, also when it raises.
 
@@ -125,7 +129,7 @@ class Collection:
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
             GetResult,
@@ -140,7 +144,7 @@ class Collection:
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
             MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy
@@ -154,14 +158,14 @@ class Collection:
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> GetResult:
-        """Read a document and lock it; until then, only who knows the CAS returned here can write or unlock it.
+        """Read a document and lock it: until the lock ends, only who knows the CAS returned here can write or unlock it.
 
         Args:
             lock_time: after which the server releases the lock: up to 30 s, rounded up to whole ones.
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked already.
+            DocumentLockedException: it is locked already, and a retry was refused.
         """
         return await self._driver.perform(
             GetResult,
@@ -222,7 +226,7 @@ class Collection:
 
         Raises:
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
-            DocumentLockedException: the document is locked.
+            DocumentLockedException: the document is locked, and a retry was refused.
             ValueTooLargeException: the server does not store so much.
         """
 
@@ -252,7 +256,7 @@ class Collection:
             DocumentNotFoundException: it does not exist.
             CasMismatchException: it has another CAS than ``cas``.
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
             ValueTooLargeException: the server does not store so much.
         """
 
@@ -276,6 +280,6 @@ class Collection:
         Raises:
             DocumentNotFoundException: it does not exist.
             CasMismatchException: it has another CAS than ``cas``.
-            DocumentLockedException: it is locked.
+            DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(MutationResult, lambda: Remove(self._keyspace, key, cas), retry_strategy)

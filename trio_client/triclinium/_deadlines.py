@@ -46,11 +46,17 @@ class _BlockTimeout(TimeoutException, trio.TooSlowError):
 
 
 class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout):
-    """A ``fail_after`` block ran out of time, and something in it may or may not have been applied."""
+    """A ``fail_after`` block ran out of time, and something in it may or may not have been applied.
+
+    ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
+    """
 
 
 class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout):
-    """A ``fail_after`` block ran out of time, and nothing that it gave up was applied."""
+    """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
+
+    ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
+    """
 
 
 class _Report:
@@ -77,12 +83,14 @@ def fail_after(seconds: float) -> Iterator[trio.CancelScope]:
         The block's cancel scope.
 
     Raises:
-        AmbiguousTimeoutException: time is up, and an operation of this task or of one below it was given up that may
-            have been applied. ``.operations`` lists all that were given up.
-        UnambiguousTimeoutException: time is up, and nothing that was given up was applied.
+        AmbiguousTooSlowError: time is up, and an operation of this task or of one below it was given up that may have
+            been applied. It is an AmbiguousTimeoutException.
+        UnambiguousTooSlowError: time is up, and nothing that was given up was applied. It is an
+            UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    Both timeouts are ``trio.TooSlowError`` as well. An operation that an inner scope had given up earlier counts too.
+    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists all that were given up. An operation that an
+    inner scope had given up earlier counts too.
     """
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or math.isnan(seconds) or seconds < 0:
         raise InvalidArgumentException(f"seconds={seconds!r} must be a number >= 0", parameter="seconds")

@@ -6,6 +6,7 @@ Start a node first with ``triclinium serve --port 11210``, and pass how to reach
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import math
 import random
@@ -72,8 +73,10 @@ class AsyncioClient:
         """Close all connections."""
         if self._alarm is not None:
             self._alarm.cancel()
-        for connecting in self._connecting.values():
-            connecting.cancel()
+        # Emptied first, so that nothing of this is reported.
+        connecting, self._connecting = self._connecting, {}
+        for task in connecting.values():
+            task.cancel()
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.transport.abort()
@@ -89,6 +92,9 @@ class AsyncioClient:
         except OSError as error:
             cause = events.LossCause.TLS if isinstance(error, ssl.SSLError) else events.LossCause.REFUSED
             self.lost(order.stream, cause, str(error), 0)
+        except asyncio.CancelledError:
+            self.lost(order.stream, events.LossCause.CLOSED_BY_US, "", 0)
+            raise
         finally:
             self._connecting.pop(order.stream, None)
 
@@ -154,20 +160,22 @@ class Stream(asyncio.Protocol):
 async def main(connection_string: str) -> None:
     """Write and read a document, then ask for one that is not there."""
     authenticator = PasswordAuthenticator("Administrator", "password")
-    client = AsyncioClient(ClientOptions(connection_string=connection_string, authenticator=authenticator))
+    options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
     people = Keyspace("default")
     document = JsonTranscoder().encode({"born": 1815})
 
-    await client.perform(Upsert(people, "ada", document.data, document.flags))
-    found = await client.perform(Get(people, "ada"))
-    assert isinstance(found, GetResult)
-    print(found.content)
-    try:
-        await client.perform(Get(people, "bob"))
-    except CouchbaseException as error:
-        print(f"{type(error).__name__}: {error}")
-    client.close()
+    with contextlib.closing(AsyncioClient(options)) as client:
+        await client.perform(Upsert(people, "ada", document.data, document.flags))
+        found = await client.perform(Get(people, "ada"))
+        assert isinstance(found, GetResult)
+        print(found.content)
+        try:
+            await client.perform(Get(people, "bob"))
+        except CouchbaseException as error:
+            print(f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python asyncio_driver.py CONNECTION_STRING, such as couchbase://127.0.0.1:11210")
     asyncio.run(main(sys.argv[1]))

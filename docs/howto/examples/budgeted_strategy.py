@@ -17,9 +17,8 @@ from triclinium import (
     retrying,
 )
 from triclinium.errors import TemporaryFailureException
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import open_fake_cluster, temporary_failure
 from triclinium_core.retry.service import Service
-from triclinium_core.testing import temporary_failure
 
 
 class Budgeted:

@@ -10,12 +10,10 @@ import trio
 import trio.testing
 
 from triclinium.errors import CouchbaseException
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium.testing import Opcode, hang_up, open_fake_cluster, temporary_failure
 from triclinium_core.retry.events import HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, explain
 from triclinium_core.retry.service import Service
-from triclinium_core.testing import hang_up, temporary_failure
 
 
 async def main() -> None:

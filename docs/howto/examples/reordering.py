@@ -6,9 +6,7 @@ import trio
 import trio.testing
 
 from triclinium import Collection
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import temporary_failure
+from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 
 
 async def together(people: Collection) -> None:

@@ -8,9 +8,7 @@ import trio.testing
 import triclinium
 from triclinium import Collection
 from triclinium.errors import AmbiguousTimeoutException, CasMismatchException, RequestCanceledException
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import drop_response
+from triclinium.testing import Opcode, drop_response, open_fake_cluster
 
 
 async def pay(orders: Collection, order: str, payment: str) -> str:

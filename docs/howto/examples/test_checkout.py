@@ -8,9 +8,15 @@ import trio.testing
 
 from triclinium import Collection
 from triclinium.errors import DocumentExistsException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import delay, hang_up, hang_up_mid_reply, refuse_connection, temporary_failure
+from triclinium.testing import (
+    Opcode,
+    delay,
+    hang_up,
+    hang_up_mid_reply,
+    open_fake_cluster,
+    refuse_connection,
+    temporary_failure,
+)
 
 # -- The application.
 

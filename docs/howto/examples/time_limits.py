@@ -10,9 +10,7 @@ import trio.testing
 import triclinium
 from triclinium import Collection, TimeoutOptions
 from triclinium.errors import AmbiguousTooSlowError, UnambiguousTimeoutException
-from triclinium.testing import open_fake_cluster
-from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import delay
+from triclinium.testing import Opcode, delay, open_fake_cluster
 
 
 async def front_page(pages: Collection) -> list[object]:

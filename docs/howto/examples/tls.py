@@ -9,8 +9,7 @@ import trustme
 
 from triclinium import open_cluster
 from triclinium.errors import CouchbaseException
-from triclinium.testing import open_tcp_cluster
-from triclinium_core.testing import FakeNode
+from triclinium.testing import FakeNode, open_tcp_cluster
 
 
 async def main() -> None:

@@ -1,4 +1,4 @@
-"""What callers ask for, and histories of it made by hand: each operation with when it was asked for and what is certain."""
+"""What callers ask for, and histories made by hand: when each operation was asked for, and what is certain of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from triclinium_core.kv.operation.requests import (
     GetAndLock,
     Increment,
     Keyspace,
+    Operation,
     Prepend,
     Remove,
     Replace,
@@ -76,6 +77,13 @@ def lock(seconds: int = 5) -> GetAndLock:
 def increment(initial: int | None = None, delta: int = 1) -> Increment:
     """Return a count, which creates the document only where it has an initial value."""
     return Increment(TRAVEL, "ada", delta, initial)
+
+
+def named(value: object) -> str | None:
+    """Return the id of a parameter: the word for an operation, the class of another object, None for a plain value."""
+    if isinstance(value, Operation):
+        return value.name
+    return None if isinstance(value, int | float | str | bytes | None) else type(value).__name__
 
 
 def at(seconds: float) -> Instant:

@@ -14,6 +14,7 @@ from tests.core.testing.asked import (
     get,
     increment,
     lock,
+    named,
     prepend,
     remove,
     replace,
@@ -53,7 +54,7 @@ def test_the_words_name_the_operation() -> None:
     assert "operation 1 (get 'ada') found a document, but there certainly was none" == str(caught.value)
 
 
-@pytest.mark.parametrize("write", [upsert(), replace(), increment(1 << 48)], ids=repr)
+@pytest.mark.parametrize("write", [upsert(), replace(), increment(1 << 48)], ids=named)
 def test_absent_after_a_write(write: DocumentOperation) -> None:
     """A document that was certainly made before one asks is there; while it is being made it need not be."""
     scene = Scene()
@@ -64,7 +65,7 @@ def test_absent_after_a_write(write: DocumentOperation) -> None:
         scene.history.check_absent(scene.asked(get(), 2.1, 4))
 
 
-@pytest.mark.parametrize("write", [append(), touch(), increment()], ids=repr)
+@pytest.mark.parametrize("write", [append(), touch(), increment()], ids=named)
 def test_absent_after_what_makes_no_document(write: DocumentOperation) -> None:
     """What changes a document, or counts without having made the counter, says nothing of what came before or after."""
     scene = Scene()
@@ -135,7 +136,7 @@ def test_absent_before_the_expiry() -> None:
         scene.history.check_absent(scene.asked(get(), 3, 5.9))
 
 
-@pytest.mark.parametrize("write", [touch(5), GetAndTouch(HOTELS, "ada", 5)], ids=repr)
+@pytest.mark.parametrize("write", [touch(5), GetAndTouch(HOTELS, "ada", 5)], ids=named)
 def test_absent_after_a_touch(write: DocumentOperation) -> None:
     """A touch makes a document expire, where it was applied."""
     scene = Scene()
@@ -166,7 +167,7 @@ def test_absent_after_a_date() -> None:
         (append(), True),
         (upsert(preserve_expiry=True), True),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, keeps: bool) -> None:
     """Who gives a document another expiry, or none, before it expires, has it live; who keeps the expiry does not."""
@@ -184,7 +185,7 @@ def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, kee
 
 @pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
 def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: float) -> None:
-    """A write that may have come before the one with the expiry, or after the document had expired, explains nothing."""
+    """A write that may have come before the one with the expiry, or after the document expired, explains nothing."""
     scene = Scene()
     scene.acknowledged(upsert(expiry=5), 1, 2)
     scene.acknowledged(touch(), begin, settled)
@@ -220,7 +221,7 @@ def test_absent_after_a_document_was_made_anew() -> None:
         scene.history.check_absent(reader)
 
 
-@pytest.mark.parametrize("operation", [append(), touch(), remove(), get(), increment()], ids=repr)
+@pytest.mark.parametrize("operation", [append(), touch(), remove(), get(), increment()], ids=named)
 def test_present_after_what_makes_no_document(operation: DocumentOperation) -> None:
     """Somebody must have made a document that is found; what needs one has not."""
     scene = Scene()
@@ -230,7 +231,7 @@ def test_present_after_what_makes_no_document(operation: DocumentOperation) -> N
         scene.history.check_present(scene.asked(get(), 3, 4))
 
 
-@pytest.mark.parametrize("operation", [upsert(), replace(), increment(1 << 48)], ids=repr)
+@pytest.mark.parametrize("operation", [upsert(), replace(), increment(1 << 48)], ids=named)
 def test_present_after_a_write(operation: DocumentOperation) -> None:
     """A write that may have been applied explains a document; one that was refused does not."""
     scene = Scene()
@@ -300,7 +301,7 @@ def test_content_of_another_document() -> None:
         scene.history.check_content(scene.asked(get(), 5, 6), elsewhere, [])
 
 
-@pytest.mark.parametrize("newer", [upsert(), remove()], ids=repr)
+@pytest.mark.parametrize("newer", [upsert(), remove()], ids=named)
 def test_stale_content(newer: DocumentOperation) -> None:
     """What was certainly replaced or removed before one asked is not found; while that goes on it may be."""
     scene = Scene()
@@ -322,7 +323,7 @@ def test_content_of_two_writes_at_once() -> None:
         scene.history.check_content(reader, root, [])
 
 
-@pytest.mark.parametrize("operation", [append(), prepend(), increment()], ids=repr)
+@pytest.mark.parametrize("operation", [append(), prepend(), increment()], ids=named)
 def test_lost_part(operation: DocumentOperation) -> None:
     """What was certainly added to a document before one asked is in it; while it is being added it need not be."""
     scene = Scene()
@@ -336,7 +337,7 @@ def test_lost_part(operation: DocumentOperation) -> None:
         scene.history.check_content(reader, root, [])
 
 
-@pytest.mark.parametrize("operation", [touch(), get(), lock()], ids=repr)
+@pytest.mark.parametrize("operation", [touch(), get(), lock()], ids=named)
 def test_what_is_no_part(operation: DocumentOperation) -> None:
     """Only what adds to a document is missed in it."""
     scene = Scene()

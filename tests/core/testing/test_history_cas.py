@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tests.core.testing.asked import Scene, append, at, get, increment, lock, remove, replace, touch, upsert
+from tests.core.testing.asked import Scene, append, at, get, increment, lock, named, remove, replace, touch, upsert
 from triclinium_core.kv.operation.requests import DocumentOperation, GetAndTouch
 from triclinium_core.testing.submissions import NEVER, Submission, Violation
 
@@ -25,7 +25,7 @@ CHANGES = [
     GetAndTouch(get().keyspace, "ada", 0),
     lock(),
 ]
-each_change = pytest.mark.parametrize("change", CHANGES, ids=repr)
+each_change = pytest.mark.parametrize("change", CHANGES, ids=named)
 
 
 def told() -> tuple[Scene, Submission]:
@@ -209,7 +209,7 @@ def test_locked_later(settled: float, may_be: bool) -> None:
 
 
 def test_locked_without_an_answer() -> None:
-    """A lock of which nobody knows may be held at any time; one that was refused is not, nor do reads and writes lock."""
+    """A lock of which nobody knows may be held at any time; one that was refused is not, and others do not lock."""
     scene = Scene()
     locker = scene.asked(lock(1), 2, 4)
     scene.acknowledged(upsert(), 2, 4)

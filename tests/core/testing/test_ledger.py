@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, exists, get, increment, lock, upsert
+from tests.core.testing.asked import HOTELS, exists, get, increment, lock, named, upsert
 from tests.core.testing.books import IN_FLIGHT, Books
 from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.requests import DocumentOperation
@@ -50,7 +50,7 @@ def test_read_is_answered_twice() -> None:
     books.ledger.check_frames()
 
 
-@pytest.mark.parametrize("write", [upsert(), increment(), lock()], ids=repr)
+@pytest.mark.parametrize("write", [upsert(), increment(), lock()], ids=named)
 def test_acknowledged_and_lost(write: DocumentOperation) -> None:
     """Success is told only of what the node has applied."""
     books = Books()
@@ -61,7 +61,7 @@ def test_acknowledged_and_lost(write: DocumentOperation) -> None:
         books.ledger.completed(submission)
 
 
-@pytest.mark.parametrize("read", [get(), exists()], ids=repr)
+@pytest.mark.parametrize("read", [get(), exists()], ids=named)
 def test_answered_read(read: DocumentOperation) -> None:
     """Of a read there is nothing to be applied."""
     books = Books()

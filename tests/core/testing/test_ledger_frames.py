@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, at, get, lock, upsert
+from tests.core.testing.asked import HOTELS, at, get, lock, named, upsert
 from tests.core.testing.books import BUSY, DIALECT, IN_FLIGHT, STREAM, Books, refused
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException
@@ -143,7 +143,7 @@ def test_reason_of_the_question_for_a_collection() -> None:
 
 
 @pytest.mark.parametrize("reason", RetryReason)
-@pytest.mark.parametrize("operation", [get(), upsert(), lock()], ids=repr)
+@pytest.mark.parametrize("operation", [get(), upsert(), lock()], ids=named)
 def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> None:
     """What may have been applied is not sent again, unless it changes nothing."""
     books = Books()

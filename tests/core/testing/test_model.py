@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import append, exists, get, increment, prepend, remove, replace, touch, upsert
+from tests.core.testing.asked import append, exists, get, increment, named, prepend, remove, replace, touch, upsert
 from tests.core.testing.callers import Callers, found
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -15,10 +15,9 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import DocumentOperation, Insert, Noop, Operation
-from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, MutationResult, Result
+from triclinium_core.kv.operation.requests import DocumentOperation, Insert
+from triclinium_core.kv.operation.results import Cas, ExistsResult, MutationResult, Result
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.model import Model
 from triclinium_core.testing.submissions import Violation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
@@ -129,7 +128,7 @@ def test_two_documents_in_one() -> None:
         callers.find(values[0] + values[1])
 
 
-@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException()], ids=repr)
+@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException()], ids=named)
 def test_failure_of_what_is_found(error: CouchbaseException) -> None:
     """A write that failed for certain is not found afterwards; one of which nobody knows may be."""
     callers = Callers()
@@ -269,7 +268,7 @@ def test_quiet_twice() -> None:
         (touch(), CHANGED),
         (increment(), CHANGED),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_success_without_a_document(operation: DocumentOperation, result: Result) -> None:
     """What needs a document does not succeed where certainly none is."""
@@ -291,7 +290,7 @@ def test_success_without_a_document(operation: DocumentOperation, result: Result
         (increment(1 << 48), CHANGED),
         (exists(), THERE_IS_NONE),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_success_that_needs_no_document(operation: DocumentOperation, result: Result) -> None:
     """What makes one succeeds where none is, and a question is answered."""
@@ -300,7 +299,7 @@ def test_success_that_needs_no_document(operation: DocumentOperation, result: Re
     callers.hear(callers.ask(operation), result)
 
 
-@pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=repr)
+@pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=named)
 def test_success_that_needs_that_there_is_none(operation: DocumentOperation, result: Result) -> None:
     """What needs that there is no document does not succeed where certainly one is; beside its removal it may."""
     callers = Callers()
@@ -332,59 +331,3 @@ def test_failures_that_say_nothing_of_the_document() -> None:
 
     for error in (RequestCanceledException(), UnambiguousTimeoutException(), CouchbaseException()):
         callers.miss(callers.ask(get()), error)
-
-
-def test_open() -> None:
-    """Those who wait stand in the order of their coming."""
-    callers = Callers()
-    tokens = [callers.ask(operation) for operation in (get(), exists(), get(), get(), get())]
-    callers.hear(tokens[1], THERE_IS_NONE)
-    callers.miss(tokens[2], DocumentNotFoundException())
-    callers.leave(tokens[3], ambiguous=True)
-
-    assert [tokens[0], tokens[4]] == [submission.token for submission in callers.model.open]
-    assert tokens == list(callers.model.submissions)
-
-
-def test_what_concerns_no_document() -> None:
-    """It is no part of any history, nor are tokens of which the model has not heard."""
-    callers = Callers()
-    token = callers.ask(Noop(get().keyspace))
-    callers.hear(token, Done())
-    callers.miss(token, DocumentExistsException())
-    callers.leave(token, ambiguous=False)
-
-    assert {} == callers.model.submissions
-    assert Model().submitted(1, Noop(get().keyspace)) is None
-
-
-def test_instants() -> None:
-    """Each is later than the one before, whether time passes or not."""
-    model = Model()
-    instants = [model.instant(), model.instant()]
-    model.now = 3.0
-    instants.append(model.instant())
-
-    assert sorted(set(instants)) == instants
-    assert [0.0, 0.0, 3.0] == [seconds for seconds, _ in instants]
-
-
-@pytest.mark.parametrize(
-    ("operation", "message"),
-    [
-        (upsert(b"old"), "value=b'old' must be new"),
-        (upsert(b"<1><2>"), "value=b'<1><2>' must be new"),
-        (append(b"<1>"), "value=b'<1>' must be new"),
-        (increment(delta=4), "delta=4 must be the newest"),
-        (increment(delta=3), "delta=3 must be the newest"),
-    ],
-    ids=repr,
-)
-def test_writes_without_a_mark(operation: Operation, message: str) -> None:
-    """A value or a delta that would not tell who wrote it is the test's own mistake."""
-    callers = Callers()
-    callers.upsert()
-
-    with pytest.raises(ValueError, match=message):
-        callers.ask(operation)
-    assert [] == callers.model.open

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import TRAVEL, get, lock, remove, replace, touch, upsert
+from tests.core.testing.asked import TRAVEL, get, lock, named, remove, replace, touch, upsert
 from tests.core.testing.callers import Callers, found
 from triclinium_core.errors import AmbiguousTimeoutException, CasMismatchException
 from triclinium_core.kv.operation.requests import Decrement, DocumentOperation, Increment, Unlock
@@ -95,7 +95,7 @@ def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
     assert callers.model.submissions[token].created
 
 
-@pytest.mark.parametrize("operation", [replace(CAS), remove(CAS)], ids=repr)
+@pytest.mark.parametrize("operation", [replace(CAS), remove(CAS)], ids=named)
 def test_success_with_an_outdated_cas(operation: DocumentOperation) -> None:
     """A CAS that a newer write replaced does not pass; that of the newest does."""
     for is_outdated in (False, True):

@@ -6,7 +6,20 @@ import math
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, append, at, exists, get, increment, lock, remove, replace, touch, upsert
+from tests.core.testing.asked import (
+    HOTELS,
+    append,
+    at,
+    exists,
+    get,
+    increment,
+    lock,
+    named,
+    remove,
+    replace,
+    touch,
+    upsert,
+)
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -86,10 +99,10 @@ def test_violation_is_a_failed_assertion() -> None:
         (remove(), False, False),
         (get(), False, False),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_who_makes_a_document(operation: DocumentOperation, creates: bool, may_create: bool) -> None:
-    """A store makes the document, a count with an initial value may, and what comes after that is told by its result."""
+    """A store makes the document, and a count with an initial value may: that is told by its result."""
     begun = submission(operation)
 
     assert (creates, may_create) == (begun.created, begun.may_create)
@@ -106,7 +119,7 @@ def test_who_makes_a_document(operation: DocumentOperation, creates: bool, may_c
         (upsert(), 0),
         (get(), 0),
     ],
-    ids=repr,
+    ids=named,
 )
 def test_cas(operation: DocumentOperation, cas: int) -> None:
     """It is the one that was given, and 0 where none was, or none can be."""
@@ -123,7 +136,7 @@ def test_who_changes_the_cas() -> None:
 @pytest.mark.parametrize(
     "operation",
     [upsert(expiry=10), touch(10), GetAndTouch(HOTELS, "ada", 10), Increment(HOTELS, "ada", 1, 1 << 48, 10)],
-    ids=repr,
+    ids=named,
 )
 def test_expiry(operation: DocumentOperation) -> None:
     """From when it may expire follows from when it was asked for, and by when it has from when it was applied."""
@@ -136,7 +149,7 @@ def test_expiry(operation: DocumentOperation) -> None:
     assert (at(11), at(13)) == begun.expiry()
 
 
-@pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=repr)
+@pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=named)
 def test_no_expiry(operation: DocumentOperation) -> None:
     """Without a number, or a field for one, nothing expires."""
     assert submission(operation).expiry() is None

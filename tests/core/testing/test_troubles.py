@@ -158,11 +158,12 @@ def test_withheld() -> None:
     assert is_suspect(troubles, OTHER_STREAM)
 
 
+@pytest.mark.parametrize("before", [b"", REPLY], ids=["first", "second"])
 @pytest.mark.parametrize("size", [1, 23, 24, len(REPLY) - 1])
-def test_stuck(size: int) -> None:
+def test_stuck(before: bytes, size: int) -> None:
     """What was delivered ends within a frame, until the rest comes."""
     troubles = Troubles()
-    troubles.delivered(STREAM, REPLY + REPLY[:size])
+    troubles.delivered(STREAM, before + REPLY[:size])
 
     assert troubles.is_stuck(STREAM)
     assert not troubles.is_stuck(OTHER_STREAM)
@@ -250,7 +251,7 @@ def test_unlocking_what_is_locked() -> None:
 
 @pytest.fixture(scope="module")
 def fates() -> Mapping[int, tuple[bool, bool]]:
-    """Return, for each status that a node may answer to a read, whether a client gets over it, and leaves its stream."""
+    """Return, for each status in an answer to a read, whether a client gets over it, and whether it leaves its stream."""
     simulation = Simulation(FakeNode(FakeNodeOptions(error_map=ERROR_MAP)))
     found: dict[int, tuple[bool, bool]] = {}
     for code in [*Status, *(row.code for row in ERROR_MAP.rows), 0x7ABC]:
@@ -279,6 +280,7 @@ def test_statuses_that_spoil_the_stream(fates: Mapping[int, tuple[bool, bool]]) 
     """They are among those after which a client really connects again; harmless ones are not."""
     spoiling = {code for code, (_, is_spoilt) in fates.items() if is_spoilt}
 
+    assert {Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED} == {*INVALIDATING_STATUSES}
     assert {*INVALIDATING_STATUSES} <= spoiling
     assert set() == spoiling & {*HARMLESS_STATUSES}
     assert {*RETRIED_STATUSES, *RETRIED_BY_MAP, Status.NOT_SUPPORTED, Status.INTERNAL_ERROR} < {*HARMLESS_STATUSES}

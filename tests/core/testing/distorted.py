@@ -1,0 +1,248 @@
+"""Clients under watch: the real one, and with a defect, which is what a test makes of its orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
+from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    OpenStream,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Operation
+from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.state_machine import KVStateMachine
+from triclinium_core.testing.watched_simulation import WatchedSimulation
+
+Distort = Callable[[Event, list[Action]], Sequence[Action]]
+"""What a client orders instead of its actions, because of an event."""
+
+
+SETTLED = (CompleteOperation, FailOperation)
+
+
+class DistortedMachine(ClientMachine):
+    """A client machine whose orders are distorted, whose timers may stand still, and which may deny ambiguity."""
+
+    def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
+        super().__init__(options, rng=Midpoint())
+        self.distort = distort
+        self.stands_still = False
+        self.denies = False
+
+    @property
+    def wakeup(self) -> float:
+        """When it says that it is due."""
+        return 0.0 if self.stands_still else super().wakeup
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Do what is right, and order something else."""
+        actions = super().handle(event, now)
+        return actions if self.distort is None else self.distort(event, list(actions))
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell what is right, or deny it."""
+        return not self.denies and super().is_ambiguous(token)
+
+
+class Watched(WatchedSimulation):
+    """A watched simulation of a client that may be distorted at any time."""
+
+    def __init__(self, distort: Distort | None = None, **options: Any) -> None:
+        node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP))
+        super().__init__(node, client_options(**options), {TRAVEL: 0, HOTELS: HOTELS_ID})
+        self.client = DistortedMachine(self.options, distort)
+        self.machine = self.client
+
+    @property
+    def newest(self) -> StreamId:
+        """The stream that was opened last, of those that are there."""
+        return max(self.links)
+
+    def serve(self, operation: Operation, **options: Any) -> Token:
+        """Submit an operation, and let everything move."""
+        token = self.submit(operation, **options)
+        self.flow()
+        return token
+
+    def store(self, make: Callable[[bytes], DocumentOperation]) -> bytes:
+        """Write a new value, and return it."""
+        value = self.model.marks.fragment()
+        token = self.serve(make(value))
+        assert token in self.results
+        return value
+
+
+def ready(distort: Distort | None = None, **options: Any) -> Watched:
+    """Return a simulation of a client that is connected, and is distorted from now on."""
+    simulation = Watched(**options)
+    simulation.tick()
+    simulation.serve(get())
+    assert simulation.is_healthy
+    simulation.client.distort = distort
+    return simulation
+
+
+def loses_answers(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Settle nothing."""
+    return [action for action in actions if not isinstance(action, SETTLED)]
+
+
+def never_closes(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Close nothing."""
+    return [action for action in actions if not isinstance(action, CloseStream)]
+
+
+def sends_twice(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Send everything twice."""
+    return [action for action in actions for _ in range(1 + isinstance(action, SendBytes))]
+
+
+def settles_twice(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Tell every caller twice."""
+    return [action for action in actions for _ in range(1 + isinstance(action, SETTLED))]
+
+
+def acknowledges_at_once(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Tell of success before anything was sent."""
+    if isinstance(event, OperationSubmitted):
+        actions.append(CompleteOperation(event.token, MutationResult(Cas(9))))
+    return actions
+
+
+def fails_when_abandoned(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Tell those who have left."""
+    if isinstance(event, OperationAbandoned):
+        actions.append(FailOperation(event.token, RequestCanceledException()))
+    return actions
+
+
+def is_never_ambiguous(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Call every timeout unambiguous."""
+    return [
+        FailOperation(action.token, UnambiguousTimeoutException("", action.error.context))
+        if isinstance(action, FailOperation) and isinstance(action.error, AmbiguousTimeoutException)
+        else action
+        for action in actions
+    ]
+
+
+def is_always_ambiguous(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Call every timeout ambiguous."""
+    return [
+        FailOperation(action.token, AmbiguousTimeoutException("", action.error.context))
+        if isinstance(action, FailOperation)
+        else action
+        for action in actions
+    ]
+
+
+def retries_what_fails(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Send again, whatever it was."""
+    request = RetryRequest(service=Service.KV, operation="upsert", idempotent=False, rng=Midpoint(), remaining=1.0)
+    return [
+        ReportRetry(action.token, request, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, 0.1, True, None)
+        if isinstance(action, FailOperation)
+        else action
+        for action in actions
+    ]
+
+
+def finds_nothing(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Tell every reader that there is no document."""
+    return [
+        FailOperation(action.token, DocumentNotFoundException())
+        if isinstance(action, CompleteOperation) and isinstance(action.result, GetResult)
+        else action
+        for action in actions
+    ]
+
+
+def finds(data: bytes) -> GetResult:
+    """Return a document of this content, of no version known."""
+    return GetResult(Cas(1), 0, data, JSON_TRANSCODER)
+
+
+def content(simulation: Watched, token: Token) -> bytes:
+    """Return what a reader was told."""
+    result = simulation.results[token]
+    assert isinstance(result, GetResult)
+    return result.data
+
+
+class AnswersFromMemory:
+    """A client that reads each document once."""
+
+    def __init__(self) -> None:
+        self.remembered: GetResult | None = None
+
+    def __call__(self, event: Event, actions: list[Action]) -> Sequence[Action]:
+        """Answer every read as the first."""
+        distorted: list[Action] = []
+        for action in actions:
+            if isinstance(action, CompleteOperation) and isinstance(action.result, GetResult):
+                self.remembered = self.remembered or action.result
+                distorted.append(CompleteOperation(action.token, self.remembered))
+            else:
+                distorted.append(action)
+        return distorted
+
+
+def fails_with(error: CouchbaseException) -> Distort:
+    """Return a defect: whatever is submitted fails at once."""
+
+    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            actions.append(FailOperation(event.token, error))
+        return actions
+
+    return distort
+
+
+def fails_instead(error: CouchbaseException) -> Distort:
+    """Return a defect: whoever was to be told anything is told of this failure."""
+
+    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
+        return [FailOperation(action.token, error) if isinstance(action, SETTLED) else action for action in actions]
+
+    return distort
+
+
+def never_opens(event: Event, actions: list[Action]) -> Sequence[Action]:
+    """Open no stream, and so close none."""
+    return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
+
+
+def connected() -> KVStateMachine:
+    """Return a machine whose client is connected."""
+    machine = KVStateMachine()
+    machine.begin(is_connected=True, strike=None)
+    return machine
+
+
+def newest(machine: KVStateMachine) -> StreamId:
+    """Return the stream that was opened last, of those that are there."""
+    return max(machine.simulation.links)

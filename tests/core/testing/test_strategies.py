@@ -1,0 +1,326 @@
+"""Strategies: everything that they should draw can be drawn, and nothing that would not be lawful."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TypeVar, get_args
+
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+
+from tests.core.testing.asked import HOTELS, TRAVEL, named
+from tests.core.testing.callers import Callers
+from triclinium_core.kv.operation.requests import (
+    OPERATIONS,
+    Append,
+    Concatenate,
+    Count,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Store,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import AnyRetryStrategy, is_async
+from triclinium_core.testing.faults import (
+    DATA_OPCODES,
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    CommandFault,
+    Delay,
+    Fault,
+    Faults,
+    HangUpMidReply,
+    RefuseConnection,
+    WrongLength,
+    hang_up,
+    refuse_connection,
+)
+from triclinium_core.testing.marks import COUNTERS_MAX
+from triclinium_core.testing.model import Model
+from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.strategies import (
+    RETRY_STRATEGIES,
+    Recipe,
+    Strike,
+    cuts,
+    data_faults,
+    recipes,
+    reply_faults,
+    retry_strategies,
+    strikes,
+)
+from triclinium_core.testing.submissions import Place
+from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.transcoding.flags import BINARY_FLAGS
+
+T = TypeVar("T")
+
+TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
+OWN_OPCODES = {
+    Opcode.HELLO,
+    Opcode.GET_ERROR_MAP,
+    Opcode.SASL_LIST_MECHS,
+    Opcode.SASL_AUTH,
+    Opcode.SASL_STEP,
+    Opcode.SELECT_BUCKET,
+    Opcode.GET_CLUSTER_CONFIG,
+    Opcode.GET_COLLECTION_ID,
+    Opcode.NOOP,
+}
+KINDS = {kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)}
+OLD_CAS, NEW_CAS = Cas(5), Cas(6)
+DRAWS = settings(max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
+"""More than there are different recipes, faults and cuts; enough of the strikes."""
+
+
+def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
+    """Return what a strategy draws, the same every time."""
+    drawn: list[T] = []
+
+    @DRAWS
+    @given(strategy)
+    def draw(value: T) -> None:
+        drawn.append(value)
+
+    draw()
+    return drawn
+
+
+@cache
+def drawn_recipes() -> Sequence[Recipe]:
+    """Return recipes."""
+    return draws(recipes(st.just(TEXT), st.just(COUNTER)))
+
+
+@cache
+def drawn_strikes() -> Sequence[Strike]:
+    """Return strikes."""
+    return draws(strikes())
+
+
+@cache
+def reply_draws() -> Sequence[Fault]:
+    """Return the faults that may strike any command."""
+    return draws(reply_faults())
+
+
+def two_versions() -> Model:
+    """Return what callers know who were told two versions of a document."""
+    callers = Callers()
+    for cas in (OLD_CAS, NEW_CAS):
+        callers.change(Upsert(TRAVEL, "ada", callers.model.marks.fragment(), BINARY_FLAGS), cas)
+    return callers.model
+
+
+@pytest.mark.parametrize(
+    ("recipe", "operation"),
+    [
+        (Recipe("get", TEXT), Get(TRAVEL, "ada")),
+        (Recipe("exists", TEXT), Exists(TRAVEL, "ada")),
+        (Recipe("get_and_touch", TEXT, expiry=3), GetAndTouch(TRAVEL, "ada", 3)),
+        (Recipe("get_and_lock", TEXT, lock_time=15), GetAndLock(TRAVEL, "ada", 15)),
+        (Recipe("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
+        (Recipe("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
+        (Recipe("remove", TEXT), Remove(TRAVEL, "ada")),
+        (Recipe("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
+        (Recipe("insert", TEXT, expiry=3, flag=True), Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
+        (Recipe("upsert", TEXT, expiry=3), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
+        (Recipe("upsert", TEXT, flag=True), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True)),
+        (
+            Recipe("replace", TEXT, cas=0, expiry=3, flag=True),
+            Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
+        ),
+        (Recipe("append", TEXT, cas=0), Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
+        (Recipe("prepend", TEXT), Prepend(TRAVEL, "ada", b"<3>")),
+        (Recipe("increment", COUNTER, flag=True, expiry=3), Increment(HOTELS, "hits", 1, 1 << 48, 3)),
+        (Recipe("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
+    ],
+    ids=named,
+)
+def test_making(recipe: Recipe, operation: Operation) -> None:
+    """An operation is made of what was drawn, a new mark, and a CAS that is known."""
+    assert operation == recipe.make(two_versions())
+
+
+def test_every_kind_is_made() -> None:
+    """Whatever concerns a document can be made."""
+    assert KINDS == {name: type(Recipe(name, TEXT, cas=0).make(two_versions())) for name in KINDS}
+
+
+@pytest.mark.parametrize(("position", "cas"), [(None, 0), (0, NEW_CAS), (1, OLD_CAS), (2, NEW_CAS), (3, OLD_CAS)])
+def test_choosing_a_cas(position: int | None, cas: int) -> None:
+    """The newest comes first, and behind the oldest it begins again; without a position there is none."""
+    assert Remove(TRAVEL, "ada", Cas(cas)) == Recipe("remove", TEXT, cas=position).make(two_versions())
+
+
+def test_making_without_a_known_cas() -> None:
+    """Nobody can unlock without one, but anybody may write."""
+    assert Get(TRAVEL, "ada") == Recipe("unlock", TEXT, cas=0).make(Model())
+    assert Get(HOTELS, "hits") == Recipe("unlock", COUNTER, cas=0).make(two_versions())
+    assert Remove(TRAVEL, "ada") == Recipe("remove", TEXT, cas=0).make(Model())
+
+
+@pytest.mark.parametrize("kind", ["increment", "decrement"])
+def test_making_without_marks(kind: str) -> None:
+    """When the counts have run out that can be told apart, a counter is only read."""
+    model = Model()
+    made = [Recipe(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
+
+    assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
+    assert Get(HOTELS, "hits") == made[-1]
+
+
+def test_every_kind_is_drawn() -> None:
+    """On documents of bytes and on counters, but for what would make the one the other."""
+    texts = {name for name, kind in KINDS.items() if not issubclass(kind, Count)}
+    counters = {name for name, kind in KINDS.items() if not issubclass(kind, Store | Concatenate)}
+
+    assert texts == {recipe.kind for recipe in drawn_recipes() if recipe.place == TEXT}
+    assert counters == {recipe.kind for recipe in drawn_recipes() if recipe.place == COUNTER}
+
+
+def test_what_is_drawn_is_lawful() -> None:
+    """A model takes what is made."""
+    for recipe in drawn_recipes():
+        model = two_versions()
+
+        assert model.submitted(9, recipe.make(model)) is not None
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        ("upsert", lambda recipe: recipe.flag and recipe.expiry),
+        ("insert", lambda recipe: recipe.expiry),
+        ("replace", lambda recipe: recipe.flag and recipe.cas == 1 and recipe.expiry),
+        ("replace", lambda recipe: recipe.cas is None),
+        ("append", lambda recipe: recipe.cas == 0),
+        ("remove", lambda recipe: recipe.cas == 0),
+        ("unlock", lambda recipe: recipe.cas == 0),
+        ("increment", lambda recipe: recipe.flag and recipe.expiry),
+        ("decrement", lambda recipe: not recipe.flag),
+        ("touch", lambda recipe: recipe.expiry),
+        ("touch", lambda recipe: not recipe.expiry),
+        ("get_and_touch", lambda recipe: recipe.expiry),
+        ("get_and_lock", lambda recipe: recipe.lock_time > 1),
+    ],
+)
+def test_parameters_are_drawn(kind: str, condition: Callable[[Recipe], bool]) -> None:
+    """What else an operation of a kind may say is varied."""
+    assert any(condition(recipe) for recipe in drawn_recipes() if recipe.kind == kind)
+
+
+def test_arming() -> None:
+    """A strike waits for its command, as often as it says."""
+    waiting = Faults()
+    Strike(Opcode.GET, hang_up(), 2).arm(waiting)
+    Strike(None, refuse_connection()).arm(waiting)
+
+    assert 3 == waiting.pending
+    assert [None, hang_up(), hang_up(), None] == [
+        waiting.take(opcode) for opcode in (Opcode.SET, Opcode.GET, Opcode.GET, Opcode.GET)
+    ]
+    assert waiting.take_refusal()
+
+
+def test_every_fault_is_drawn() -> None:
+    """For commands on documents, and but for what concerns a document, for any command."""
+    kinds = set(get_args(CommandFault))
+
+    assert kinds == {type(fault) for fault in draws(data_faults())}
+    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in reply_draws()}
+
+
+def test_no_fault_lies_about_the_document() -> None:
+    """Each status is drawn that says nothing of it, and none that a client has to believe."""
+    codes = {fault.code for fault in draws(data_faults()) if isinstance(fault, AnswerStatus)}
+    codes_for_any = {fault.code for fault in reply_draws() if isinstance(fault, AnswerStatus)}
+
+    assert {*HARMLESS_STATUSES, *INVALIDATING_STATUSES} == codes
+    assert {Status.TEMPORARY_FAILURE} == codes_for_any
+
+
+def test_faults_are_of_several_sizes() -> None:
+    """A reply may be cut everywhere, say that it is longer or shorter than it is, or be too late."""
+    faults = reply_draws()
+
+    assert {0, 12, 24, 30} <= {fault.bytes_sent for fault in faults if isinstance(fault, HangUpMidReply)}
+    assert {0, 10, 0xFFFF_FFFF} <= {fault.announced for fault in faults if isinstance(fault, WrongLength)}
+    assert {0.001, 3.0} <= {fault.seconds for fault in faults if isinstance(fault, Delay)}
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_every_command_is_struck(times: int) -> None:
+    """Whatever a client asks for may fail, once or several times, a connect too."""
+    refused = [strike.opcode for strike in drawn_strikes() if isinstance(strike.fault, RefuseConnection)]
+
+    assert {None, *DATA_OPCODES, *OWN_OPCODES} == {strike.opcode for strike in drawn_strikes() if strike.times == times}
+    assert {None} == set(refused)
+
+
+def test_strikes_fit_what_they_strike() -> None:
+    """Each can be armed, and what is ours is spared what concerns a document."""
+    for strike in drawn_strikes():
+        waiting = Faults()
+        strike.arm(waiting)
+
+        assert strike.times == waiting.pending
+        assert strike.opcode not in OWN_OPCODES or strike.fault in reply_draws()
+
+
+def test_every_retry_strategy_is_drawn() -> None:
+    """By its name."""
+    assert set(RETRY_STRATEGIES) == set(draws(retry_strategies()))
+
+
+def a_request() -> RetryRequest:
+    """Return what a strategy is shown."""
+    return RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=Midpoint(), remaining=1.0)
+
+
+def test_retry_strategies_with_a_defect() -> None:
+    """One raises, and one has to be awaited, by nobody."""
+    raises, asks = RETRY_STRATEGIES["raises"], RETRY_STRATEGIES["asks"]
+
+    assert raises is not None
+    assert asks is not None
+    assert not is_async(raises)
+    with pytest.raises(ZeroDivisionError, match="a strategy with a defect"):
+        raises.retry_after(a_request(), RetryReason.UNKNOWN)
+    assert is_async(asks)
+    with pytest.raises(AssertionError, match="answers in its place"):
+        asks.retry_after(a_request(), RetryReason.UNKNOWN).send(None)
+
+
+def test_retry_strategies_without_a_defect() -> None:
+    """The default is the client's own, and of the others each is another."""
+    names = {"default", "best effort", "fail fast", "error map", "raises", "asks"}
+    strategies: list[AnyRetryStrategy | None] = list(RETRY_STRATEGIES.values())
+
+    assert names == set(RETRY_STRATEGIES)
+    assert RETRY_STRATEGIES["default"] is None
+    assert len(names) == len({type(strategy) for strategy in strategies})
+
+
+def test_cuts() -> None:
+    """All there is may move at once, or any number of bytes up to some frames, but nothing is no cut."""
+    assert {None, *range(1, 121)} == set(draws(cuts()))

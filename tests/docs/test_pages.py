@@ -1,0 +1,28 @@
+"""What all pages have in common, those of the repository too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT
+
+LENGTH_MAX = 120
+READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md")])
+
+
+def prose_of(page: Path) -> Iterator[str]:
+    """Yield the lines that can be wrapped: no table, no title, and nothing within a fence."""
+    is_fenced = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        is_fenced ^= line.startswith("```")
+        if not is_fenced and not line.startswith(("|", "#", "```", "    ")):
+            yield line
+
+
+@pytest.mark.parametrize("page", [*READMES, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_fits_a_screen(page: Path) -> None:
+    """As the lines of the sources do."""
+    assert [] == [line for line in prose_of(page) if len(line) > LENGTH_MAX]
