@@ -38,7 +38,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS, MalformedResponse
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
-from triclinium_core.kv.operation.validation import check_type
+from triclinium_core.kv.operation.validation import check_type, shown
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
@@ -51,6 +51,9 @@ from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.terminal_states import TerminalStates
+
+TIME_MAX = 1e12
+"""Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""
 
 
 class ClientMachine:
@@ -131,9 +134,10 @@ class ClientMachine:
         handler = self._handlers.get(type(event))
         if handler is None:
             raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
-        if not (is_number(now) and math.isfinite(now) and self._now <= now):
+        if not (is_number(now) and abs(now) < TIME_MAX and self._now <= now):
             raise InvalidArgumentException(
-                f"now={now!r} must be monotonic seconds, and after {self._now!r} they cannot go back", parameter="now"
+                f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
+                parameter="now",
             )
         self._now = now
         handler(event, now)

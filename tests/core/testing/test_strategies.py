@@ -137,7 +137,7 @@ def two_versions() -> Model:
         (Recipe("get", TEXT), Get(TRAVEL, "ada")),
         (Recipe("exists", TEXT), Exists(TRAVEL, "ada")),
         (Recipe("get_and_touch", TEXT, expiry=3), GetAndTouch(TRAVEL, "ada", 3)),
-        (Recipe("get_and_lock", TEXT, lock_time=15), GetAndLock(TRAVEL, "ada", 15)),
+        (Recipe("get_and_lock", TEXT, lock_time=3), GetAndLock(TRAVEL, "ada", 3)),
         (Recipe("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
         (Recipe("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
         (Recipe("remove", TEXT), Remove(TRAVEL, "ada")),

@@ -251,7 +251,7 @@ def test_unlocking_what_is_locked() -> None:
 
 @pytest.fixture(scope="module")
 def fates() -> Mapping[int, tuple[bool, bool]]:
-    """Return, for each status in an answer to a read, whether a client gets over it, and whether it leaves its stream."""
+    """Return, for each status in an answer to a read, whether a client gets over it and whether it leaves its stream."""
     simulation = Simulation(FakeNode(FakeNodeOptions(error_map=ERROR_MAP)))
     found: dict[int, tuple[bool, bool]] = {}
     for code in [*Status, *(row.code for row in ERROR_MAP.rows), 0x7ABC]:

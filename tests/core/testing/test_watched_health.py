@@ -8,6 +8,7 @@ from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.faults import delay, drop_response, refuse_connection
 from triclinium_core.testing.submissions import Violation
 
@@ -108,6 +109,28 @@ def test_flowing_for_some_time() -> None:
 
     assert {1.0} == {simulation.settled_at[token]}
     assert 1.1 == simulation.now == simulation.model.now
+
+
+def test_flowing_for_no_time() -> None:
+    """What can move at once does."""
+    simulation = ready()
+    token = simulation.submit(get())
+    simulation.flow_for(0.0)
+
+    assert {token} < simulation.settled_at.keys()
+
+
+def test_frames_of_a_stream_that_is_lost() -> None:
+    """What the driver had begun to hand over has left, wherever it is now."""
+    simulation = ready()
+    token = simulation.submit(get())
+    link = simulation.links[simulation.newest]
+    link.handed_over += len(link.outgoing)
+    simulation.lose(simulation.newest)
+    simulation.flow_for(1.0)
+
+    assert {RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT} < simulation.errors[token].context.retry_reasons
+    simulation.check_frames()
 
 
 def is_excused(simulation: Watched, stream: int) -> bool:

@@ -147,6 +147,25 @@ def test_stale_read(is_distorted: bool) -> None:
         assert newest == content(simulation, simulation.serve(get()))
 
 
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_late_write(is_quiet: bool) -> None:
+    """What nobody knows of may still be applied, but not after everything has come to rest."""
+    simulation = ready(AnswersFromMemory())
+    simulation.node.faults.next(Opcode.SET, drop_response())
+    simulation.serve(upsert(simulation.model.marks.fragment()))
+    simulation.serve(get())
+    simulation.flow_for(TIMEOUT)
+    if is_quiet:
+        simulation.check_frames()
+    simulation.store(upsert)
+
+    if is_quiet:
+        with pytest.raises(Violation, match=r"found what operation 2 \(upsert 'ada'\) wrote, but that was certainly"):
+            simulation.serve(get())
+    else:
+        assert b"<1>" == content(simulation, simulation.serve(get()))
+
+
 def test_lost_document() -> None:
     """What was acknowledged is there; once it was removed it need not be."""
     simulation = ready()

@@ -23,6 +23,12 @@ _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
 _BUCKET_NAME = re.compile(r"[A-Za-z0-9_.\-%]{1,100}")
 
 
+def shown(value: object) -> str:
+    """Return a value as an error shows it."""
+    # Python refuses to write out an integer of thousands of digits.
+    return "an immense number" if isinstance(value, int) and value.bit_length() > 128 else repr(value)
+
+
 def check_name(value: object, parameter: str) -> str:
     """Return a bucket's, scope's or collection's name.
 
@@ -35,7 +41,7 @@ def check_name(value: object, parameter: str) -> str:
     if parameter == "bucket":
         pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %"
     if not pattern.fullmatch(value):
-        raise InvalidArgumentException(f"{parameter}={_shown(value)} must be {rule}", parameter=parameter)
+        raise InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
     return value
 
 
@@ -51,12 +57,12 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         key = value.encode()
     except UnicodeEncodeError as error:
         raise InvalidArgumentException(
-            f"key={_shown(value)} is not Unicode that UTF-8 can store", parameter="key"
+            f"key={_cut(value)} is not Unicode that UTF-8 can store", parameter="key"
         ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
         raise InvalidArgumentException(
-            f"key={_shown(value)} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
+            f"key={_cut(value)} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
         )
     return key
 
@@ -80,7 +86,7 @@ def check_type(value: object, parameter: str, *kinds: type) -> None:
     """Raise InvalidArgumentException unless ``value`` is of one of the types."""
     if not isinstance(value, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise InvalidArgumentException(f"{parameter}={value!r} must be of type {names}", parameter=parameter)
+        raise InvalidArgumentException(f"{parameter}={shown(value)} must be of type {names}", parameter=parameter)
 
 
 def check_integer(value: object, parameter: str, least: int, most: int) -> int:
@@ -90,10 +96,8 @@ def check_integer(value: object, parameter: str, least: int, most: int) -> int:
         InvalidArgumentException: not an integer, or out of range.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        # Python refuses to write out an integer of thousands of digits.
-        shown = repr(value) if not isinstance(value, int) or value.bit_length() <= 128 else "an immense number"
         raise InvalidArgumentException(
-            f"{parameter}={shown} must be an integer from {least} to {most}", parameter=parameter
+            f"{parameter}={shown(value)} must be an integer from {least} to {most}", parameter=parameter
         )
     return value
 
@@ -105,7 +109,7 @@ def check_flag(value: object, parameter: str) -> bool:
         InvalidArgumentException: anything else, whatever its truth value.
     """
     if not isinstance(value, bool):
-        raise InvalidArgumentException(f"{parameter}={value!r} must be True or False", parameter=parameter)
+        raise InvalidArgumentException(f"{parameter}={shown(value)} must be True or False", parameter=parameter)
     return value
 
 
@@ -181,5 +185,5 @@ def encode_lock_time(lock_time: timedelta) -> int:
     return seconds
 
 
-def _shown(name: str) -> str:
+def _cut(name: str) -> str:
     return repr(name) if len(name) <= 40 else f"{name[:40]!r}…"

@@ -21,6 +21,7 @@ from triclinium_core.kv.operation.validation import (
     check_key,
     check_name,
     check_transcoder,
+    check_type,
     check_value,
     encode_expiry,
     encode_lock_time,
@@ -279,3 +280,12 @@ def test_lock_time(lock_time: timedelta, expected: int) -> None:
 def test_wrong_lock_time(lock_time: object) -> None:
     """The server would silently take its default for these, so they are refused."""
     refused("lock_time", encode_lock_time, lock_time)
+
+
+@pytest.mark.parametrize(
+    "check", [lambda: check_flag(10**5000, "flag"), lambda: check_type(10**5000, "flag", str)], ids=["flag", "type"]
+)
+def test_immense_numbers_are_not_written_out(check: Callable[[], object]) -> None:
+    """Python would refuse to, and the mistake would be told as another."""
+    with pytest.raises(InvalidArgumentException, match="an immense number"):
+        check()
