@@ -181,9 +181,17 @@ def finds_nothing(event: Event, actions: list[Action]) -> Sequence[Action]:
     ]
 
 
-def finds(data: bytes) -> GetResult:
-    """Return a document of this content, of no version known."""
-    return GetResult(Cas(1), 0, data, JSON_TRANSCODER)
+def always_finds(data: bytes) -> Distort:
+    """Return a defect: whoever succeeds is told of a document with this content."""
+    result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
+
+    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
+        return [
+            CompleteOperation(action.token, result) if isinstance(action, CompleteOperation) else action
+            for action in actions
+        ]
+
+    return distort
 
 
 def content(simulation: Watched, token: Token) -> bytes:

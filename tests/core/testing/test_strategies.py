@@ -229,6 +229,14 @@ def test_parameters_are_drawn(kind: str, condition: Callable[[Recipe], bool]) ->
     assert any(condition(recipe) for recipe in drawn_recipes() if recipe.kind == kind)
 
 
+def test_expiries_are_of_several_lengths() -> None:
+    """Some documents expire while a history goes on, some later, and some never."""
+    expiries = sorted({recipe.expiry for recipe in drawn_recipes()})
+
+    assert 0 == expiries[0] < expiries[1] <= 1 < expiries[2] <= 3
+    assert 60 < expiries[-1]
+
+
 def test_arming() -> None:
     """A strike waits for its command, as often as it says."""
     waiting = Faults()

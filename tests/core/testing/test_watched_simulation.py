@@ -9,9 +9,9 @@ from tests.core.testing.distorted import (
     AnswersFromMemory,
     Watched,
     acknowledges_at_once,
+    always_finds,
     content,
     fails_when_abandoned,
-    finds,
     finds_nothing,
     is_always_ambiguous,
     is_never_ambiguous,
@@ -29,7 +29,6 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.actions import (
     CloseStream,
-    CompleteOperation,
     SendBytes,
 )
 from triclinium_core.kv.events import LossCause, TimePassed, Token
@@ -150,14 +149,14 @@ def test_stale_read(is_distorted: bool) -> None:
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_late_write(is_quiet: bool) -> None:
     """What nobody knows of may still be applied, but not after everything has come to rest."""
-    simulation = ready(AnswersFromMemory())
+    simulation = ready()
     simulation.node.faults.next(Opcode.SET, drop_response())
     simulation.serve(upsert(simulation.model.marks.fragment()))
-    simulation.serve(get())
     simulation.flow_for(TIMEOUT)
     if is_quiet:
         simulation.check_frames()
     simulation.store(upsert)
+    simulation.client.distort = always_finds(b"<1>")
 
     if is_quiet:
         with pytest.raises(Violation, match=r"found what operation 2 \(upsert 'ada'\) wrote, but that was certainly"):
@@ -184,10 +183,7 @@ def test_answer_that_fits_no_history() -> None:
     """What nobody wrote is not found."""
     simulation = ready()
     simulation.store(upsert)
-    simulation.client.distort = lambda event, actions: [
-        CompleteOperation(action.token, finds(b"<7>")) if isinstance(action, CompleteOperation) else action
-        for action in actions
-    ]
+    simulation.client.distort = always_finds(b"<7>")
 
     with pytest.raises(Violation, match="b'<7>' has b'<7>', which nobody wrote"):
         simulation.serve(get())
@@ -204,10 +200,7 @@ def test_forged_answer() -> None:
     assert b"<" == content(simulation, token)
     assert not simulation.model.open
 
-    simulation.client.distort = lambda event, actions: [
-        CompleteOperation(action.token, finds(b"<")) if isinstance(action, CompleteOperation) else action
-        for action in actions
-    ]
+    simulation.client.distort = always_finds(b"<")
 
     with pytest.raises(Violation, match="b'<' is not what was written"):
         simulation.serve(get())
