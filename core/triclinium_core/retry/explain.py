@@ -12,9 +12,10 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never, cast, get_args
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.retry import kv_responses, service_responses
 from triclinium_core.retry.actions import (
@@ -33,6 +34,7 @@ from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, Err
 from triclinium_core.retry.events import (
     DispatchFailed,
     ErrorMapLoaded,
+    HandedOver,
     KvResponse,
     RequestEvent,
     ResponseReceived,
@@ -45,16 +47,16 @@ from triclinium_core.retry.idempotency import idempotent_row, is_idempotent
 from triclinium_core.retry.kv_status import status_name
 from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.strategy import (
     AnyRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
     RetryStrategy,
     is_async,
 )
+from triclinium_core.retry.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
+from triclinium_core.retry.witness import StrategyWitness
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +77,14 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Query or analytics answered with a body whose first error is this one."""
+    """Query or analytics answered with a body whose first error is this one.
+
+    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
+    """
 
     code: int
     message: str = ""
-    http_status: int = 400
+    http_status: int | None = None
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
@@ -110,7 +115,7 @@ class Case:
 
     Raises:
         InvalidArgumentException: a field has the wrong type, a number is out of range, or what happened cannot happen
-            to a request of this service.
+            to a request of this service, or not for this reason.
     """
 
     service: Service
@@ -128,7 +133,12 @@ class Case:
 
     def __post_init__(self) -> None:
         _require_type("service", self.service, Service)
+        _require_type("operation", self.operation, str)
         _require_type("happened", self.happened, *get_args(Happening))
+        if not callable(getattr(self.strategy, "retry_after", None)):
+            raise InvalidArgumentException(
+                f"strategy={self.strategy!r} has no method retry_after", parameter="strategy"
+            )
         _require_count("attempt", self.attempt)
         _require_seconds("elapsed", self.elapsed, _LONGEST)
         _require_seconds("timeout", self.timeout, math.inf)
@@ -142,9 +152,13 @@ class Case:
             case HttpAnswer(http_status):
                 _require_count("http_status", http_status)
                 fits = self.service is not Service.KV
-            case ErrorCode(code):
+            case ErrorCode(code, _, http_status):
                 _require_count("code", code)
+                if http_status is not None:
+                    _require_count("http_status", http_status)
                 fits = self.service in {service for service, _ in service_responses.RETRYABLE_ERROR_CODES}
+            case SocketClosed(handed_over=HandedOver.NOTHING, reason=reason) | DispatchFailed(reason):
+                _require_unsent_reason(self.service, type(self.happened), reason)
         if not fits:
             raise InvalidArgumentException(
                 f"{type(self.happened).__name__} cannot happen to a request of the service {self.service}: a KvAnswer "
@@ -174,11 +188,26 @@ def _require_seconds(name: str, value: float, most: float) -> None:
         raise InvalidArgumentException(f"{name}={value!r} must be a number from 0 to {most}", parameter=name)
 
 
+def _require_unsent_reason(service: Service, event: type[SocketClosed | DispatchFailed], reason: RetryReason) -> None:
+    _require_type("reason", reason, RetryReason)
+    reasons = unsent_reasons(service, event)
+    if reason not in reasons:
+        what = f"a dispatch to {service} fails for"
+        if event is SocketClosed:
+            what = f"a socket to {service} that closes before anything is handed over to it gives"
+        raise InvalidArgumentException(
+            f"reason={reason} is out of place; {what} one of {', '.join(reasons)}", parameter="reason"
+        )
+
+
 def explain(case: Case) -> Explanation:
-    """Return what becomes of the request of ``case``, and why, by running the client's own retry machine."""
+    """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
+
+    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn what it minded.
+    """
     idempotent, idempotent_clause = _idempotency(case)
     event, entry = _event(case), _entry(case)
-    witness = _Witness(cast(RetryStrategy, case.strategy))
+    witness = StrategyWitness(cast(RetryStrategy, case.strategy))
     machine = _machine(case, idempotent, case.strategy if is_async(case.strategy) else witness, event)
     if isinstance(case.happened, KvAnswer) and entry is not None:
         error_map = ErrorMap(ERROR_MAP_VERSION_MAX, 1, {case.happened.status: entry})
@@ -197,11 +226,14 @@ def explain(case: Case) -> Explanation:
         idempotent_clause=idempotent_clause,
         reason=machine.last_reason,
         reason_clause=_reason_clause(case.operation, event, entry, machine.last_reason),
+        error_map_has_a_say=_error_map_has_a_say(case),
         strategy=type(case.strategy).__name__,
+        strategy_answer=witness.words(),
         decided_by=_decided_by(machine.last_reason, outcome, error, witness),
         outcome=outcome,
         delay=retry.delay if retry is not None else None,
         dispatches=retry.dispatches if retry is not None else None,
+        counts_as_retry=machine.retry_attempts > case.attempt,
         error=type(error).__name__ if error is not None else None,
         message=str(error) if error is not None else None,
         orders=tuple(
@@ -223,21 +255,6 @@ _STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
 """Where a request may stand when something befalls it; the table of transitions tells at which stage."""
 
 
-class _Witness:
-    """Passes every question on to a strategy, and remembers whether it was asked and would have retried."""
-
-    def __init__(self, strategy: RetryStrategy) -> None:
-        self._strategy = strategy
-        self.was_asked = False
-        self.would_retry = False
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        self.was_asked = True
-        answer = self._strategy.retry_after(request, reason)
-        self.would_retry = isinstance(answer, RetryAction) and answer.delay is not None
-        return answer
-
-
 def _machine(case: Case, idempotent: bool, strategy: AnyRetryStrategy, event: RequestEvent) -> RetryMachine:
     since_first_failure = case.since_first_failure
     if since_first_failure is None:
@@ -250,6 +267,7 @@ def _machine(case: Case, idempotent: bool, strategy: AnyRetryStrategy, event: Re
             submitted_at=0.0,
             deadline=case.timeout,
             service=case.service,
+            error_context=ErrorContext(status_name=_status_name(case.happened)),
         ),
         rng=case.rng,
         state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
@@ -278,7 +296,9 @@ def _event(case: Case) -> RequestEvent:
             return ResponseReceived(ServiceResponse(case.service, http_status, body))
         case ErrorCode(code, message, http_status):
             body = json.dumps({"errors": [{"code": code, "msg": message}]})
-            return ResponseReceived(ServiceResponse(case.service, http_status, body))
+            return ResponseReceived(ServiceResponse(case.service, http_status or _BAD_REQUEST, body))
+        case DispatchFailed(error=None) as event:
+            return replace(event, error=error_of_lookup(event.reason))
         case SocketClosed() | DispatchFailed() as event:
             return event
         case unexpected:
@@ -289,12 +309,34 @@ def _entry(case: Case) -> ErrorMapEntry | None:
     return case.happened.error_map_entry if isinstance(case.happened, KvAnswer) else None
 
 
+_BAD_REQUEST = 400
+"""HTTP status of an answer with an error code, where it is left open."""
+
+
+def _status_name(happened: Happening) -> str | None:
+    """Return how a message calls an answer whose code does not stand in its HTTP status; None for every other."""
+    if not isinstance(happened, ErrorCode):
+        return None
+    status = "" if happened.http_status is None else f" with HTTP status {happened.http_status}"
+    return f"error {happened.code}{status}"
+
+
+def _error_map_has_a_say(case: Case) -> bool | None:
+    """Return whether the entry of the error map changes what an answer asks for; None where none was given."""
+    match case.happened:
+        case KvAnswer(status, entry) if entry is not None:
+            with_entry, without = (kv_responses.classify(case.operation, status, known) for known in (entry, None))
+            return with_entry != without
+        case _:
+            return None
+
+
 def _error(actions: Sequence[RequestAction]) -> CouchbaseException | None:
     return next((action.error for action in actions if isinstance(action, Fail)), None)
 
 
 def _decided_by(
-    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, witness: _Witness
+    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, witness: StrategyWitness
 ) -> DecidedBy:
     """Return who had the last word, as it shows in who was asked and what was ordered."""
     if reason is None:
@@ -326,11 +368,12 @@ def _describe(happened: Happening) -> str:
             return f"the node answered {known or 'an unknown status'} [0x{status:02x}]"
         case HttpAnswer(http_status):
             return f"the service answered HTTP status {http_status}"
-        case ErrorCode(code, message):
-            return f"the service answered error {code}" + (f", {message}" if message else "")
+        case ErrorCode(_, message):
+            return f"the service answered {_status_name(happened)}" + (f", {message}" if message else "")
         case SocketClosed(handed_over):
             return f"the socket closed when {handed_over.value} of the request had been handed over to it"
         case DispatchFailed(reason):
-            return f"it could not be dispatched, because {reason.meaning}"
+            what = "the id of its collection could not be had: " if reason in OF_A_LOOKUP else ""
+            return f"it could not be dispatched, because {what}{reason.meaning}"
         case unexpected:
             assert_never(unexpected)

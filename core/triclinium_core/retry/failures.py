@@ -90,7 +90,7 @@ def refused(
 
 def surfaced(error: type[CouchbaseException], context: ErrorContext) -> CouchbaseException:
     """Return the exception that a final response stands for."""
-    answer = f"HTTP status {context.status}"
+    answer = context.status_name or f"HTTP status {context.status}"
     if context.service == "kv" and context.status is not None:
         answer = f"{context.status_name or 'an unknown status'} [0x{context.status:02x}]"
     texts = [text for text in (context.status_text, context.server_context) if text]

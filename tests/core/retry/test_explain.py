@@ -15,7 +15,7 @@ from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.error_map import parse_entry
 from triclinium_core.retry.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer, explain
-from triclinium_core.retry.explanation import DecidedBy, Explanation, Outcome
+from triclinium_core.retry.explanation import ERROR_MAP_CLAUSE, DecidedBy, Explanation, Outcome
 from triclinium_core.retry.questions import STRATEGIES, answer
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
@@ -25,6 +25,7 @@ from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
 )
 
@@ -117,6 +118,7 @@ RETRY, FAIL = Outcome.RETRY, Outcome.FAIL
         (SocketClosed(HandedOver.ALL), "get", (R.SOCKET_CLOSED_WHILE_IN_FLIGHT, RETRY, 0.001, None)),
         (DispatchFailed(R.CIRCUIT_BREAKER_OPEN), "upsert", (R.CIRCUIT_BREAKER_OPEN, RETRY, 0.001, None)),
         (DispatchFailed(R.UNKNOWN), "upsert", (R.UNKNOWN, FAIL, None, "RequestCanceledException")),
+        (DispatchFailed(R.KV_TEMPORARY_FAILURE), "upsert", (R.KV_TEMPORARY_FAILURE, RETRY, 0.001, None)),
     ],
 )
 def test_kv(happened: Happening, operation: str, expected: tuple[object, ...]) -> None:
@@ -213,6 +215,48 @@ def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPa
     assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (explanation.decided_by, explanation.error)
 
 
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (case_of(KvAnswer(0x86), attempt=3), "wants a retry in 8 ms"),
+        (case_of(KvAnswer(0x86), elapsed=2.4995), "wants a retry in 1 ms"),
+        (case_of(KvAnswer(0x86), strategy=FailFastRetryStrategy()), "refuses"),
+        (case_of(KvAnswer(0x86), strategy=Broken()), "raises LookupError"),
+        (case_of(KvAnswer(0x86), strategy=Wordless()), "answers what is no RetryAction"),
+        (case_of(SocketClosed(HandedOver.ALL)), "refuses, since the request is not idempotent"),
+        (case_of(SocketClosed(HandedOver.ALL), strategy=Always()), "wants a retry in 250 ms"),
+        (
+            case_of(DispatchFailed(R.TLS_ERROR), strategy=FastFailOnTerminalErrorRetryStrategy()),
+            "refuses: TLS_ERROR is one of the five terminal reasons",
+        ),
+        (
+            case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), strategy=ErrorMapRetryStrategy(), attempt=1, elapsed=0.5),
+            "refuses, since the time of the error map's schedule is up",
+        ),
+        (
+            case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), strategy=ErrorMapRetryStrategy(), attempt=1, elapsed=0.495),
+            "wants a retry in 20 ms, but only within 5 ms",
+        ),
+        (case_of(KvAnswer(0x07)), None),
+        (case_of(KvAnswer(0x01)), None),
+        (case_of(KvAnswer(0x86), elapsed=2.5), None),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), None),
+    ],
+)
+def test_what_the_strategy_answers(case: Case, expected: str | None) -> None:
+    """A retry and when, or a refusal and what it minds; nothing where it was not asked."""
+    assert expected == explain(case).strategy_answer
+
+
+def test_the_words_stand_in_the_decision() -> None:
+    """Of a strategy that is heard, and of one that is overruled."""
+    heard = explain(case_of(KvAnswer(0x86), strategy=Always())).sentences()[3]
+    overruled = explain(case_of(SocketClosed(HandedOver.ALL), strategy=Always())).sentences()[3]
+
+    assert heard.startswith("Always is asked, and wants a retry in 250 ms (")
+    assert overruled.startswith("Always is asked, and wants a retry in 250 ms. But no strategy may send it again, ")
+
+
 def test_an_async_strategy_is_left_to_the_driver() -> None:
     """Nobody awaits anything here, so the outcome is that the strategy has to be consulted."""
     explanation = explain(case_of(KvAnswer(0x86), strategy=Thoughtful()))
@@ -252,6 +296,50 @@ def test_a_delay_that_is_cut_tells_how_it_ends(
         explanation.dispatches,
         explanation.error,
     )
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (case_of(KvAnswer(0x86), elapsed=2.4995), True),
+        (case_of(KvAnswer(0x86)), True),
+        (case_of(KvAnswer(0x86), elapsed=2.5), False),
+        (case_of(KvAnswer(0x01), attempt=3), False),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), False),
+    ],
+)
+def test_what_counts_as_a_retry(case: Case, expected: bool) -> None:
+    """The client counts a delay that was cut as well, so that the error tells of a retry though nothing was sent again."""
+    explanation = explain(case)
+
+    assert expected is explanation.counts_as_retry
+    if explanation.dispatches is False:
+        assert "is not sent again" in explanation.sentences()[4]
+        assert "This counts as a retry. Then it fails with" in explanation.sentences()[4]
+        assert "[retried once: KV_TEMPORARY_FAILURE]" in explanation.sentences()[4]
+
+
+@pytest.mark.parametrize(
+    ("happened", "expected"),
+    [
+        (KvAnswer(0x86, RETRIED_BY_MAP), False),
+        (KvAnswer(0x01, RETRIED_BY_MAP), False),
+        (KvAnswer(0x00, OF_NO_USE), False),
+        (KvAnswer(0x7FF0, RETRIED_BY_MAP), True),
+        (KvAnswer(0x7FF0, OF_NO_USE), True),
+        (KvAnswer(0x82, RETRIED_BY_MAP), True),
+        (KvAnswer(0x86), None),
+        (KvAnswer(0x7FF0), None),
+        (SocketClosed(HandedOver.ALL), None),
+    ],
+)
+def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | None) -> None:
+    """It decides about unknown statuses only; of a known one it is said that nobody looks."""
+    explanation = explain(case_of(happened))
+
+    assert expected is explanation.error_map_has_a_say
+    assert ("has no say" in explanation.sentences()[2]) is (expected is False)
+    assert (ERROR_MAP_CLAUSE in explanation.clauses) is (expected is False)
 
 
 @pytest.mark.parametrize(
@@ -323,6 +411,11 @@ def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
             "not in the list",
         ),
         (
+            case_of(ErrorCode(3000, "syntax", 503), service=QUERY),
+            "the service answered error 3000 with HTTP status 503, syntax",
+            "not in the list",
+        ),
+        (
             case_of(HttpAnswer(429), service=SEARCH),
             "the service answered HTTP status 429",
             "Search: Http status code 429",
@@ -342,6 +435,14 @@ def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
             "it could not be dispatched, because the node could not be reached",
             "RFC 0049 Client Dispatch",
         ),
+        (
+            case_of(DispatchFailed(R.KV_TEMPORARY_FAILURE)),
+            (
+                "it could not be dispatched, because the id of its collection could not be had: "
+                "the node is temporarily out of resources"
+            ),
+            "RFC 0049 Client Dispatch",
+        ),
     ],
 )
 def test_words_for_what_happened(case: Case, happened: str, clause: str) -> None:
@@ -350,6 +451,41 @@ def test_words_for_what_happened(case: Case, happened: str, clause: str) -> None
 
     assert happened == explanation.happened
     assert clause in explanation.reason_clause
+
+
+@pytest.mark.parametrize(
+    ("happened", "expected"),
+    [
+        (ErrorCode(5), "query: the server answered error 5"),
+        (ErrorCode(3000, "syntax"), "query: the server answered error 3000 (syntax)"),
+        (ErrorCode(5, http_status=503), "query: the server answered error 5 with HTTP status 503"),
+        (HttpAnswer(400, "oh"), "query: the server answered HTTP status 400"),
+    ],
+)
+def test_a_message_says_what_was_answered(happened: Happening, expected: str) -> None:
+    """An error code by its number, and an HTTP status only where somebody said one."""
+    assert expected == explain(case_of(happened, "query", service=QUERY)).message
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        (R.KV_TEMPORARY_FAILURE, "TemporaryFailureException"),
+        (R.KV_ERROR_MAP_RETRY_INDICATED, "CouchbaseException"),
+        (R.SCOPE_NOT_FOUND, "RequestCanceledException"),
+        (R.NODE_NOT_AVAILABLE, "RequestCanceledException"),
+    ],
+)
+def test_a_lookup_that_failed_surfaces_its_own_error(reason: RetryReason, expected: str) -> None:
+    """As in the client, where the answer to the question for a collection's id brings it."""
+    assert expected == explain(case_of(DispatchFailed(reason), strategy=FailFastRetryStrategy())).error
+
+
+def test_an_error_that_is_told_with_a_failed_dispatch_stays() -> None:
+    """The caller knows better."""
+    failed = DispatchFailed(R.KV_TEMPORARY_FAILURE, error=errors.RateLimitedException)
+
+    assert "RateLimitedException" == explain(case_of(failed, strategy=FailFastRetryStrategy())).error
 
 
 @pytest.mark.parametrize(
@@ -375,6 +511,13 @@ def test_words_for_what_happened(case: Case, happened: str, clause: str) -> None
         ({"happened": HttpAnswer(503)}, "happened"),
         ({"happened": ErrorCode(4040)}, "happened"),
         ({"service": VIEWS, "happened": ErrorCode(4040)}, "happened"),
+        ({"service": QUERY, "happened": ErrorCode(4040, http_status=-1)}, "http_status"),
+        ({"operation": None}, "operation"),
+        ({"strategy": "best_effort"}, "strategy"),
+        ({"happened": DispatchFailed(R.KV_LOCKED)}, "reason"),
+        ({"happened": DispatchFailed("TLS_ERROR")}, "reason"),  # type: ignore[arg-type]
+        ({"happened": SocketClosed(HandedOver.NOTHING, reason=R.NODE_NOT_AVAILABLE)}, "reason"),
+        ({"service": QUERY, "happened": DispatchFailed(R.BUCKET_ACCESS_ERROR)}, "reason"),
     ],
 )
 def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) -> None:
@@ -385,6 +528,24 @@ def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) ->
         Case(**fields)  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
+
+
+def test_a_reason_that_is_out_of_place() -> None:
+    """The message says which ones are not."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        case_of(DispatchFailed(R.SCOPE_NOT_FOUND), service=SEARCH)
+
+    assert (
+        "reason=SCOPE_NOT_FOUND is out of place; a dispatch to search fails for one of SOCKET_NOT_AVAILABLE, "
+        "AUTHENTICATION_ERROR, TLS_ERROR, NODE_NOT_AVAILABLE, SERVICE_NOT_AVAILABLE, CIRCUIT_BREAKER_OPEN, UNKNOWN"
+    ) == caught.value.message
+
+
+def test_the_reason_of_a_socket_that_closed_in_flight_does_not_matter() -> None:
+    """Something was handed over, so it is another one."""
+    case = case_of(SocketClosed(HandedOver.PART, reason=R.KV_LOCKED))
+
+    assert R.SOCKET_CLOSED_WHILE_IN_FLIGHT is explain(case).reason
 
 
 def test_a_case_needs_little() -> None:
@@ -425,7 +586,10 @@ def grid() -> Iterable[tuple[str, bool, int, float]]:
     )
 
 
-@pytest.mark.parametrize("reason", RetryReason)
+# Decision C36: one reason is never given.
+@pytest.mark.parametrize(
+    "reason", [reason for reason in RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED]
+)
 def test_explain_and_the_batch_agree(reason: RetryReason) -> None:
     """The machine that is fed an event, and the question that names its reason, have one answer."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry import backoff, error_map, failures, kv_responses
 from triclinium_core.retry.actions import (
     CloseConnection,
@@ -60,7 +61,7 @@ def event_of(case: Case) -> tuple[RequestEvent, RequestState]:
             return ResponseReceived(ServiceResponse(case.service, http_status, body)), RequestState.IN_FLIGHT
         case ErrorCode(code, message, http_status):
             body = f'{{"errors": [{{"code": {code}, "msg": "{message}"}}]}}'
-            return ResponseReceived(ServiceResponse(case.service, http_status, body)), RequestState.IN_FLIGHT
+            return ResponseReceived(ServiceResponse(case.service, http_status or 400, body)), RequestState.IN_FLIGHT
         case SocketClosed() as closed:
             return closed, RequestState.IN_FLIGHT
         case DispatchFailed() as failed:
@@ -73,6 +74,8 @@ def client_does(case: Case) -> dict[str, object]:
     error_maps = ErrorMapStore()
     if isinstance(case.happened, KvAnswer) and case.happened.error_map_entry is not None:
         error_maps.load(NODE, ErrorMap(2, 9, {case.happened.status: case.happened.error_map_entry}))
+    # What a message calls the answer of a service whose error stands in the body, and not in the HTTP status.
+    name = f"error {case.happened.code}" if isinstance(case.happened, ErrorCode) else None
     annotation = RequestAnnotation(
         operation=case.operation,
         idempotent=is_idempotent(case.service, case.operation),
@@ -80,6 +83,7 @@ def client_does(case: Case) -> dict[str, object]:
         submitted_at=1000.0,
         deadline=1000.0 + case.timeout,
         service=case.service,
+        error_context=ErrorContext(status_name=name),
     )
     machine = RetryMachine(
         annotation, rng=LongestDelays(), error_maps=error_maps, state=state, retry_attempts=case.attempt
@@ -269,6 +273,8 @@ SYNTAX = case_of(ErrorCode(3000), service=QUERY)
 STALE = case_of(ErrorCode(4040), service=QUERY, strategy=FAIL_FAST)
 BUSY = case_of(HttpAnswer(429), service=SEARCH)
 DOWN = case_of(HttpAnswer(503), service=SEARCH)
+UNREACHED = case_of(DispatchFailed(R.NODE_NOT_AVAILABLE))
+REFUSED = case_of(DispatchFailed(R.TLS_ERROR))
 CAS_MISMATCH, TEMPORARY = "CasMismatchException", "TemporaryFailureException"
 
 
@@ -300,8 +306,8 @@ CAS_MISMATCH, TEMPORARY = "CasMismatchException", "TemporaryFailureException"
         (error_of_a_code, STALE, "error", ("PreparedStatementFailureException", "DmlFailureException")),
         (retryable_http_status, DOWN, "action", ("fail", "retry")),
         (no_retryable_http_status, BUSY, "action", ("retry", "fail")),
-        (terminal_error, case_of(DispatchFailed(R.NODE_NOT_AVAILABLE)), "action", ("retry", "fail")),
-        (no_terminal_error, case_of(DispatchFailed(R.TLS_ERROR)), "action", ("fail", "retry")),
+        (terminal_error, UNREACHED, "action", ("retry", "fail")),
+        (no_terminal_error, REFUSED, "action", ("fail", "retry")),
         (controlled_delays, MOVED, "delay_ms", (100, 7)),
         (controlled_delay_max, case_of(KvAnswer(0x07), attempt=9), "delay_ms", (1000, 3000)),
         (
@@ -326,3 +332,48 @@ def test_client_and_explanation_change_together(
     assert expected == (done_before[key], done_after[key])
     assert done_before == {name: told_before[name] for name in done_before}
     assert done_after == {name: told_after[name] for name in done_after}
+
+
+@pytest.mark.parametrize(
+    ("change", "case", "expected"),
+    [
+        (
+            terminal_error,
+            UNREACHED,
+            ("wants a retry in 8 ms", "refuses: NODE_NOT_AVAILABLE is one of the six terminal reasons"),
+        ),
+        (
+            no_terminal_error,
+            REFUSED,
+            ("refuses: TLS_ERROR is one of the five terminal reasons", "wants a retry in 8 ms"),
+        ),
+        (
+            not_for_writes,
+            LOCKED,
+            ("wants a retry in 8 ms", "refuses, since the request is not idempotent"),
+        ),
+        (
+            idempotent_upsert,
+            LOST,
+            ("refuses, since the request is not idempotent", "wants a retry in 8 ms"),
+        ),
+    ],
+)
+def test_what_the_strategy_answers_changes_with_its_tables(
+    monkeypatch: pytest.MonkeyPatch, change: Change, case: Case, expected: tuple[str, str]
+) -> None:
+    """It is the strategy's own answer, and not what a rule says of the reason."""
+    before = explain(case).strategy_answer
+    change(monkeypatch)
+    after = explain(case).strategy_answer
+
+    assert expected == (before, after)
+
+
+def test_whether_the_error_map_has_a_say_changes_with_the_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A status whose row is gone is unknown, and then the map decides."""
+    before = explain(EXISTS_MAPPED).error_map_has_a_say
+    unknown_again(monkeypatch)
+    after = explain(EXISTS_MAPPED).error_map_has_a_say
+
+    assert (False, True) == (before, after)

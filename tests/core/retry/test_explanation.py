@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from triclinium_core.errors import DocumentLockedException
 from triclinium_core.retry.actions import CloseConnection, RefreshCollection, RefreshTopology
 from triclinium_core.retry.explanation import (
     CAPPING_CLAUSE,
     DECISION_CLAUSES,
+    ERROR_MAP_CLAUSE,
     DecidedBy,
     Explanation,
     Outcome,
     milliseconds,
     words_of,
+    words_of_answer,
 )
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import TERMINAL_ERRORS, RetryAction
 
 RETRIED = Explanation(
     service=Service.KV,
@@ -25,11 +31,14 @@ RETRIED = Explanation(
     idempotent_clause="list: get",
     reason=RetryReason.KV_LOCKED,
     reason_clause="list: locked",
+    error_map_has_a_say=False,
     strategy="Patience",
+    strategy_answer="wants a retry in 250 ms",
     decided_by=DecidedBy.STRATEGY,
     outcome=Outcome.RETRY,
     delay=0.25,
     dispatches=True,
+    counts_as_retry=True,
 )
 CUT = Explanation(
     service=Service.KV,
@@ -44,6 +53,7 @@ CUT = Explanation(
     outcome=Outcome.RETRY,
     delay=0.5,
     dispatches=False,
+    counts_as_retry=True,
     error="UnambiguousTimeoutException",
     message="too late",
     orders=(RefreshTopology(), CloseConnection("it is of no use")),
@@ -87,15 +97,18 @@ def test_json_of_a_retry() -> None:
         "meaning": "the document is locked",
         "allows_non_idempotent_retry": True,
         "always_retry": False,
+        "error_map_has_a_say": False,
         "strategy": "Patience",
+        "strategy_answer": "wants a retry in 250 ms",
         "decided_by": "strategy",
         "action": "retry",
         "delay_ms": 250,
         "dispatches": True,
+        "counts_as_retry": True,
         "error": None,
         "message": None,
         "orders": [],
-        "clauses": ["list: get", "list: locked", DECISION_CLAUSES[DecidedBy.STRATEGY]],
+        "clauses": ["list: get", "list: locked", ERROR_MAP_CLAUSE, DECISION_CLAUSES[DecidedBy.STRATEGY]],
     } == RETRIED.to_json()
 
 
@@ -104,13 +117,15 @@ def test_json_of_a_completion() -> None:
     told = COMPLETED.to_json()
 
     assert RETRIED.to_json().keys() == told.keys()
-    assert [None] * 8 == [
+    assert [None] * 10 == [
         told[key]
         for key in (
             "reason",
             "meaning",
             "allows_non_idempotent_retry",
             "always_retry",
+            "error_map_has_a_say",
+            "strategy_answer",
             "delay_ms",
             "dispatches",
             "error",
@@ -134,8 +149,11 @@ def test_words_of_a_retry() -> None:
     assert [
         "kv get: the node answered LOCKED [0x09].",
         "Sending it twice does no harm: it is idempotent (list: get).",
-        "The retry reason is KV_LOCKED: the document is locked (list: locked). This reason permits a retry of any request.",
-        f"Patience is asked, and decides ({DECISION_CLAUSES[DecidedBy.STRATEGY]}).",
+        (
+            "The retry reason is KV_LOCKED: the document is locked (list: locked). The node's error map has no say in "
+            f"this, for the client knows the status ({ERROR_MAP_CLAUSE}). This reason permits a retry of any request."
+        ),
+        f"Patience is asked, and wants a retry in 250 ms ({DECISION_CLAUSES[DecidedBy.STRATEGY]}).",
         "So the request is sent again in 250 ms.",
     ] == RETRIED.sentences()
 
@@ -149,7 +167,7 @@ def test_words_of_a_cut_delay() -> None:
         ),
         (
             f"So the request waits 500 ms, all the time that is left, and is not sent again ({CAPPING_CLAUSE}). "
-            "Then it fails with UnambiguousTimeoutException: too late."
+            "This counts as a retry. Then it fails with UnambiguousTimeoutException: too late."
         ),
         "Besides, the client will bring its cluster map up to date.",
         "Besides, the client will close the connection: it is of no use.",
@@ -171,6 +189,55 @@ def test_words_of_a_refusal() -> None:
         ),
         "So the request fails with RequestCanceledException: not retried.",
     ] == FAILED.sentences()
+
+
+def test_words_of_a_strategy_that_is_overruled() -> None:
+    """What it wanted is told, and that it does not matter."""
+    overruled = replace(FAILED, strategy_answer="wants a retry in 250 ms")
+
+    assert (
+        "Patience is asked, and wants a retry in 250 ms. But no strategy may send it again, since an attempt may have "
+        f"been applied ({DECISION_CLAUSES[DecidedBy.ORCHESTRATOR]})."
+    ) == overruled.sentences()[3]
+
+
+def test_words_of_an_error_map_without_a_say_in_an_answer_that_is_final() -> None:
+    """They stand behind the clause."""
+    told = replace(COMPLETED, error_map_has_a_say=False)
+
+    assert (
+        "There is no reason to retry it (list: known). The node's error map has no say in this, for the client knows "
+        f"the status ({ERROR_MAP_CLAUSE})."
+    ) == told.sentences()[2]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (RetryAction.after(0.25), "wants a retry in 250 ms"),
+        (RetryAction.after(0), "wants a retry in 0 ms"),
+        (RetryAction.after(0.25, within=0.1), "wants a retry in 250 ms, but only within 100 ms"),
+        (RetryAction.no_retry(), "refuses"),
+        (RetryAction.no_retry(DocumentLockedException), "refuses"),
+        (
+            RetryAction.no_retry(TERMINAL_ERRORS[RetryReason.TLS_ERROR]),
+            "refuses: TLS_ERROR is one of the five terminal reasons",
+        ),
+        (ZeroDivisionError("mine"), "raises ZeroDivisionError"),
+        (None, "answers what is no RetryAction"),
+    ],
+)
+def test_words_of_answers(answer: object, expected: str) -> None:
+    """Whatever a strategy answers has its words, and what it raises."""
+    assert expected == words_of_answer(answer, RetryReason.TLS_ERROR)
+
+
+def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is counted, too."""
+    refusal = RetryAction.no_retry(DocumentLockedException)
+    monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.KV_LOCKED, DocumentLockedException)
+
+    assert "refuses: KV_LOCKED is one of the six terminal reasons" == words_of_answer(refusal, RetryReason.KV_LOCKED)
 
 
 def test_words_of_a_completion() -> None:
@@ -208,7 +275,17 @@ def test_whoever_decides_has_a_sentence_and_a_clause(decided_by: DecidedBy, outc
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.0, 0), (0.001, 1), (0.5, 500), (2.4 - 2.3, 100), (0.0005, 0.5), (1e-9, 1e-6), (4e-10, 0), (86400.0, 86400000)],
+    [
+        (0.0, 0),
+        (2, 2000),
+        (0.001, 1),
+        (0.5, 500),
+        (2.4 - 2.3, 100),
+        (0.0005, 0.5),
+        (1e-9, 1e-6),
+        (4e-10, 0),
+        (86400.0, 86400000),
+    ],
 )
 def test_milliseconds(seconds: float, expected: float) -> None:
     """Whole milliseconds are ints, free of the noise of binary fractions."""

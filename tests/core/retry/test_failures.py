@@ -197,6 +197,10 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
             "query: the server answered HTTP status 400 (syntax)",
         ),
         (
+            ErrorContext(service="query", operation="query", status=400, status_name="error 5", status_text="syntax"),
+            "query: the server answered error 5 (syntax)",
+        ),
+        (
             ErrorContext(service="views", operation="view", status=500, status_text=""),
             "view: the server answered HTTP status 500",
         ),

@@ -76,16 +76,20 @@ def test_the_timeline_tells_event_decision_delay_and_outcome() -> None:
         scenario for scenario in json.loads(run("--json").output)["scenarios"] if scenario["name"] == "locked"
     ]
 
-    arrives = "REPLACE arrives: the node "
     assert [
         ("caller", "replace 'ada'", None, None),
-        ("node", arrives + "answers LOCKED [0x09]", None, None),
+        ("node", "takes REPLACE and answers LOCKED [0x09]", None, None),
         ("client", "KV_LOCKED", "retry", 1),
-        ("node", arrives + "answers LOCKED [0x09]", None, None),
+        ("node", "takes REPLACE and answers LOCKED [0x09]", None, None),
         ("client", "KV_LOCKED", "retry", 2),
-        ("node", arrives + "applies it and answers SUCCESS", None, None),
+        ("node", "takes REPLACE, applies it and answers SUCCESS", None, None),
         ("caller", "success", None, None),
     ] == [(row["source"], row["event"], row["decision"], row["delay_ms"]) for row in scenario["timeline"]]
+
+
+def test_clauses_fit_on_a_narrow_screen() -> None:
+    """On one line each, behind their margin."""
+    assert max(len(scenario.demand.clause) for scenario in SCENARIOS) <= 80 - 4
 
 
 def test_it_needs_no_terminal_and_no_unicode() -> None:

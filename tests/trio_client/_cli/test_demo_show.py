@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from tests.trio_client._cli.plays import PLAY, frame
+from tests.trio_client._cli.plays import PLAY, decided, frame
 from triclinium._cli._demo_checks import check
 from triclinium._cli._demo_play import Play
 from triclinium._cli._demo_recorder import ClientDecided, ConnectionTold, NodeTook
-from triclinium._cli._demo_show import Judged, Screen
+from triclinium._cli._demo_scenarios import SCENARIOS
+from triclinium._cli._demo_show import REASON_WIDTH, Judged, Screen
 from triclinium._cli._demo_timeline import Decision, Row, Source, rows_of
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.kv_status import Status
@@ -46,16 +48,16 @@ def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, mi
 
 def test_the_timeline_of_a_play() -> None:
     """A decision stands at the time of what was decided about, and nothing that led to it stands later."""
-    arrives = "REPLACE arrives: the node "
+    locked = "takes REPLACE and answers LOCKED [0x09]"
 
     assert [
         Row(0.0, Source.CALLER, "replace 'ada'"),
-        Row(0.5, Source.NODE, arrives + "answers LOCKED [0x09]"),
+        Row(0.5, Source.NODE, locked),
         Row(1.0, Source.NETWORK, "ready"),
         Row(1.0, Source.CLIENT, "KV_LOCKED", Decision.RETRY, 1),
-        Row(2.5, Source.NODE, arrives + "answers LOCKED [0x09]"),
+        Row(2.5, Source.NODE, locked),
         Row(3.0, Source.CLIENT, "KV_LOCKED", Decision.RETRY, 2),
-        Row(5.5, Source.NODE, arrives + "applies it and answers SUCCESS"),
+        Row(5.5, Source.NODE, "takes REPLACE, applies it and answers SUCCESS"),
         Row(6.0, Source.CALLER, "success: done"),
     ] == rows_of(PLAY)
 
@@ -96,27 +98,27 @@ def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
 
     _, *between, _ = rows_of(replace(PLAY, entries=entries))
 
-    assert [Row(1.0, Source.NODE, "SASL_STEP arrives: the node answers AUTH_ERROR [0x20]")] == between
+    assert [Row(1.0, Source.NODE, "takes SASL_STEP and answers AUTH_ERROR [0x20]")] == between
 
 
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (frame(0.0, Status.SUCCESS), "answers SUCCESS"),
-        (frame(0.0, 0x7FF0), "answers RETRY_CONSTANT [0x7ff0]"),
-        (frame(0.0, 0x7FFF), "answers an unknown status [0x7fff]"),
-        (frame(0.0, Status.SUCCESS, applied=True, fault=Delay(1.0)), "applies it and answers SUCCESS"),
-        (frame(0.0, None, fault=HangUpBeforeApplying()), "hangs up"),
-        (frame(0.0, None, applied=True, fault=HangUpAfterApplying()), "applies it and hangs up without an answer"),
-        (frame(0.0, None, fault=HangUpMidReply()), "sends half of its reply and hangs up"),
-        (frame(0.0, None, applied=True, fault=DropResponse()), "applies it and does not answer"),
+        (frame(0.0, Status.SUCCESS), " and answers SUCCESS"),
+        (frame(0.0, 0x7FF0), " and answers RETRY_CONSTANT [0x7ff0]"),
+        (frame(0.0, 0x7FFF), " and answers an unknown status [0x7fff]"),
+        (frame(0.0, Status.SUCCESS, applied=True, fault=Delay(1.0)), ", applies it and answers SUCCESS"),
+        (frame(0.0, None, fault=HangUpBeforeApplying()), " and hangs up"),
+        (frame(0.0, None, applied=True, fault=HangUpAfterApplying()), ", applies it and hangs up without an answer"),
+        (frame(0.0, None, fault=HangUpMidReply()), " and hangs up in the middle of its reply"),
+        (frame(0.0, None, applied=True, fault=DropResponse()), ", applies it and does not answer"),
     ],
 )
 def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> None:
     """Whatever the fault was."""
     row = rows_of(replace(PLAY, entries=(NodeTook(100.001, command),)))[1]
 
-    assert f"REPLACE arrives: the node {expected}" == row.event
+    assert f"takes REPLACE{expected}" == row.event
 
 
 @pytest.mark.parametrize(
@@ -148,18 +150,50 @@ def test_a_pipe_gets_the_same_without_colours() -> None:
 \N{CHECK MARK} 1. Somebody holds a lock
     RFC 0049
     0.0 ms  caller   replace 'ada'
-    0.5 ms  node     REPLACE arrives: the node answers LOCKED [0x09]
+    0.5 ms  node     takes REPLACE and answers LOCKED [0x09]
     1.0 ms  network  ready
     1.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 1 ms
-    2.5 ms  node     REPLACE arrives: the node answers LOCKED [0x09]
+    2.5 ms  node     takes REPLACE and answers LOCKED [0x09]
     3.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 2 ms
-    5.5 ms  node     REPLACE arrives: the node applies it and answers SUCCESS
+    5.5 ms  node     takes REPLACE, applies it and answers SUCCESS
     6.0 ms  caller   success: done
 
-   scenario  the client reports  the node has seen
-\N{CHECK MARK}  locked    2 retries, success  3 frames, 1 applied
+            client:            node:
+  scenario  outcome  retries  frames  applied
+\N{CHECK MARK} locked    success        2       3        1
 
 1 scenario, 9 checks: all as RFC 0049 demands (0.25 s).""" == "\n".join(lines)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_all_timelines_line_up(width: int) -> None:
+    """However long a scenario took, and whoever has a row in it."""
+    slow = replace(PLAY, ended=112.3456, entries=(decided(100.002, 0.001, "SOCKET_CLOSED_WHILE_IN_FLIGHT"),))
+    output = "".join(shown((play, []), width=width) for play in (PLAY, replace(PLAY, entries=()), slow))
+    rows = [line for line in output.splitlines() if re.match(r" +[0-9.]+ ms ", line)]
+
+    assert {10} == {line.index(" ms ") + 3 for line in rows}
+    assert {"  "} == {line[10:12] for line in rows}
+    assert {"caller   ", "client   ", "network  ", "node     "} == {line[12:21] for line in rows}
+    assert {line.index("\N{RIGHTWARDS ARROW}") for line in rows if "again" in line} == {21 + REASON_WIDTH}
+    assert "  12346 ms  caller   success: done" in [line.rstrip() for line in rows]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_of_the_summary_is_broken(width: int) -> None:
+    """Not even with the longest names and outcomes of the demo."""
+    outcomes = ("AuthenticationFailureException", "RequestCanceledException", "success")
+    judged: list[Judged] = [
+        (replace(PLAY, scenario=scenario, outcome=outcome), []) for scenario in SCENARIOS for outcome in outcomes
+    ]
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=width, color_system=None, legacy_windows=False)
+
+    Screen(console).summary(judged, 0.25, 0)
+
+    rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("\N{CHECK MARK}")]
+    assert len(judged) == len(rows)
+    assert [play.outcome for play, _ in judged] == [row[-4] for row in rows]
 
 
 def test_what_differs_is_marked() -> None:
@@ -190,3 +224,14 @@ def test_the_same_decision_in_a_row_is_one_line() -> None:
 
     assert 1 == output.count("SOCKET_NOT_AVAILABLE")
     assert "\N{RIGHTWARDS ARROW} again in 1, 2, 4 ms" in output
+
+
+def test_many_delays_in_a_row_fit_on_a_narrow_screen() -> None:
+    """The first two and the last are told."""
+    delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
+    reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
+    entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay, None) for delay in delays)
+
+    output = shown((replace(PLAY, entries=entries), []), width=80)
+
+    assert f"{reason} \N{RIGHTWARDS ARROW} again in 32, 64 ... 500 ms" in output

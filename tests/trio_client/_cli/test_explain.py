@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from triclinium._cli import _explanation, main
+from triclinium._cli._case import EXAMPLE_OF_ENTRY
 from triclinium_core.retry.events import HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, KvAnswer, explain as explain_case
 from triclinium_core.retry.idempotency import IDEMPOTENCY
@@ -22,7 +23,8 @@ from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.service import Service
 
-DECISIONS = Path(__file__).parents[2] / "data" / "decisions.jsonl"
+ROOT = Path(__file__).parents[3]
+DECISIONS = ROOT / "tests" / "data" / "decisions.jsonl"
 COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "explain")
 QUESTIONS = [line for line in DECISIONS.read_bytes().splitlines(keepends=True) if b'"family": "couchbase"' in line]
 BATCH_LINES = 25_000
@@ -69,9 +71,15 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
             {"reason": "TLS_ERROR", "error": "CouchbaseException"},
         ),
         ("kv get --event dispatch-failed", {"reason": "SOCKET_NOT_AVAILABLE", "action": "retry"}),
+        ("query --event dispatch-failed --reason service-not-available", {"reason": "SERVICE_NOT_AVAILABLE"}),
+        ("kv get --event dispatch-failed --reason KV_TEMPORARY_FAILURE", {"reason": "KV_TEMPORARY_FAILURE"}),
         (
             "kv get --event dispatch-failed --reason AUTHENTICATION_ERROR",
-            {"reason": "AUTHENTICATION_ERROR", "error": "AuthenticationFailureException"},
+            {
+                "reason": "AUTHENTICATION_ERROR",
+                "error": "AuthenticationFailureException",
+                "strategy_answer": "refuses: AUTHENTICATION_ERROR is one of the five terminal reasons",
+            },
         ),
         (
             "kv get --event dispatch-failed --reason AUTHENTICATION_ERROR --strategy best-effort",
@@ -79,7 +87,9 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
         ),
         ("query --code 4040", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE", "operation": "request"}),
         ("query --code 5000", {"reason": None, "action": "fail"}),
-        ("query prepare --code 5000 --message queryport.indexNotFound", {"reason": "QUERY_INDEX_NOT_FOUND"}),
+        ("query query --code 5000 --message queryport.indexNotFound", {"reason": "QUERY_INDEX_NOT_FOUND"}),
+        ("query Request --code 5", {"operation": "request", "message": "request: the server answered error 5"}),
+        ("management HTTP --http-status 500", {"operation": "http"}),
         ("query --code 4040 --http-status 503", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE"}),
         ("query --event socket-closed", {"idempotent": False, "action": "fail"}),
         ("query --event socket-closed --readonly", {"idempotent": True, "action": "retry"}),
@@ -88,7 +98,7 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
         ("search --http-status 429 --body busy", {"reason": "SEARCH_TOO_MANY_REQUESTS", "idempotent": True}),
         ("views --http-status 404 --body {}", {"reason": None}),
         ('views --http-status 404 --body {"reason":"missing"}', {"reason": "VIEWS_TEMPORARY_FAILURE"}),
-        ("kv upsert --status 0x86 --attempt 5", {"delay_ms": 32}),
+        ("kv upsert --status 0X86 --attempt 5", {"delay_ms": 32, "strategy_answer": "wants a retry in 32 ms"}),
         ("kv upsert --status 0x86 --elapsed-ms 2499 --attempt 5", {"delay_ms": 1, "dispatches": False}),
         ("kv upsert --status 0x86 --elapsed-ms 2499 --attempt 5 --timeout-ms 9000", {"dispatches": True}),
         ("kv upsert --status 0x86 --elapsed-ms 2500", {"error": "UnambiguousTimeoutException"}),
@@ -136,9 +146,12 @@ def test_a_case_in_words(case: Case, arguments: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("--status 0x86", "Until then: no retry, 0 ms of 2500 ms."),
-        ("--status 0x86 --attempt 1 --elapsed-ms 0.5", "Until then: 1 retry, 0.5 ms of 2500 ms."),
-        ("--status 0x86 --attempt 2 --timeout-ms inf", "Until then: 2 retries, 0 ms without a limit."),
+        ("--status 0x86", "Until then: no retry, and 0 ms of 2500 ms have passed."),
+        ("--status 0x86 --attempt 1 --elapsed-ms 0.5", "Until then: 1 retry, and 0.5 ms of 2500 ms have passed."),
+        (
+            "--status 0x86 --attempt 2 --timeout-ms inf",
+            "Until then: 2 retries, and 0 ms have passed; no timeout ends it.",
+        ),
     ],
 )
 def test_how_far_the_request_had_come(arguments: str, expected: str) -> None:
@@ -146,6 +159,30 @@ def test_how_far_the_request_had_come(arguments: str, expected: str) -> None:
     result = explain("kv", "get", *arguments.split())
 
     assert expected == result.output.splitlines()[1]
+
+
+def test_an_error_code_is_told_and_no_http_status_that_nobody_said() -> None:
+    """In what happened, and in the message at the end."""
+    result = explain("query", "--code", "5")
+
+    happened, *_, outcome = result.output.splitlines()
+    assert "query request: the service answered error 5." == happened
+    assert "So the request fails with CouchbaseException: request: the server answered error 5." == outcome
+
+
+def test_an_entry_for_a_known_status_is_not_passed_over_in_silence() -> None:
+    """The map has no say there, and that is said."""
+    result = explain("kv", "get", "--status", "0x86", "--error-map-entry", ENTRY)
+
+    assert "The node's error map has no say in this, for the client knows the status" in result.output
+
+
+def test_help_tells_what_a_decision_is() -> None:
+    """For clauses name it, where the RFCs do not say enough."""
+    result = explain("--help")
+
+    assert '"decision C24" is the row C24' in " ".join(result.output.split())
+    assert (ROOT / "docs" / "explanation" / "decisions.md").is_file()
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
@@ -203,8 +240,18 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
             "kv get --status 0x1 --event socket-closed",
             "--status and --event are two happenings; give one of --status, --event, --code, --http-status",
         ),
-        ("kv get --status 134", "--status '134' is not 0x and hexadecimal digits; write it as \"0x86\""),
+        ("kv get --status 0", "--status '0' does not begin with 0x; write 0x00"),
+        ("kv get --status 9", "--status '9' does not begin with 0x; write 0x09"),
+        ("kv get --status 134", "--status '134' does not begin with 0x; write 0x134, or 0x86 if 134 is decimal"),
+        ("kv get --status 10000", "--status '10000' does not begin with 0x; write 0x2710 if 10000 is decimal"),
+        ("kv get --status 7ff0", "--status '7ff0' does not begin with 0x; write 0x7ff0"),
+        ("kv get --status ff", "--status 'ff' does not begin with 0x; write 0xff"),
+        ("kv get --status 0xyz", "--status '0xyz' is not 0x and hexadecimal digits, such as 0x86"),
+        ("kv get --status 0x", "--status '0x' is not 0x and hexadecimal digits, such as 0x86"),
+        ("kv get --status 9\u0668", "--status '9\u0668' is not 0x and hexadecimal digits, such as 0x86"),
         ("kv get --status 0x10000", "--status '0x10000' has more than 16 bits; the largest is 0xffff"),
+        ("kv get --status 99999", "--status '99999' has more than 16 bits; the largest is 0xffff"),
+        (f"kv get --status {'1' * 9999}", f"--status '{'1' * 60}'... has more than 16 bits; the largest is 0xffff"),
         ("kv get --status temp", "there is no status 'temp'; write its number, such as 0x86"),
         ("kv get --status lockd", "there is no status 'lockd'; did you mean LOCKED or NOT_LOCKED?"),
         ("kv get --status 0x1 --body x", "--body says nothing about --status; leave it out"),
@@ -222,7 +269,72 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
             "kv get --event socket-closed --reason KV_LOCKED",
             "--reason says why nothing was sent; with --event socket-closed it needs --handed-over nothing",
         ),
+        (
+            "kv get --event dispatch-failed --reason kv_locked",
+            "--reason KV_LOCKED does not keep a request from being sent; it comes of kv --status LOCKED",
+        ),
+        (
+            "query --event dispatch-failed --reason KV_TEMPORARY_FAILURE",
+            (
+                "--reason KV_TEMPORARY_FAILURE does not keep a request from being sent; it comes of kv --status "
+                "TEMPORARY_FAILURE"
+            ),
+        ),
+        (
+            "query --event dispatch-failed --reason QUERY_INDEX_NOT_FOUND",
+            "--reason QUERY_INDEX_NOT_FOUND does not keep a request from being sent; it comes of query --code 5000",
+        ),
+        (
+            "kv get --event dispatch-failed --reason SEARCH_TOO_MANY_REQUESTS",
+            (
+                "--reason SEARCH_TOO_MANY_REQUESTS does not keep a request from being sent; it comes of search "
+                "--http-status 429"
+            ),
+        ),
+        (
+            "kv get --event dispatch-failed --reason SOCKET_CLOSED_WHILE_IN_FLIGHT",
+            (
+                "--reason SOCKET_CLOSED_WHILE_IN_FLIGHT does not keep a request from being sent; it comes of --event "
+                "socket-closed"
+            ),
+        ),
+        (
+            "search --event dispatch-failed --reason SCOPE_NOT_FOUND",
+            (
+                "--reason SCOPE_NOT_FOUND is out of place; a dispatch to search fails for one of SOCKET_NOT_AVAILABLE, "
+                "AUTHENTICATION_ERROR, TLS_ERROR, NODE_NOT_AVAILABLE, SERVICE_NOT_AVAILABLE, CIRCUIT_BREAKER_OPEN, UNKNOWN"
+            ),
+        ),
+        (
+            "search --event socket-closed --handed-over nothing --reason NODE_NOT_AVAILABLE",
+            (
+                "--reason NODE_NOT_AVAILABLE is out of place; a socket to search that closes before anything is handed "
+                "over to it gives one of SOCKET_NOT_AVAILABLE, AUTHENTICATION_ERROR, TLS_ERROR"
+            ),
+        ),
         ("kv get --event socket-closed --handed-over half", "there is no share 'half'; there is nothing, part, all"),
+        ("query bogus --code 5", "there is no operation of query 'bogus'; there is query, and it may be left out"),
+        (
+            "management get --http-status 500",
+            "there is no operation of management 'get'; there is http, and it may be left out",
+        ),
+        (
+            "kv get --status 0x86 --readonly",
+            "--readonly says nothing about kv get, only about query and analytics; leave it out",
+        ),
+        (
+            "search --http-status 429 --readonly",
+            "--readonly says nothing about search, only about query and analytics; leave it out",
+        ),
+        (
+            "kv upsert --status 0x86 --method GET",
+            "--method says nothing about kv upsert, only about management; leave it out",
+        ),
+        ("query --code 5 --method POST", "--method says nothing about query, only about management; leave it out"),
+        (
+            "management --http-status 500 --method XYZ",
+            "there is no HTTP method 'XYZ'; there is DELETE, GET, HEAD, PATCH, POST, PUT",
+        ),
         ("query --status 0x1", "--status cannot happen to query; it happens to kv"),
         ("search --code 4040", "--code cannot happen to search; it happens to query and analytics"),
         ("kv get --http-status 404", "--http-status cannot happen to kv; it happens to every service but kv"),
@@ -230,11 +342,37 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
             "kv get --status 0x1 --strategy best",
             "there is no strategy 'best'; there is best_effort, fast_fail_on_terminal_error, fail_fast, error_map",
         ),
-        ("kv get --status 0x1 --elapsed-ms nan", None),
-        ("kv get --status 0x1 --timeout-ms -1", None),
+        ("kv get --status 0x1 --elapsed-ms nan", "Invalid value for '--elapsed-ms': nan is not a finite number."),
+        ("kv get --status 0x1 --elapsed-ms inf", "Invalid value for '--elapsed-ms': inf is not a finite number."),
+        ("kv get --status 0x1 --timeout-ms nan", "Invalid value for '--timeout-ms': nan is not a number."),
+        ("kv get --status 0x1 --timeout-ms soon", "Invalid value for '--timeout-ms': 'soon' is not a valid number."),
+        ("kv get --status 0x1 --timeout-ms -1", "Invalid value for '--timeout-ms': -1.0 is not in the range x>=0."),
         ("kv get --status 0x1 --error-map-entry {", None),
         ("kv get --status 0x1 --error-map-entry @nowhere", "--error-map-entry @nowhere: No such file or directory"),
-        ("kv get --status 0x1 --error-map-entry []", "--error-map-entry is list, expected dict"),
+        (
+            "kv get --status 0x1 --error-map-entry {}",
+            f"--error-map-entry has no attrs; write it like {EXAMPLE_OF_ENTRY}",
+        ),
+        (
+            "kv get --status 0x1 --error-map-entry []",
+            f"--error-map-entry is an array, expected an object such as {EXAMPLE_OF_ENTRY}",
+        ),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":"temp"}',
+            "attrs in --error-map-entry is a string, expected an array of strings",
+        ),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":["temp",1]}',
+            "an item of attrs in --error-map-entry is a number, expected a string",
+        ),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":[],"name":null}',
+            "name in --error-map-entry is null, expected a string",
+        ),
+        (
+            'kv get --status 0x1 --error-map-entry {"attrs":[],"desc":true}',
+            "desc in --error-map-entry is a boolean, expected a string",
+        ),
         ("kv get --status 0x1 --batch -", "--batch reads whole questions, and does not go with service"),
         ("--readonly --batch -", "--batch reads whole questions, and does not go with readonly"),
         ("--batch nowhere", "Invalid value for '--batch': 'nowhere': No such file or directory"),

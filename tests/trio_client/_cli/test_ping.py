@@ -150,7 +150,8 @@ async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
 
     result = await ping(f"{fake.connection_string}?kv_timeout=0.5", *CREDENTIALS)
 
-    assert (1, "Error: noop: not done within 0.5 s and certainly not applied\n") == (result.exit_code, result.stderr)
+    node = f"127.0.0.1:{fake.node.options.port}"
+    assert (1, f"Error: {node}: within 0.5 s it did not answer a NOOP\n") == (result.exit_code, result.stderr)
 
 
 async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> None:
@@ -271,7 +272,8 @@ async def test_a_peer_that_is_something_else(handler: Handler, parts: list[str])
         limit = SOON if handler is stay_silent else ()
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS, *limit)
 
-    assert_problem(result, f"127.0.0.1:{port}: ", *parts)
+    assert_problem(result, *parts)
+    assert result.stderr.startswith(f"Error: 127.0.0.1:{port}: ")
 
 
 async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
@@ -307,6 +309,16 @@ async def test_the_port_of_the_web_console() -> None:
         "8091 is a port of the web console, KV listens on 11210",
         "check the host name",
     )
+
+
+async def test_an_address_is_told_once() -> None:
+    """With the reason and the next step, though both addresses of the name refuse."""
+    async with listening(hang_up) as port:
+        pass
+    result = await ping(f"couchbase://localhost:{port}", *CREDENTIALS)
+
+    expected = f"localhost:{port}: connection refused; nothing listens there; KV is on 11210, or 11207 with TLS"
+    assert (1, f"Error: {expected}\n") == (result.exit_code, result.stderr)
 
 
 async def test_a_name_that_cannot_be_resolved() -> None:
@@ -347,6 +359,13 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
     ("arguments", "expected"),
     [
         (["http://127.0.0.1"], "connection string: scheme 'http' is not one of couchbase, couchbases, memcached"),
+        (["couchbase:/h:1"], "connection string: 'couchbase:/h:1' lacks '://'; write couchbase://h:1"),
+        (["couchbases:h"], "connection string: 'couchbases:h' lacks '://'; write couchbases://h"),
+        (["Memcached//h"], "connection string: 'Memcached//h' lacks '://'; write memcached://h"),
+        (["http:/h"], "connection string: 'http:/h' lacks '://'; write couchbase://h"),
+        (["couchbase:11210"], "connection string: 'couchbase:11210' has no scheme; write couchbase://couchbase:11210"),
+        (["h"], "connection string: 'h' has no scheme; write couchbase://h"),
+        (["couchbase://h", "--timeout", "nan"], "Invalid value for '--timeout': nan is not a number."),
         (["couchbase://h", "--username", "app"], "--password is missing; TRICLINIUM_PASSWORD may say it too"),
         (["couchbase://h"], "--username is missing; TRICLINIUM_USERNAME may say it too"),
         (

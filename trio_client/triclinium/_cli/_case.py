@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import TypedDict
 from triclinium._cli._case_names import (
     EVENTS,
     HANDED_OVER,
+    METHODS,
+    OPERATION_OF,
     OPERATIONS,
     STATUSES,
     UNNAMED_OPERATION,
@@ -22,11 +25,13 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
 from triclinium_core.retry.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer
-from triclinium_core.retry.kv_responses import DCP_PREFIX
-from triclinium_core.retry.question_fields import MalformedQuestion, parse_status
+from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
+from triclinium_core.retry.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
+from triclinium_core.retry.question_fields import STATUS_MAX, in_json, quote
 from triclinium_core.retry.questions import REASONS, SERVICES, STRATEGIES
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
+from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 
 class CaseOptions(TypedDict):
@@ -67,6 +72,8 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     service = choose(service_name, SERVICES, "service")
     operation = _operation(service, operation_name)
     option = _option_of_happening(options)
+    method = choose(options["method"], METHODS, "HTTP method") if options["method"] else ""
+    _refuse_useless_flags(service, operation, options)
     timeout_ms = options["timeout_ms"]
     try:
         return Case(
@@ -74,15 +81,15 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
             operation=operation,
             happened=HAPPENINGS[option].build(options),
             readonly=options["readonly"],
-            method=options["method"],
+            method=method,
             strategy=choose(options["strategy"], STRATEGIES, "strategy"),
             attempt=options["attempt"],
             elapsed=options["elapsed_ms"] / 1000,
             timeout=default_timeout(service) if timeout_ms is None else timeout_ms / 1000,
         )
     except InvalidArgumentException as error:
-        if error.parameter != "happened":
-            raise WrongInput(error.message) from error
+        if error.parameter == "reason":
+            raise WrongInput(_reason_out_of_place(options["reason"] or "", error.message)) from error
         raise WrongInput(
             f"{_spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
         ) from error
@@ -95,12 +102,42 @@ def default_timeout(service: Service) -> float:
 
 def _operation(service: Service, name: str | None) -> str:
     if service is not Service.KV:
-        return name or UNNAMED_OPERATION
+        if name is not None and name.casefold() not in {UNNAMED_OPERATION, OPERATION_OF[service]}:
+            raise WrongInput(
+                f"there is no operation of {service} {name!r}; there is {OPERATION_OF[service]}, and it may be left out"
+            )
+        return UNNAMED_OPERATION if name is None else name.casefold()
     if name is None:
         raise WrongInput("name an operation of kv, such as get or upsert; --help lists them")
     if name.casefold().startswith(DCP_PREFIX):
         return name.casefold()
     return choose(name, {operation: operation for operation in OPERATIONS}, "operation of kv")
+
+
+def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions) -> None:
+    """Refuse what the row of the idempotent list that covers the operation does not look at."""
+    row = idempotent_row(service, operation)
+    subject = f"{service} {operation}" if service is Service.KV else str(service)
+    for option, given, idempotency in (
+        ("--readonly", options["readonly"], Idempotency.IF_READONLY),
+        ("--method", options["method"], Idempotency.IF_GET),
+    ):
+        if given and (row is None or row.idempotency is not idempotency):
+            services = " and ".join(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
+            raise WrongInput(f"{option} says nothing about {subject}, only about {services}; leave it out")
+
+
+def _reason_out_of_place(name: str, message: str) -> str:
+    """Return what a reason comes of that does not keep requests from being sent, or ``message`` where nobody knows."""
+    reason = choose(name, REASONS, "retry reason")
+    origins = [f"kv --status {line.status.name}" for line in RETRYABLE_STATUSES.values() if line.reason is reason]
+    for option, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
+        origins += [f"{line.service} {option} {line.code}" for line in table.values() if line.reason is reason]
+    if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
+        origins.append("--event socket-closed")
+    if origins:
+        return f"--reason {reason} does not keep a request from being sent; it comes of {origins[0]}"
+    return f"--reason {message.removeprefix('reason=')}"
 
 
 def _option_of_happening(options: CaseOptions) -> str:
@@ -126,12 +163,23 @@ def _kv_answer(options: CaseOptions) -> KvAnswer:
 
 
 def _status(text: str) -> int:
-    if not text[:1].isdecimal():
-        return choose(text, STATUSES, "status", otherwise="write its number, such as 0x86")
-    try:
-        return parse_status(text, "--status")
-    except MalformedQuestion as error:
-        raise WrongInput(str(error)) from error
+    has_prefix = text[:2].casefold() == "0x"
+    digits = text[2:] if has_prefix else text
+    if not _HEXADECIMAL.fullmatch(digits):
+        if not text[:1].isdecimal():
+            return choose(text, STATUSES, "status", otherwise="write its number, such as 0x86")
+        raise WrongInput(f"--status {quote(text)} is not 0x and hexadecimal digits, such as 0x86")
+    status = int(digits, 16)
+    if has_prefix and status <= STATUS_MAX:
+        return status
+    meant = [f"0x{status:02x}"] if status <= STATUS_MAX else []
+    if not has_prefix and digits.isdecimal() and len(digits) <= len(str(STATUS_MAX)):
+        decimal = int(digits)
+        if decimal != status and decimal <= STATUS_MAX:
+            meant.append(f"0x{decimal:02x} if {digits} is decimal")
+    if not meant:
+        raise WrongInput(f"--status {quote(text)} has more than 16 bits; the largest is 0x{STATUS_MAX:04x}")
+    raise WrongInput(f"--status {quote(text)} does not begin with 0x; write {', or '.join(meant)}")
 
 
 def _entry(text: str | None) -> ErrorMapEntry | None:
@@ -139,13 +187,34 @@ def _entry(text: str | None) -> ErrorMapEntry | None:
         return None
     try:
         document = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
-        return parse_entry(json.loads(document), "--error-map-entry")
+        row = json.loads(document)
+        _require_types_of_entry(row)
+        return parse_entry(row, "--error-map-entry")
     except OSError as error:
         raise WrongInput(f"--error-map-entry {text}: {error.strerror or error}") from error
     except MalformedErrorMap as error:
         raise WrongInput(str(error)) from error
     except (ValueError, RecursionError) as error:
         raise WrongInput(f"--error-map-entry is not JSON: {error}") from error
+
+
+EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'
+
+
+def _require_types_of_entry(row: object) -> None:
+    """Say in the words of JSON what ``parse_entry`` would refuse in those of Python."""
+    if not isinstance(row, dict):
+        raise WrongInput(f"--error-map-entry is {in_json(row)}, expected an object such as {EXAMPLE_OF_ENTRY}")
+    if "attrs" not in row:
+        raise WrongInput(f"--error-map-entry has no attrs; write it like {EXAMPLE_OF_ENTRY}")
+    if not isinstance(row["attrs"], list):
+        raise WrongInput(f"attrs in --error-map-entry is {in_json(row['attrs'])}, expected an array of strings")
+    for what, value in (
+        *((name, row[name]) for name in ("name", "desc") if name in row),
+        *(("an item of attrs", item) for item in row["attrs"]),
+    ):
+        if not isinstance(value, str):
+            raise WrongInput(f"{what} in --error-map-entry is {in_json(value)}, expected a string")
 
 
 def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
@@ -172,6 +241,8 @@ def _error_code(options: CaseOptions) -> ErrorCode:
 def _http_answer(options: CaseOptions) -> HttpAnswer:
     return HttpAnswer(options["http_status"] or 0, options["body"] or "")
 
+
+_HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
 
 HAPPENINGS: Mapping[str, HappeningOption] = {
     "status": HappeningOption(_kv_answer, frozenset({"error_map_entry"}), "kv"),

@@ -17,8 +17,15 @@ HANDED_OVER: Mapping[str, HandedOver] = {share.value: share for share in HandedO
 
 STATUSES: Mapping[str, int] = {status.name: int(status) for status in Status}
 
+METHODS: Mapping[str, str] = {method: method for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")}
+
 UNNAMED_OPERATION = "request"
 """Of a service whose operations are all covered by one row of the idempotent list, so that their names change nothing."""
+
+OPERATION_OF: Mapping[Service, str] = {
+    service: "http" if service is Service.MANAGEMENT else "query" for service in Service if service is not Service.KV
+}
+"""What a request of such a service is called in a file of questions."""
 
 
 def _operations() -> set[str]:

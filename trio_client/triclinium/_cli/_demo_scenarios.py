@@ -166,7 +166,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             outcome="RequestCanceledException",
             frames=1,
             applied=1,
-            clause="RFC 0049 Network Time: what is not idempotent fails, for twice would be wrong",
+            clause="RFC 0049 Network Time: what is not idempotent fails, twice would be wrong",
         ),
     ),
     Scenario(
@@ -232,7 +232,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
             frames=3,
             applied=1,
-            clause="RFC 0049 KV Error Map Handling: the map says auto-retry, so the strategy decides",
+            clause="RFC 0049 KV Error Map Handling: the map permits it, so the strategy decides",
         ),
     ),
     Scenario(
@@ -286,7 +286,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             outcome="AuthenticationFailureException",
             frames=0,
             applied=0,
-            clause="RFC 0049 Fail Fast (Terminal Errors): a retry would not help, so it fails at once",
+            clause="RFC 0049 Fail Fast (Terminal Errors): no retry would help, it fails at once",
         ),
     ),
 )

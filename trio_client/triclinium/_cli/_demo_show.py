@@ -28,8 +28,12 @@ STYLES: Mapping[Source, str] = {
     Source.NETWORK: "blue",
     Source.NODE: "magenta",
 }
+TIME_WIDTH = len("999.9 ms")
+SOURCE_WIDTH = max(map(len, Source))
 REASON_WIDTH = 30
-"""The longest reason of the demo and a blank, so that decisions stand below each other."""
+"""The longest reason of the demo and a blank. With these three, all timelines line up."""
+DELAYS_WIDTH = 15
+"""What is left beside them of a screen of 80 columns for the delays of several retries in a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +73,19 @@ class Screen:
 
     def scenario(self, number: int, play: Play, checks: Sequence[Check]) -> None:
         """Show one scenario, and what differs from what the RFC demands."""
-        timeline = Table.grid(Column(justify="right", style="dim", no_wrap=True), Column(no_wrap=True), Column())
-        timeline.padding = (0, 2, 0, 0)
+        timeline = Table.grid(
+            Column(justify="right", style="dim", no_wrap=True, width=TIME_WIDTH),
+            Column(no_wrap=True, width=SOURCE_WIDTH),
+            Column(),
+            padding=(0, 2, 0, 0),
+        )
         for row in _folded(rows_of(play)):
-            timeline.add_row(f"{row.at_ms:.1f} ms", Text(row.source, STYLES[row.source]), self._event(row))
+            timeline.add_row(_moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row))
         timeline.rows[-1].style = "green" if play.outcome == SUCCESS else "yellow"
         self._print(Text())
         self._print(Text.assemble(self._mark(checks), f" {number}. ", (play.scenario.title, "bold")))
         self._print(_indented(Text(play.scenario.demand.clause, "dim"), 4))
-        self._print(_indented(timeline, 4))
+        self._print(_indented(timeline, 2))
         for check in checks:
             if not check.holds:
                 self._print(_indented(self._difference(check), 4))
@@ -85,19 +93,21 @@ class Screen:
     def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
         """Show all scenarios side by side, and the verdict as the last line."""
         table = Table(
-            "",
-            "scenario",
-            "the client reports",
-            "the node has seen",
+            Column("\n  scenario"),
+            Column("client:\noutcome"),
+            Column("\nretries", justify="right"),
+            Column("node:\nframes", justify="right"),
+            Column("\napplied", justify="right"),
             box=None,
             header_style="dim",
             padding=(0, 2, 0, 0),
+            pad_edge=False,
         )
         for play, checks in judged:
+            numbers = (len(play.delays), len(play.frames), play.applied)
             style = "" if _all_hold(checks) else "red"
-            report = f"{_plural(len(play.delays), 'retry', 'retries')}, {play.outcome}"
-            seen = f"{_plural(len(play.frames), 'frame')}, {play.applied} applied"
-            table.add_row(self._mark(checks), play.scenario.name, report, seen, style=style)
+            name = Text.assemble(self._mark(checks), f" {play.scenario.name}")
+            table.add_row(name, play.outcome, *map(str, numbers), style=style)
         for what in (Text(), table, Text(), _verdict(judged, seconds, missing)):
             self._print(what)
 
@@ -127,12 +137,21 @@ def _folded(rows: Iterable[Row]) -> Iterator[_Folded]:
     for (source, event, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
         alike = [*run]
         if decision is Decision.RETRY:
-            delays = ", ".join(f"{row.delay_ms:g}" for row in alike)
+            delays = _in_short([f"{row.delay_ms:g}" for row in alike])
             alike = alike[:1]
         else:
             delays = ""
         for row in alike:
             yield _Folded(row.at_ms, source, event, decision, delays)
+
+
+def _in_short(delays: Sequence[str]) -> str:
+    listed = ", ".join(delays)
+    return listed if len(listed) <= DELAYS_WIDTH else f"{', '.join(delays[:2])} ... {delays[-1]}"
+
+
+def _moment(at_ms: float) -> str:
+    return f"{at_ms:.1f} ms" if at_ms < 999.95 else f"{at_ms:.0f} ms"
 
 
 def _indented(what: RenderableType, columns: int) -> Padding:

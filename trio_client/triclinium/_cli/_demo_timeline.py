@@ -63,11 +63,11 @@ def _rows_between(play: Play) -> Iterator[Row]:
         at_ms = _ms(entry.at - play.began)
         match entry:
             case NodeTook(_, command) if play.is_about(command):
-                yield Row(at_ms, Source.NODE, f"{_opcode_name(command.opcode)} arrives: the node {_deed(command)}")
+                yield Row(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in told:
                 # What happens to both of the client's connections is told once.
                 told.add(command.status)
-                yield Row(at_ms, Source.NODE, f"{_opcode_name(command.opcode)} arrives: the node {_deed(command)}")
+                yield Row(at_ms, Source.NODE, _deed(command))
             case ConnectionTold(_, text) if text not in told:
                 told.add(text)
                 # Without the system's own words, which stand in brackets.
@@ -90,19 +90,20 @@ def _outcome(play: Play) -> str:
 _ENDINGS: Mapping[type, str] = {
     HangUpBeforeApplying: "hangs up",
     HangUpAfterApplying: "hangs up without an answer",
-    HangUpMidReply: "sends half of its reply and hangs up",
+    HangUpMidReply: "hangs up in the middle of its reply",
 }
 _NAMES_IN_THE_MAP: Mapping[int, str] = {row.code: row.name for row in ERROR_MAP.rows}
 
 
 def _deed(command: LoggedCommand) -> str:
     """Return what the node did with a command, in words."""
-    applied = "applies it and " if command.applied else ""
     if command.status is None:
-        return applied + _ENDINGS.get(type(command.fault), "does not answer")
-    name = status_name(command.status) or _NAMES_IN_THE_MAP.get(command.status, "an unknown status")
-    code = "" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]"
-    return f"{applied}answers {name}{code}"
+        ending = _ENDINGS.get(type(command.fault), "does not answer")
+    else:
+        name = status_name(command.status) or _NAMES_IN_THE_MAP.get(command.status, "an unknown status")
+        ending = f"answers {name}" + ("" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]")
+    applied = ", applies it" if command.applied else ""
+    return f"takes {_opcode_name(command.opcode)}{applied} and {ending}"
 
 
 def _opcode_name(opcode: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rich.console import Console
@@ -40,8 +41,10 @@ def show(case: Case, explanation: Explanation) -> None:
 def circumstances(case: Case) -> str:
     """Return how far the request had come, as a sentence."""
     retries = {0: "no retry", 1: "1 retry"}.get(case.attempt, f"{case.attempt} retries")
-    limit = "without a limit" if case.timeout == float("inf") else f"of {milliseconds(case.timeout)} ms"
-    return f"Until then: {retries}, {milliseconds(case.elapsed)} ms {limit}."
+    elapsed = milliseconds(case.elapsed)
+    if math.isinf(case.timeout):
+        return f"Until then: {retries}, and {elapsed} ms have passed; no timeout ends it."
+    return f"Until then: {retries}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."
 
 
 def numbered(explanation: Explanation) -> Table:

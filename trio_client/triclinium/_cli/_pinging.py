@@ -26,9 +26,11 @@ from triclinium import (
 )
 from triclinium._connector import TcpConnector
 from triclinium.abc import ConnectedStream
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
+from triclinium_core.retry.failures import subject
 
 NOOPS = 9
 """Round trips of which the median is told."""
@@ -83,8 +85,12 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
                 for bucket in buckets:
                     # One by one, so that what came before a problem is told too.
                     connections += [await _ping_connection(cluster, bucket, connector)]
+            except TimeoutException as error:
+                # The connection string may have a timeout of its own.
+                limit = error.context.timeout or plan.limit
+                problem = describe_silence(cluster.statistics().connections, limit, tls=target.tls)
             except CouchbaseException as error:
-                problem = describe_error(error, target.scheme)
+                problem = describe_error(error, target)
         if scope.cancelled_caught:
             problem = describe_silence(cluster.statistics().connections, plan.limit, tls=target.tls)
     return PingedNode(str(target.addresses[0]), tuple(connections), problem)
@@ -129,23 +135,37 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("IP address mismatch", "connect under a name that the certificate has"),
     ("CERTIFICATE_VERIFY_FAILED", "pass the authority that signed the certificate with --ca-file"),
     ("TLS failed", "if the port does not speak TLS, connect with couchbase://"),
-    ("connection refused", "nothing listens there; KV is on 11210, or 11207 with TLS"),
     ("host name not resolved", "check the host name"),
+    ("is a port of the web console", ""),
     ("refused the credentials", "check user name and password"),
     ("before it answered HELLO", "if the port speaks TLS, with couchbases://"),
 )
 """What to do next, by words of the problem; the first that fits. The client says the rest itself."""
 
+NOTHING_LISTENS: Mapping[Scheme, str] = {
+    Scheme.COUCHBASE: f"KV is on {DEFAULT_PORTS[Scheme.COUCHBASE]}, or {DEFAULT_PORTS[Scheme.COUCHBASES]} with TLS",
+    Scheme.COUCHBASES: f"KV with TLS is on {DEFAULT_PORTS[Scheme.COUCHBASES]}",
+    Scheme.MEMCACHED: f"memcached is on {DEFAULT_PORTS[Scheme.MEMCACHED]}",
+}
+"""Where somebody listens, as a rule."""
+
 IF_NOT_MEMCACHED = "if it is no plain memcached, connect with couchbase://"
 
 
-def describe_error(error: CouchbaseException, scheme: Scheme) -> str:
+def describe_error(error: CouchbaseException, target: ConnectionString) -> str:
     """Return in one line what is wrong, and what to do next where we know."""
-    text = error.context.last_dispatch_error or error.message
-    steps = [step for words, step in NEXT_STEPS if words.casefold() in text.casefold()]
-    if scheme is Scheme.MEMCACHED:
-        steps.append(IF_NOT_MEMCACHED)
-    return _one_line("; ".join([text, *steps[:1]]))
+    text = error.context.last_dispatch_error or error.message.removeprefix(f"{subject(error.context)}: ")
+    address = f"{target.addresses[0]}: "
+    return _one_line("; ".join(filter(None, (address + text.removeprefix(address), _next_step(text, target.scheme)))))
+
+
+def _next_step(text: str, scheme: Scheme) -> str:
+    for words, step in NEXT_STEPS:
+        if words.casefold() in text.casefold():
+            return step
+    if LossCause.REFUSED.value in text:
+        return f"nothing listens there; {NOTHING_LISTENS[scheme]}"
+    return IF_NOT_MEMCACHED if scheme is Scheme.MEMCACHED else ""
 
 
 SILENCE: Mapping[str, str] = {
@@ -164,7 +184,10 @@ SILENCE_BEFORE_TLS = "took no connection with TLS; if the port does not speak TL
 def describe_silence(connections: tuple[ConnectionStatistics, ...], limit: float, *, tls: bool) -> str:
     """Return in one line what did not happen within ``limit`` seconds."""
     newest = connections[-1]
-    silence = SILENCE.get(newest.state, newest.last_error or "is lost")
+    silence = SILENCE.get(newest.state)
+    if silence is None:
+        reason = (newest.last_error or "the connection was lost").removeprefix(f"{newest.node}: ")
+        return _one_line(f"{newest.node}: {reason}; not done within {limit:g} s")
     if tls and newest.state == NodeState.CONNECTING.name:
         silence = SILENCE_BEFORE_TLS
     return _one_line(f"{newest.node}: within {limit:g} s it {silence}")

@@ -12,13 +12,16 @@ import click
 from click.core import ParameterSource
 
 from triclinium._cli._case import CaseOptions, build_case
-from triclinium._cli._case_names import EVENTS, HANDED_OVER, OPERATIONS
+from triclinium._cli._case_names import EVENTS, HANDED_OVER, OPERATION_OF, OPERATIONS
+from triclinium._cli._durations import Duration
 from triclinium._cli._explanation import show
 from triclinium._cli._wrong_input import WrongInput
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.explain import explain as explain_case
 from triclinium_core.retry.questions import SERVICES, STRATEGIES, answer_lines
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.unsent import unsent_reasons
 
 EPILOG = f"""\b
 Examples:
@@ -30,9 +33,13 @@ Examples:
   triclinium explain search --http-status 429 --body "too many requests"
   triclinium explain --batch decisions.jsonl
 
-Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp.
+Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service there is one, and it may be
+left out: {", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}.
 
-Retry reasons: {", ".join(RetryReason)}.
+Reasons why nothing of a kv request is sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
+
+Clauses: where the RFCs are silent or leave a choice, this project has decided; "decision C24" is the row C24 of the page
+"Decisions" of its documentation, docs/explanation/decisions.md.
 
 Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
 """
@@ -73,7 +80,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 )
 @click.option(
     "--elapsed-ms",
-    type=click.FloatRange(min=0),
+    type=Duration(endless=False),
     metavar="MS",
     default=0.0,
     show_default=True,
@@ -81,9 +88,9 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 )
 @click.option(
     "--timeout-ms",
-    type=click.FloatRange(min=0),
+    type=Duration(),
     metavar="MS",
-    help=f"Milliseconds that it may take in all.  [default: {TimeoutOptions().kv * 1000:g} for kv, else no limit]",
+    help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
 )
 @click.option("--readonly", is_flag=True, help="The query or analytics request is marked as read-only.")
 @click.option("--method", metavar="METHOD", default="", help="HTTP method of a management request.")
@@ -108,7 +115,8 @@ def explain(
 
     Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv, and what
     befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
-    the objects that the client runs; beside each step stands the clause of SDK-RFC 0049 or 0013.
+    the objects that the client runs; beside each step stands the clause of SDK-RFC 0049 or 0013, or the decision of
+    this project.
     """
     if batch is not None:
         _refuse_options_beside_batch(ctx)

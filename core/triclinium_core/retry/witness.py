@@ -1,0 +1,67 @@
+"""A strategy that is watched: what it was asked, what it answered, and what it minded where it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from triclinium_core.retry.explanation import REFUSES, words_of_answer
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryStrategy,
+)
+
+_STATELESS = (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy, ErrorMapRetryStrategy)
+"""Strategies that may be asked again, for they give the same answer."""
+
+_OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
+    "the request is not idempotent": lambda request: replace(request, idempotent=True),
+    "the time of the error map's schedule is up": lambda request: replace(request, since_first_failure=0.0),
+}
+"""What one of these strategies may mind about a request, and the change with which it would retry."""
+
+
+class StrategyWitness:
+    """Passes every question on to a strategy, and remembers the last one and its answer."""
+
+    def __init__(self, strategy: RetryStrategy) -> None:
+        self._strategy = strategy
+        self._question: tuple[RetryRequest, RetryReason] | None = None
+        self._answer: object = None
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return what the strategy answers; whatever it raises passes through."""
+        self._question = request, reason
+        try:
+            self._answer = answer = self._strategy.retry_after(request, reason)
+        except Exception as error:
+            self._answer = error
+            raise
+        return answer
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether there was a question."""
+        return self._question is not None
+
+    @property
+    def would_retry(self) -> bool:
+        """Whether the strategy wants a retry."""
+        return isinstance(self._answer, RetryAction) and self._answer.delay is not None
+
+    def words(self) -> str | None:
+        """Return what the strategy answered, as half a sentence, or None where it was not asked."""
+        if self._question is None:
+            return None
+        request, reason = self._question
+        words = words_of_answer(self._answer, reason)
+        if words == REFUSES and type(self._strategy) in _STATELESS:
+            for obstacle, change in _OBSTACLES.items():
+                if self._strategy.retry_after(change(request), reason).delay is not None:
+                    return f"{words}, since {obstacle}"
+        return words
