@@ -187,6 +187,7 @@ def test_making_without_marks(kind: str) -> None:
 
     assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
     assert Get(HOTELS, "hits") == made[-1]
+    assert Touch(HOTELS, "hits", 0) == Recipe("touch", COUNTER).make(model)
 
 
 def test_every_kind_is_drawn() -> None:
@@ -221,6 +222,7 @@ def test_what_is_drawn_is_lawful() -> None:
         ("touch", lambda recipe: recipe.expiry),
         ("touch", lambda recipe: not recipe.expiry),
         ("get_and_touch", lambda recipe: recipe.expiry),
+        ("get_and_lock", lambda recipe: recipe.lock_time == 1),
         ("get_and_lock", lambda recipe: recipe.lock_time > 1),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, get, lock, named, upsert
+from tests.core.testing.asked import HOTELS, exists, get, lock, named, upsert
 from tests.core.testing.distorted import Watched, content, fails_instead, fails_with, ready
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -261,16 +261,20 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
 
 
 def test_failure_beside_a_breaker() -> None:
-    """However many have timed out, it excuses only those who met it."""
+    """Who begins while it is open need not have met it; once it is closed, it excuses only those who did."""
     simulation = ready(circuit_breaker=BREAKER)
     simulation.node.faults.next(Opcode.GET, drop_response(), times=5)
     for _ in range(5):
         simulation.serve(get())
-    simulation.flow_for(TIMEOUT + 30.0)
-    simulation.client.distort = fails_with(UnambiguousTimeoutException())
+    simulation.flow_for(TIMEOUT)
+    simulation.client.distort = fails_with(RequestCanceledException())
+
+    assert simulation.submit(exists()) in simulation.errors
+
+    simulation.flow_for(30.0)
 
     with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.submit(get())
+        simulation.submit(exists())
 
 
 def test_failure_behind_a_breaker_that_opens_meanwhile() -> None:

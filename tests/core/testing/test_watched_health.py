@@ -9,7 +9,7 @@ from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.faults import delay, drop_response, refuse_connection
+from triclinium_core.testing.faults import delay, drop_response, hang_up, refuse_connection
 from triclinium_core.testing.submissions import Violation
 
 READY = "None: READY, None; travel: READY, None"
@@ -165,11 +165,14 @@ def test_closing_while_bytes_are_withheld() -> None:
 def test_what_concerns_no_document() -> None:
     """The laws are about documents; our own NOOP is none of them."""
     simulation = ready()
+    simulation.node.faults.next(Opcode.NOOP, hang_up())
     token = simulation.serve(Noop(TRAVEL))
+    simulation.flow_for(1.0)
     lost = simulation.submit(Noop(TRAVEL))
     simulation.advance(3.0)
     simulation.check_frames()
 
+    assert {token} == {retry.token for retry in simulation.retries}
     assert token in simulation.results
     assert lost in simulation.errors
     assert {1} == simulation.model.submissions.keys()

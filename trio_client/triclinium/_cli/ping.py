@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import ssl
 import sys
 from dataclasses import replace
@@ -64,7 +63,6 @@ def ping(
     Exit status: 0 when every node answered, 1 when one did not, 2 when the arguments are wrong.
     """
     try:
-        _refuse_missing_slashes(connstr)
         target = parse_connection_string(connstr)
         # What is wrong with a name or a password shows here, before anything is sent.
         Keyspace(bucket)
@@ -97,25 +95,6 @@ async def _ping_all(target: ConnectionString, plan: Plan) -> list[PingedNode]:
         for number, address in enumerate(target.addresses):
             nursery.start_soon(ask, number, replace(target, addresses=(address,)))
     return [answers[number] for number in sorted(answers)]
-
-
-def _refuse_missing_slashes(connstr: str) -> None:
-    """Tell how a connection string was meant that has a scheme, but not "://" after it.
-
-    Raises:
-        WrongInput: it is such a string.
-    """
-    match = _WITHOUT_BOTH_SLASHES.fullmatch(connstr.strip())
-    if match is not None:
-        scheme = (match["known"] or Scheme.COUCHBASE).lower()
-        raise WrongInput(f"connection string: {connstr[:80]!r} lacks '://'; write {scheme}://{match['rest'][:80]}")
-
-
-_WITHOUT_BOTH_SLASHES = re.compile(
-    # A colon and digits are a port: then what looks like a scheme is a host.
-    rf"(?:(?P<known>{'|'.join(Scheme)})(?::/?(?!\d+(?:[/?,;]|$))|//?)|[a-z]+:/)(?P<rest>[^/:].*)",
-    re.IGNORECASE,
-)
 
 
 def _authenticator(

@@ -43,6 +43,11 @@ TIMEOUT_OPTIONS: Mapping[str, str] = {
 }
 """Options of the query part, in seconds, and the field of ``TimeoutOptions`` that each sets."""
 
+_WITHOUT_BOTH_SLASHES = re.compile(
+    # A colon and digits are a port: then what looks like a scheme is a host.
+    rf"(?:(?P<scheme>{'|'.join(Scheme)})(?::/?(?!\d+(?:[/?,;]|$))|//?)|[a-z]+:/)(?P<rest>[^/:].*)",
+    re.IGNORECASE,
+)
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
 # Letters of any script: a host name may be an internationalised one.
 _NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
@@ -78,6 +83,10 @@ def parse_connection_string(text: object) -> ConnectionString:
         raise _wrong(f"expected a string of at most {CONNECTION_STRING_SIZE_MAX} characters, got {kind}")
     name, separator, rest = text.strip().partition("://")
     if not separator:
+        match = _WITHOUT_BOTH_SLASHES.fullmatch(text.strip())
+        if match is not None:
+            meant = (match["scheme"] or Scheme.COUCHBASE).lower()
+            raise _wrong(f"{text[:80]!r} lacks '://'; write {meant}://{match['rest'][:80]}")
         raise _wrong(f"{text[:80]!r} has no scheme; write couchbase://{text[:80].strip()}")
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")

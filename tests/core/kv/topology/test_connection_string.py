@@ -128,7 +128,7 @@ def test_tls_goes_by_the_scheme() -> None:
     [
         ("", "no scheme"),
         ("couchbase", "no scheme"),
-        ("couchbase:/h", "no scheme"),
+        ("couchbase:/h", "lacks '://'; write couchbase://h"),
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
         ("ftp://h", "scheme 'ftp'"),
