@@ -262,19 +262,19 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
 
 def test_failure_beside_a_breaker() -> None:
     """Who begins while it is open need not have met it; once it is closed, it excuses only those who did."""
-    simulation = ready(circuit_breaker=BREAKER)
+    simulation = ready(retry_strategy=FailFastRetryStrategy(), circuit_breaker=BREAKER)
     simulation.node.faults.next(Opcode.GET, drop_response(), times=5)
     for _ in range(5):
         simulation.serve(get())
     simulation.flow_for(TIMEOUT)
-    simulation.client.distort = fails_with(RequestCanceledException())
+    simulation.client.distort = fails_instead(RequestCanceledException())
 
     assert simulation.submit(exists()) in simulation.errors
 
     simulation.flow_for(30.0)
 
     with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.submit(exists())
+        simulation.serve(exists())
 
 
 def test_failure_behind_a_breaker_that_opens_meanwhile() -> None:
