@@ -260,6 +260,24 @@ async def test_closing_ends_reading_and_writing_without_a_report() -> None:
     assert stream.is_closed
 
 
+async def test_nothing_is_sent_after_closing() -> None:
+    """A writer that was woken just before the order to close begins nothing, also where a stream writes first."""
+    written: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+        await trio.lowlevel.checkpoint()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=write, receive_some=never)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.send(b"12345")
+        handed_over = ears.connection.close()
+
+    assert (0, []) == (handed_over, written)
+
+
 async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -> None:
     """A reader that was woken with bytes just before the order to close keeps them to itself."""
     ours, theirs = memory_stream_pair()

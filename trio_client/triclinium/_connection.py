@@ -66,11 +66,13 @@ class Connection:
         self._idle_writer.unpark_all()
 
     def close(self) -> int:
-        """Stop connecting, reading and writing, and return how many bytes had been handed over.
+        """Stop connecting, reading and writing, and return how many bytes had been handed over; never more will be.
 
         Nothing is reported from now on.
         """
         self._is_closed = True
+        # The writer may have been woken already, and would begin to send before it notices that it is cancelled.
+        self._unsent.clear()
         self._scope.cancel()
         return self._handed_over
 

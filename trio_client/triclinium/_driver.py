@@ -285,7 +285,7 @@ class Driver:
 
     def _close_stream(self, action: CloseStream) -> None:
         connection = self._connections.pop(action.stream, None)
-        # None: it has reported its loss itself, and the news of that is still postponed.
+        # None: its task has crashed, which ends the client.
         if connection is not None:
             handed_over = connection.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))

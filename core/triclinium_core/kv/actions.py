@@ -36,9 +36,9 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
-    """Close, or stop connecting; of an open stream, ``StreamLost`` then tells how much had been handed over.
+    """Close, or stop connecting; answer with ``StreamLost``, which tells how much had been handed over.
 
-    Until that comes, its requests stay open. Nothing else that comes of the stream is heard any more.
+    Until that comes, the requests of an open stream stay open. Nothing else that comes of it is heard any more.
     """
 
     stream: StreamId

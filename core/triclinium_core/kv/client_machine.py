@@ -139,8 +139,8 @@ class ClientMachine:
                 f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
                 parameter="now",
             )
-        self._now = now
         handler(event, now)
+        self._now = now
         actions, self._actions = self._actions, []
         return actions
 
@@ -185,6 +185,7 @@ class ClientMachine:
             self._on_collection_id(node, owner, frame, now)
         elif owner is Purpose.CONFIG:
             node.config_asked_at = -math.inf
+            node.questions.rest()
             self._take_config(node, frame.value if frame.status == Status.SUCCESS else None)
         else:
             self._orphans += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,7 +19,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
 from triclinium_core.kv.connection_texts import loss_text, overdue_text
 from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
@@ -30,8 +31,9 @@ from triclinium_core.kv.node.news import (
     SaslAnswered,
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.timers import TimerId, TimerKind, Timers
+from triclinium_core.kv.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.wire.constants import Opcode
@@ -175,9 +177,23 @@ class Connections:
     def refresh_config(self, node: NodeMachine, now: float) -> None:
         """Ask for the newest cluster config, unless that was asked a moment ago and not answered yet."""
         is_asked = now - node.config_asked_at < QUESTION_PATIENCE
-        if node.state is NodeState.READY and not is_asked and not node.dialect.bare:
+        if node.state is NodeState.READY and not is_asked and not node.dialect.bare and self.may_ask_again(node, now):
             node.config_asked_at = now
             self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
+
+    def may_ask_again(self, node: NodeMachine, now: float) -> bool:
+        """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
+        if node.questions.try_at(now):
+            self.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
+        return node.state is NodeState.READY
+
+    def has_room(self, node: NodeMachine, now: float) -> bool:
+        """Return whether a request can be sent; a connection that has had no room for long is closed."""
+        if not node.in_flight.is_full:
+            node.room.rest()
+        elif node.room.try_at(now):
+            self.close(node, f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now)
+        return node.state is NodeState.READY and not node.in_flight.is_full
 
     def close(
         self,
@@ -202,10 +218,11 @@ class Connections:
             return
         self._emit(CloseStream(stream, reason))
         # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
-        is_denied = failure is not None and failure.status == Status.NO_ACCESS
+        is_denied = failure is not None and failure.kind is FailureKind.BUCKET and failure.status == Status.NO_ACCESS
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
         # Only the driver knows how much of them has left (decision C24).
-        self._closed[stream] = _ClosedStream(requests, detail)
+        if requests:
+            self._closed[stream] = _ClosedStream(requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail, failure), now)
 
@@ -354,7 +371,7 @@ class Connections:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         del self._stream_of[node], self._by_stream[stream]
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
-        for kind in _TIMERS_OF_A_STREAM:
+        for kind in TIMERS_OF_A_STREAM:
             self._unschedule(node, kind)
         requests = tuple(node.lost(detail))
         parked, node.parked = tuple(node.parked), {}
@@ -365,8 +382,11 @@ class Connections:
             self._schedule(node, TimerKind.RECONNECT, reopen_at)
         return requests, parked
 
-    def _lose_requests(self, requests: Sequence[InFlightRequest], handed_over: int, detail: str, now: float) -> None:
-        lost = [(request, request.handed_over(handed_over)) for request in requests]
+    def _lose_requests(
+        self, requests: Sequence[InFlightRequest], handed_over: int | None, detail: str, now: float
+    ) -> None:
+        size = sys.maxsize if handed_over is None else handed_over
+        lost = [(request, request.handed_over(size)) for request in requests]
         self._listener.on_requests_lost(lost, detail, now)
 
     def _schedule(self, node: NodeMachine, kind: TimerKind, when: float) -> None:
@@ -375,12 +395,3 @@ class Connections:
 
     def _unschedule(self, node: NodeMachine, kind: TimerKind) -> None:
         self._timers.cancel(self._node_timers.pop((node, kind), None))
-
-
-_TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
-    TimerKind.CONNECT,
-    TimerKind.KEEP_ALIVE,
-    TimerKind.KEEP_ALIVE_ANSWER,
-    TimerKind.CIRCUIT_BREAKER,
-    TimerKind.CANARY,
-)

@@ -1,18 +1,20 @@
 """What ``ClientMachine`` hears: facts, each a noun with a past participle.
 
-One that cannot be raises InvalidArgumentException where it is made.
+What happened to a stream raises InvalidArgumentException where it is made, if it cannot be.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from enum import Enum, unique
 from typing import NewType
 
 import msgspec
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.validation import check_type
+from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 Token = NewType("Token", int)
@@ -64,7 +66,8 @@ class BytesReceived(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
     def __post_init__(self) -> None:
-        check_type(self.data, "data", bytes, bytearray, memoryview)
+        if not isinstance(self.data, bytes | bytearray | memoryview):
+            raise InvalidArgumentException(f"data must be bytes, not {type(self.data).__name__}", parameter="data")
 
     def __repr__(self) -> str:
         return f"BytesReceived(stream={self.stream}, data=<{len(self.data)} bytes>)"
@@ -90,13 +93,17 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
     cause: LossCause
     text: str = ""
     """What the operating system or the TLS library said."""
-    handed_over: int = 0
-    """How many bytes of this stream the driver had begun to hand over, whether they arrived or not (decision C24)."""
+    handed_over: int | None = None
+    """How many bytes of this stream the driver had begun to hand over, whether they arrived or not (decision C24).
+
+    None where it cannot tell, so that all of them may have left.
+    """
 
     def __post_init__(self) -> None:
         check_type(self.cause, "cause", LossCause)
         check_type(self.text, "text", str)
-        check_type(self.handed_over, "handed_over", int)
+        if self.handed_over is not None:
+            check_integer(self.handed_over, "handed_over", 0, sys.maxsize)
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):

@@ -29,6 +29,7 @@ from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.unsent import OF_A_LOOKUP
 
 _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 
@@ -109,7 +110,9 @@ class Keyspaces:
         """Ask for a collection's id again, where somebody still waits for it."""
         ids = self._collections.get(node.bucket)
         path = _path(question.scope, question.collection)
-        if node.state is NodeState.READY and ids is not None and ids.ask_again(path, now):
+        if ids is None or node.state is not NodeState.READY or not ids.ask_again(path, now):
+            return
+        if self._connections.may_ask_again(node, now):
             self._ask(node, question, now)
 
     def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
@@ -128,6 +131,7 @@ class Keyspaces:
         Raises:
             MalformedResponse: it says success, but tells no id.
         """
+        node.questions.rest()
         bucket, scope, collection = node.bucket, question.scope, question.collection
         ids = self._collections.setdefault(bucket, CollectionIds())
         path = _path(scope, collection)
@@ -149,7 +153,9 @@ class Keyspaces:
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
         detail = f"{node.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
-        return CollectionAnswer(waiters, verdict.reason, verdict.error, detail, verdict.close_connection)
+        # A lookup concerns no document: what is said of one is no reason to ask again.
+        reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
+        return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
 
     def outdated(self, keyspace: Keyspace) -> None:
         """Forget a collection id that a node did not know (decision C9)."""

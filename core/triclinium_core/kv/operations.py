@@ -49,10 +49,6 @@ from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.retry.terminal_states import TerminalStates
 
-RETRY_DELAY_LEAST = 0.001
-"""Seconds until an operation is sent again, at least: a strategy that always answers 0 would leave no time for anything
-else, and none would pass at all on a clock that jumps."""
-
 _SUCCESS = facts.ResponseReceived(facts.KvResponse(Status.SUCCESS))
 
 
@@ -220,7 +216,7 @@ class Operations:
         elif node.state.is_underway and len(node.parked) < REQUESTS_MAX:
             operation.is_parked = True
             node.parked[operation.token] = None
-        elif node.state is not NodeState.READY or node.in_flight.is_full:
+        elif not self._connections.has_room(node, now):
             self._fail_dispatch(operation, node, status_text(node), now)
         elif not node.breaker.allows_operations:
             detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
@@ -290,8 +286,7 @@ class Operations:
         for action in ordered:
             match action:
                 case orders.RetryAfter(delay):
-                    due = now + max(delay, RETRY_DELAY_LEAST)
-                    operation.retry_timer = self._timers.schedule(due, TimerKind.RETRY, operation)
+                    operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
                 case orders.Dispatch():
                     self._dispatch(operation, now)
                 case orders.Fail(error):

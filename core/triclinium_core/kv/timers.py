@@ -32,6 +32,16 @@ class TimerKind(Enum):
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 
+TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
+    TimerKind.CONNECT,
+    TimerKind.KEEP_ALIVE,
+    TimerKind.KEEP_ALIVE_ANSWER,
+    TimerKind.CIRCUIT_BREAKER,
+    TimerKind.CANARY,
+)
+"""What nobody waits for once the stream is gone."""
+
+
 class Timers:
     """A heap of ``(when, kind, subject)``; ``subject`` is whatever the kind is about."""
 

@@ -15,6 +15,10 @@ from triclinium_core.errors import InvalidArgumentException
 RESOLUTION = 1e-9
 """Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
 
+DELAY_LEAST = 0.001
+"""Seconds until a request is sent again, at least: a strategy that always answers 0 would leave no time for anything
+else, and none would pass at all on a clock that jumps."""
+
 _EXPONENT_MAX = 1_000.0
 """Binary exponents above this are beyond every ceiling and would overflow a float."""
 

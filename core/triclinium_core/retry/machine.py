@@ -32,7 +32,7 @@ from triclinium_core.retry.actions import (
     RetryAfter,
 )
 from triclinium_core.retry.annotation import RequestAnnotation
-from triclinium_core.retry.backoff import RESOLUTION, Random
+from triclinium_core.retry.backoff import DELAY_LEAST, RESOLUTION, Random
 from triclinium_core.retry.error_map import ErrorMapEntry, ErrorMapStore
 from triclinium_core.retry.events import (
     Abandoned,
@@ -111,7 +111,7 @@ class RetryMachine:
             service=str(annotation.service),
             operation=annotation.operation,
             idempotent=annotation.idempotent,
-            timeout=_known(annotation.deadline - annotation.submitted_at),
+            timeout=annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
         )
         self._unanswered = state is RequestState.IN_FLIGHT
         self._retry_attempts = retry_attempts
@@ -239,7 +239,8 @@ class RetryMachine:
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
         if verdict.is_impossible:
             why = cast(str, verdict.close_connection)
-            return [*self._on_socket_closed(SocketClosed(HandedOver.ALL, why), now), CloseConnection(why)]
+            closed = SocketClosed(HandedOver.ALL, f"{response.node}: {why}")
+            return [*self._on_socket_closed(closed, now), CloseConnection(why)]
         self._unanswered = False
         self._note_status(response.status)
         self._context = failures.answered(self._context, response, entry)
@@ -333,6 +334,7 @@ class RetryMachine:
                 self._attempts_this_status += self._last_status is not None
                 self._retry_reasons |= {failure.reason}
                 self._verdict = verdict
+                delay = max(delay, DELAY_LEAST) if dispatches else delay
                 self._resume_at = now + delay
                 self._state = RequestState.WAITING if dispatches else RequestState.EXPIRING
                 report = ReportRetry(request, failure.reason, delay, dispatches, self._node)
@@ -394,7 +396,3 @@ class RetryMachine:
             retry_reasons=frozenset(str(reason) for reason in self._retry_reasons),
             elapsed=now - self.annotation.submitted_at,
         )
-
-
-def _known(seconds: float) -> float | None:
-    return seconds if math.isfinite(seconds) else None

@@ -44,7 +44,7 @@ class RetryAction:
 
     @classmethod
     def after(cls, seconds: float, *, within: float | None = None) -> RetryAction:
-        """Return the order to retry after ``seconds``; the client takes a millisecond for anything less.
+        """Return the order to retry after ``seconds``; less than a millisecond is taken for one.
 
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.
@@ -162,13 +162,13 @@ class ErrorMapRetryStrategy:
             raise InvalidArgumentException(
                 f"otherwise={otherwise!r} must be a strategy that answers at once", parameter="otherwise"
             )
-        self._otherwise = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
+        self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return the delay that the map asks for, or no retry once ``max-duration`` has passed."""
         entry = request.error_map_entry
         if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None or entry.retry is None:
-            return self._otherwise.retry_after(request, reason)
+            return self.otherwise.retry_after(request, reason)
         delay = entry.retry.delay(request.attempts_this_status)
         if entry.retry.max_duration_ms is None:
             return RetryAction.after(delay)

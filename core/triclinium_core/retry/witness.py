@@ -16,9 +16,6 @@ from triclinium_core.retry.strategy import (
     RetryStrategy,
 )
 
-_STATELESS = (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy, ErrorMapRetryStrategy)
-"""Strategies that may be asked again, for they give the same answer."""
-
 _OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
     "the request is not idempotent": lambda request: replace(request, idempotent=True),
     "the time of the error map's schedule is up": lambda request: replace(request, since_first_failure=0.0),
@@ -60,8 +57,16 @@ class StrategyWitness:
             return None
         request, reason = self._question
         words = words_of_answer(self._answer, reason)
-        if words == REFUSES and type(self._strategy) in _STATELESS:
+        if words == REFUSES and _is_stateless(self._strategy):
             for obstacle, change in _OBSTACLES.items():
-                if self._strategy.retry_after(change(request), reason).delay is not None:
+                changed = change(request)
+                if changed != request and self._strategy.retry_after(changed, reason).delay is not None:
                     return f"{words}, since {obstacle}"
         return words
+
+
+def _is_stateless(strategy: RetryStrategy) -> bool:
+    """Tell whether a strategy may be asked again, for it gives the same answer."""
+    if type(strategy) is ErrorMapRetryStrategy:
+        return _is_stateless(strategy.otherwise)
+    return type(strategy) in (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy)

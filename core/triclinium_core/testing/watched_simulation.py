@@ -8,6 +8,7 @@ connection; after its deadline no operation is open, and time never stands still
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 from triclinium_core.errors import (
@@ -177,7 +178,7 @@ class WatchedSimulation(Simulation):
             case OperationAbandoned(token):
                 self._abandon(token)
             case StreamLost(stream, cause, _, handed_over):
-                self._lose(stream, handed_over)
+                self._lose(stream, sys.maxsize if handed_over is None else handed_over)
                 if cause is LossCause.END_OF_STREAM:
                     self.troubles.check_end(stream, "the node hung up")
             case _:

@@ -50,6 +50,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import parse_connection_string
@@ -66,6 +67,7 @@ from triclinium_core.testing.faults import (
     delay,
     drop_response,
     hang_up,
+    not_my_vbucket,
     refuse_connection,
     status,
     temporary_failure,
@@ -616,6 +618,25 @@ def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
         simulation.error(RequestCanceledException, write)
 
 
+def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
+    """Then all of it may have left: a write is not sent again."""
+    simulation = ready()
+    write = simulation.submit(upsert("a"))
+    simulation.links.pop(TWO)
+    simulation.feed(StreamLost(TWO, LossCause.RESET))
+
+    simulation.error(RequestCanceledException, write)
+
+
+def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
+    """Also where the driver says nothing of those that were given up."""
+    client = machine()
+    while client.wakeup < 100.0:
+        client.handle(TimePassed(), max(client.wakeup, 0.0))
+
+    assert {} == client._connections._closed
+
+
 def closed_without_an_answer() -> tuple[Recorded, Token]:
     """Let a client close a stream with a write on it, before the driver says how far that had come."""
     simulation = ready()
@@ -816,6 +837,53 @@ def test_config_is_asked_for_again_after_a_while() -> None:
         simulation.advance(0.3)
 
     assert [2, 2, 3] == counts
+
+
+def test_a_connection_that_answers_no_question_is_closed() -> None:
+    """Its operations may be answered, and still: without new configs it is of no use, and the table would fill up."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
+    simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
+    tokens = []
+    while not simulation.closings() and simulation.now < 30.0:
+        tokens.append(simulation.submit(get()))
+        simulation.live(1.0)
+
+    assert ["has answered no question for 10 s"] == simulation.closings()
+    assert 10.0 <= simulation.now <= 14.0
+
+    simulation.node.faults.clear()
+
+    assert simulation.finish(get()) in simulation.settled_at
+
+
+def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that nobody waits for any more, and that nobody answers, do not fill it for ever."""
+    monkeypatch.setattr("triclinium_core.kv.node.in_flight.REQUESTS_MAX", 20)
+    simulation = ready()
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    for _ in range(20):
+        simulation.abandon(simulation.submit(get()))
+    simulation.flow()
+    refused = simulation.submit(upsert())
+    simulation.live(11.0)
+    late = simulation.submit(upsert())
+    simulation.live(1.0)
+
+    assert "UnambiguousTimeoutException" == type(simulation.errors[refused]).__name__
+    assert ["has left 20 requests unanswered for 10 s"] == simulation.closings()
+    assert late in simulation.results
+
+
+@pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
+def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
+    """0x24 to another command is an error like any other, and the connection is opened again by itself."""
+    simulation = Recorded()
+    simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
+    simulation.flow()
+    simulation.live(5.0)
+
+    assert NodeState.READY.name == simulation.connection(None).state
 
 
 def test_config_is_asked_for_again_on_a_new_stream() -> None:

@@ -30,6 +30,8 @@ def test_the_nonce_is_not_shown() -> None:
         (StreamLost, {"cause": "reset"}, "cause"),
         (StreamLost, {"cause": LossCause.RESET, "text": None}, "text"),
         (StreamLost, {"cause": LossCause.RESET, "handed_over": "all"}, "handed_over"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": -1}, "handed_over"),
+        (StreamLost, {"cause": LossCause.RESET, "handed_over": True}, "handed_over"),
     ],
 )
 def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:

@@ -459,6 +459,28 @@ def test_no_answer_for_a_stream_of_operations() -> None:
     assert 2 == len(questions(simulation))
 
 
+@pytest.mark.parametrize("start", [3.860968566208492, *(number / 7 for number in range(40))])
+def test_lost_question_at_any_time(start: float) -> None:
+    """The question is asked again when its timer says so, however the sum of two times is rounded."""
+    simulation = ready()
+    simulation.live(start)
+    simulation.node.faults.next(ASK, drop_response())
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert token in simulation.results
+
+
+@pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
+def test_what_is_said_of_no_document(code: Status) -> None:
+    """A lookup is not retried for a reason that only documents have."""
+    simulation = ready()
+    simulation.node.faults.next(ASK, status(code))
+    token = simulation.finish(upsert("ada", HOTELS))
+
+    assert [] == simulation.retries
+    assert isinstance(simulation.errors[token], CouchbaseException)
+
+
 def test_abandoned_waiters_ask_once() -> None:
     """However many come and leave while a question is under way, it is asked once."""
     simulation = ready()

@@ -130,6 +130,7 @@ def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
     assert R.SOCKET_CLOSED_WHILE_IN_FLIGHT is machine.last_reason
     assert isinstance(actions[-1], CloseConnection)
     assert "which cannot be" in actions[-1].why
+    assert (machine.error_context(START).last_dispatch_error or "").startswith(f"{NODE}: answered ")
     if idempotent:
         assert RetryAfter(0.001, dispatches=True) in actions
     else:

@@ -326,3 +326,13 @@ def test_a_socket_that_closed_under_a_read(handed_over: HandedOver) -> None:
 
     assert RetryAfter(0.001, True) == actions[-1]
     assert {R.SOCKET_CLOSED_WHILE_IN_FLIGHT} == machine.retry_reasons
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.0005])
+def test_time_passes_between_two_attempts(asked: float) -> None:
+    """A strategy that wants no delay gets a millisecond."""
+    machine = machine_of(annotation(Says(RetryAction.after(asked))))
+    *_, order = machine.handle(LOCKED, 100.0)
+
+    assert RetryAfter(0.001, dispatches=True) == order
+    assert 100.001 == pytest.approx(machine.wakeup)

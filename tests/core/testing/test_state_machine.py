@@ -20,6 +20,7 @@ from triclinium_core.kv.operation.requests import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.faults import (
+    drop_response,
     hang_up,
     refuse_connection,
 )
@@ -129,6 +130,10 @@ def test_documents_on_the_node() -> None:
     assert machine.document(FAR_ADA) is None
     assert 5 == machine.now == machine.model.now
 
+    machine.simulation.now += 1
+
+    assert 6 == machine.now == machine.model.now
+
 
 @pytest.mark.parametrize("is_busy", [True, False])
 def test_recovering(is_busy: bool) -> None:
@@ -146,13 +151,27 @@ def test_recovering(is_busy: bool) -> None:
 
 
 def test_recovering_from_nothing() -> None:
-    """Who is healthy serves at once."""
+    """Who is healthy serves at once, and first what is under way."""
     machine = connected()
+    machine.submit(Touch(DEFAULT, "ada", 0))
     machine.recover(is_busy=True)
 
     assert 2.5 == machine.now
-    assert 5 == len(machine.model.submissions)
+    assert 6 == len(machine.model.submissions)
     assert [] == machine.model.open
+
+
+def test_recovering_while_somebody_waits() -> None:
+    """Who is healthy is asked for nothing more until everybody was told."""
+    machine = connected()
+    machine.node.faults.next(Opcode.TOUCH, drop_response())
+    token = machine.submit(Touch(DEFAULT, "ada", 0))
+    machine.run(0.0)
+    machine.recover(is_busy=True)
+
+    assert 2.5 == machine.simulation.settled_at[token]
+    assert 5.0 == machine.now
+    assert 6 == len(machine.model.submissions)
 
 
 def test_never_recovering() -> None:

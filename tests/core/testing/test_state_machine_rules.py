@@ -18,17 +18,20 @@ from triclinium_core.errors import (
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Get
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.faults import (
     Fault,
     drop_response,
     garble,
     hang_up,
     refuse_connection,
+    status,
     temporary_failure,
 )
 from triclinium_core.testing.state_machine import KVStateMachine
 from triclinium_core.testing.strategies import Recipe, Strike
 from triclinium_core.testing.submissions import Place
+from triclinium_core.testing.troubles import RETRIED_BY_MAP
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")
@@ -85,6 +88,17 @@ def test_struck_exchange() -> None:
     assert TemporaryFailureException in {type(error) for error in machine.simulation.errors.values()}
 
 
+@pytest.mark.parametrize("code", RETRIED_BY_MAP, ids=hex)
+def test_struck_by_a_status_of_the_error_map(code: int) -> None:
+    """The node's map has a row for it, so that it is retried."""
+    machine = connected()
+    machine.struck_exchange(
+        recipe=Recipe("get", ADA), retry_strategy="default", fault=status(code), is_for_question=False
+    )
+
+    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] == [retry.reason for retry in machine.simulation.retries]
+
+
 def test_struck_question() -> None:
     """It strikes the question for the collection instead, where there is one."""
     machine = connected()
@@ -108,6 +122,7 @@ def test_silence() -> None:
     assert {UnambiguousTimeoutException, AmbiguousTimeoutException, DocumentNotFoundException} == set(errors)
     assert 2.5 == machine.now
     assert "BreakerState.OPEN" in machine.simulation.describe()
+    assert machine.node.faults.take(Opcode.GET) is None
 
     machine.recover(is_busy=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.core.testing.asked import TRAVEL, get, upsert
+from tests.core.testing.asked import TRAVEL, exists, get, upsert
 from tests.core.testing.distorted import Watched, ready
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Noop
@@ -123,13 +123,14 @@ def test_flowing_for_no_time() -> None:
 def test_frames_of_a_stream_that_is_lost() -> None:
     """What the driver had begun to hand over has left, wherever it is now."""
     simulation = ready()
-    token = simulation.submit(get())
+    token = simulation.submit(exists())
     link = simulation.links[simulation.newest]
     link.handed_over += len(link.outgoing)
     simulation.lose(simulation.newest)
     simulation.flow_for(1.0)
 
-    assert {RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT} < simulation.errors[token].context.retry_reasons
+    assert token in simulation.results
+    assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT is simulation.retries[0].reason
     simulation.check_frames()
 
 

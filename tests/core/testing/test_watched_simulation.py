@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import append, exists, get, remove, upsert
+from tests.core.testing.asked import append, exists, get, remove, touch, upsert
 from tests.core.testing.distorted import (
     AnswersFromMemory,
     Watched,
@@ -24,6 +24,7 @@ from tests.core.testing.distorted import (
 )
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
+    DocumentNotFoundException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
@@ -206,6 +207,19 @@ def test_forged_answer() -> None:
         simulation.serve(get())
 
 
+def test_forged_answer_to_a_write() -> None:
+    """Nobody knows of it then: the document may have got its expiry."""
+    simulation = ready()
+    simulation.store(upsert)
+    simulation.node.faults.next(Opcode.TOUCH, wrong_length(announced=0))
+    touched = simulation.serve(touch(1))
+    simulation.flow_for(2.0)
+    token = simulation.serve(get())
+
+    assert touched in simulation.results
+    assert isinstance(simulation.errors[token], DocumentNotFoundException)
+
+
 def test_settled_twice() -> None:
     """A caller is told once."""
     simulation = ready(settles_twice)
@@ -299,9 +313,12 @@ def test_timeout_of_a_read(is_distorted: bool) -> None:
 def test_operation_that_never_settles(is_distorted: bool) -> None:
     """After its deadline nobody waits any more."""
     simulation = ready(loses_answers if is_distorted else None)
+    simulation.flow_for(100.0)
     simulation.node.faults.next(Opcode.GET, drop_response())
     token = simulation.serve(get())
+    simulation.tick()
     simulation.flow_for(TIMEOUT)
+    simulation.tick()
 
     if is_distorted:
         with pytest.raises(Violation, match=r"operation 2 \(get 'ada'\) is open after its deadline"):
@@ -309,7 +326,7 @@ def test_operation_that_never_settles(is_distorted: bool) -> None:
     else:
         simulation.flow_for(60.0)
 
-        assert TIMEOUT == simulation.settled_at[token]
+        assert 100.0 + TIMEOUT == simulation.settled_at[token]
 
 
 def test_time_that_stands_still() -> None:

@@ -24,6 +24,7 @@ from triclinium_core.kv.node.news import (
     News,
     SaslAnswered,
 )
+from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
@@ -68,6 +69,10 @@ class NodeMachine:
         self.last_error: str | None = None
         self.local_address: str | None = None
         """Our end of the present stream, where the driver told."""
+        self.questions: Patience = Patience()
+        """With our own questions, of which some may get lost, but not all."""
+        self.room: Patience = Patience()
+        """With a table of requests that is full."""
         self.config_asked_at: float = -math.inf
         """When a cluster config was asked for that has not come yet."""
         self.xerror: bool = True
@@ -157,6 +162,8 @@ class NodeMachine:
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
         self.last_error = detail
         self.config_asked_at = -math.inf
+        self.questions.rest()
+        self.room.rest()
         self._bootstrap = None
         return self.in_flight.clear()
 

@@ -37,6 +37,11 @@ class _Collection:
     asked_at: float = -math.inf
     waiting: dict[int, None] = field(default_factory=dict)
 
+    @property
+    def overdue_at(self) -> float:
+        """When the question has been unanswered for too long: the very sum of which the timer is made."""
+        return self.asked_at + QUESTION_PATIENCE
+
 
 class CollectionIds:
     """The ids of one bucket's collections, by ``scope.collection``."""
@@ -58,7 +63,7 @@ class CollectionIds:
         """Let ``waiter`` wait for an id, and return whether it has to be asked for now."""
         collection = self._collections.setdefault(path, _Collection())
         collection.waiting[waiter] = None
-        if collection.state is CollectionState.ASKED and now - collection.asked_at < QUESTION_PATIENCE:
+        if collection.state is CollectionState.ASKED and now < collection.overdue_at:
             return False
         collection.state, collection.asked_at = CollectionState.ASKED, now
         return True
@@ -68,7 +73,7 @@ class CollectionIds:
         collection = self._collections.get(path)
         if collection is None or collection.state is not CollectionState.ASKED or not collection.waiting:
             return False
-        if now - collection.asked_at < QUESTION_PATIENCE:
+        if now < collection.overdue_at:
             return False
         collection.asked_at = now
         return True
