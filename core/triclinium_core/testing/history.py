@@ -70,9 +70,11 @@ class History:
     def check_cas_was_current(self, reader: Submission) -> None:
         """Raise ``Violation`` unless the CAS that ``reader`` gave may have been the document's."""
         version = self._versions.get(reader.cas)
-        for other in self._others(reader) if version is not None else ():
+        if version is None:
+            return
+        for other in self._others(reader):
             is_change = isinstance(other.operation, CHANGES_CAS)
-            if is_change and version and other.begin > version.settled and other.applied_by < reader.begin:
+            if is_change and other.begin > version.settled and other.applied_by < reader.begin:
                 raise Violation(f"{reader} succeeded with a CAS that {other} had replaced")
 
     def check_cas_is_outdated(self, reader: Submission) -> None:

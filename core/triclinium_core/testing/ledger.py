@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
@@ -76,8 +76,8 @@ class _Stream:
 
     frames: FrameBuffer = field(default_factory=lambda: FrameBuffer(SERVER_ACCEPTS))
     size: int = 0
-    unsent: dict[int, tuple[_Look, int]] = field(default_factory=dict)
-    """Frames of data commands by opaque: what they look like, and where they begin."""
+    unsent: list[tuple[_Look, int]] = field(default_factory=list)
+    """Frames of data commands: what they look like, and where they begin."""
     looks: dict[int, _Look] = field(default_factory=dict)
 
 
@@ -111,7 +111,7 @@ class Ledger:
         for frame in known.frames.receive(data):
             if frame.opcode in DATA_OPCODES:
                 known.looks[frame.opaque] = look = _look(frame)
-                known.unsent[frame.opaque] = look, known.size
+                known.unsent.append((look, known.size))
             known.size += frame_size(frame)
         if known.frames.malformed is not None:
             raise Violation(f"stream {stream}: the client sent no frame: {known.frames.malformed}")
@@ -119,10 +119,10 @@ class Ledger:
     def left(self, stream: int, handed_over: int) -> None:
         """Take note of how many bytes of a stream have left the client, in all."""
         known = self._streams[stream]
-        for opaque, (look, offset) in list(known.unsent.items()):
+        for look, offset in known.unsent:
             if offset < handed_over:
-                del known.unsent[opaque]
                 self._accounts[look].frames_left += 1
+        known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
         """Take note of a command that the node took up.
@@ -188,7 +188,7 @@ class Ledger:
             raise Violation(
                 f"{submission} tells of {error.context.retry_attempts} retries, {len(retries)} were ordered"
             )
-        if error.context.refused_reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
+        if _needs_a_frame(error) and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         if not may_be_applied(error):
             self._void(submission)
@@ -251,6 +251,14 @@ class Ledger:
         body = CODECS[type(operation)].encode(operation)
         collection_id = self._collection_ids[operation.keyspace]
         return _Look(operation.opcode, collection_id, operation.key.encode(), body.cas, body.extras, body.value)
+
+
+def _needs_a_frame(error: CouchbaseException) -> bool:
+    """Tell whether an error, beyond the retries before it, is one that only an answer can bring."""
+    context = error.context
+    if context.refused_reason is not None:
+        return context.refused_reason in NEEDS_A_FRAME
+    return context.status is not None and not isinstance(error, TimeoutException)
 
 
 def _look(frame: Frame) -> _Look:

@@ -203,7 +203,10 @@ class Model:
             raise Violation(f"{reader}: {error}") from error
         if isinstance(reader.operation, Count) and reader is not root and reader not in parts:
             raise Violation(f"{reader} is not in its own result")
-        self._histories[reader.place].check_content(reader, root, parts)
+        history = self._histories[reader.place]
+        history.check_content(reader, root, parts)
+        if reader is root and isinstance(reader.operation, Count):
+            history.check_absent(reader)
         root.created = True
         for writer in (root, *parts):
             writer.was_applied(reader.settled)

@@ -236,8 +236,10 @@ class Simulation:
             case OpenStream(stream):
                 self.links[stream] = Link()
             case SendBytes(stream, data):
+                assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
                 self.links[stream].outgoing += data
             case CloseStream(stream):
+                assert stream in self.links, f"stream {stream} is to be closed, and is not there"
                 link = self.links.pop(stream)
                 if link.is_open and not link.is_hung_up:
                     self.node.connection_lost(stream, self.now)

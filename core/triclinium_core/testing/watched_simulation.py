@@ -39,6 +39,7 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.circuit_breaker import BreakerState
 from triclinium_core.retry.reasons import RetryReason
@@ -80,6 +81,9 @@ class WatchedSimulation(Simulation):
     def __init__(self, node: FakeNode, options: ClientOptions, collection_ids: Mapping[Keyspace, int]) -> None:
         super().__init__(node, options)
         self.options = options
+        self._timeout = parse_connection_string(options.connection_string).timeouts(options.timeouts).kv
+        self._deadlines: dict[int, float] = {}
+        """Of the operations that are open, by token."""
         self.model: Model = Model()
         self.ledger: Ledger = Ledger(collection_ids)
         self.troubles: Troubles = Troubles()
@@ -116,8 +120,7 @@ class WatchedSimulation(Simulation):
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
-        if stream in self.links:
-            self.ledger.left(stream, self.links[stream].handed_over)
+        self.ledger.left(stream, self.links[stream].handed_over)
         for command in self.node.command_log[self._commands_read :]:
             instant = self.model.instant()
             if command.fault is not None:
@@ -139,9 +142,9 @@ class WatchedSimulation(Simulation):
         self._ticked_at = self.model.now = self.now
         if self._ticks > TICKS_MAX:
             raise Violation(f"at {self.now:.6f} s the client is due again and again")
-        for submission in self.model.open:
-            if submission.begin[0] + self.options.timeouts.kv < self.now:
-                raise Violation(f"{submission} is open after its deadline")
+        for token, deadline in self._deadlines.items():
+            if deadline < self.now:
+                raise Violation(f"{self.model.submissions.get(token, f'operation {token}')} is open after its deadline")
 
     def advance(self, seconds: float) -> None:
         """Let time pass while no byte moves."""
@@ -171,11 +174,13 @@ class WatchedSimulation(Simulation):
         match event:
             case OperationSubmitted(token, operation, strategy):
                 self._began_healthy[token] = self.is_healthy
+                self._deadlines[token] = self.now + self._timeout
                 self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
                 submission = self.model.submitted(token, operation)
                 if submission is not None:
-                    self.ledger.submitted(submission, self.now + self.options.timeouts.kv)
+                    self.ledger.submitted(submission, self._deadlines[token])
             case OperationAbandoned(token):
+                self._deadlines.pop(token, None)
                 self._abandon(token)
             case StreamLost(stream, cause, _, handed_over):
                 self._lose(stream, sys.maxsize if handed_over is None else handed_over)
@@ -189,6 +194,8 @@ class WatchedSimulation(Simulation):
         return actions
 
     def _check(self, action: Action) -> None:
+        if isinstance(action, CompleteOperation | FailOperation):
+            self._deadlines.pop(action.token, None)
         match action:
             case SendBytes(stream, data):
                 self.ledger.ordered(stream, data)

@@ -57,6 +57,30 @@ def test_command_that_is_no_operation() -> None:
     books.ledger.check_frames()
 
 
+def test_two_frames_with_one_opaque() -> None:
+    """Each of them counts, also where none has left before the other is ordered."""
+    books = Books()
+    read = books.ask(get())
+    data = encode_operation(read.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
+    books.ledger.ordered(STREAM, data + data)
+    books.ledger.left(STREAM, 2 * len(data))
+
+    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; by its results and retries 0 to 1 times"):
+        books.ledger.check_frames()
+
+
+def test_answer_without_a_frame() -> None:
+    """What only a server can know needs a question; what the client knows by itself does not."""
+    books = Books()
+    asked, late = books.ask(get()), books.ask(get(HOTELS))
+    books.ledger.failed(late, DocumentNotFoundException("", ErrorContext(status=1)))
+    books.ledger.check_frames()
+    books.ledger.failed(asked, DocumentNotFoundException("", ErrorContext(status=1)))
+
+    with pytest.raises(Violation, match="GET b'ada' was sent 0 times; by its results and retries 1 to 1 times"):
+        books.ledger.check_frames()
+
+
 def test_frame_beyond_what_left() -> None:
     """A frame has left when its first byte has; the one behind it has not."""
     books = Books()

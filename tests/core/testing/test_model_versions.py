@@ -55,6 +55,27 @@ def test_count_applied_twice() -> None:
         callers.hear(token, CounterResult(number + 2 * delta, Cas(8)))
 
 
+def test_counter_made_anew() -> None:
+    """One that is there is not made again: its first count would be lost."""
+    callers, _ = counter()
+    delta, initial = callers.model.marks.counter()
+
+    with pytest.raises(
+        Violation, match=r"operation 2 \(increment 'ada'\) found no document, but one was certainly there"
+    ):
+        callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
+
+
+def test_counter_made_anew_after_its_removal() -> None:
+    """Then it may be."""
+    callers, _ = counter()
+    callers.change(remove())
+    delta, initial = callers.model.marks.counter()
+    callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
+
+    callers.find(b"%d" % initial)
+
+
 def test_lost_count() -> None:
     """A count that was acknowledged is in every number after it; one that is under way may be."""
     callers, number = counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import append, exists, get, remove, touch, upsert
+from tests.core.testing.asked import TRAVEL, append, exists, get, remove, touch, upsert
 from tests.core.testing.distorted import (
     AnswersFromMemory,
     Watched,
@@ -64,6 +64,31 @@ def test_the_client_as_it_is() -> None:
     assert 60 == simulation.now == simulation.model.now
 
 
+def test_noop_that_never_settles() -> None:
+    """An operation without a document has a deadline too."""
+    simulation = ready(loses_answers)
+    token = simulation.submit(Noop(TRAVEL))
+    simulation.flow_for(TIMEOUT + 1.0)
+
+    with pytest.raises(Violation, match=f"operation {token} is open after its deadline"):
+        simulation.tick()
+
+
+def test_deadline_of_the_connection_string() -> None:
+    """It goes before that of the options, for the client and for who watches it."""
+    simulation = ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10")
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.flow_for(TIMEOUT + 1.0)
+    simulation.tick()
+
+    assert token not in simulation.settled_at
+
+    simulation.flow_for(10.0)
+
+    assert 10.0 == simulation.settled_at[token]
+
+
 def test_write_is_sent_twice() -> None:
     """Then it is applied twice."""
     simulation = ready()
@@ -110,7 +135,7 @@ def test_read_is_sent_twice() -> None:
     simulation.flow()
 
     assert token in simulation.errors
-    with pytest.raises(Violation, match="GET b'ada' was sent 3 times; by its results and retries 0 to 2 times"):
+    with pytest.raises(Violation, match="GET b'ada' was sent 3 times; by its results and retries 2 to 2 times"):
         simulation.check_frames()
 
 
