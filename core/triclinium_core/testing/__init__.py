@@ -1,4 +1,4 @@
-"""A node inside the process, faults as values, and properties to hold a client against: public and documented.
+"""A node or a cluster inside the process, faults as values, and properties to hold a client against: public and documented.
 
 The properties need Hypothesis, the extra ``testing``, and are imported by the name of their module::
 
@@ -8,10 +8,11 @@ The properties need Hypothesis, the extra ``testing``, and are imported by the n
 from triclinium_core.testing.command_log import LoggedCommand
 from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fake_collections import FakeCollections
-from triclinium_core.testing.fake_config import ConfigVersion
 from triclinium_core.testing.fake_documents import LOCKED_CAS, Document, FakeDocuments
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.faults import (
     DATA_OPCODES,
@@ -39,6 +40,7 @@ __all__ = [
     "ERROR_MAP",
     "IMPLEMENTED_FEATURES",
     "LOCKED_CAS",
+    "NO_NODE",
     "CommandFault",
     "ConfigVersion",
     "Document",
@@ -46,8 +48,10 @@ __all__ = [
     "ErrorMapRow",
     "FakeCollections",
     "FakeDocuments",
+    "FakeMap",
     "FakeNode",
     "FakeNodeOptions",
+    "FakeNodes",
     "Fault",
     "FaultAfterApplying",
     "FaultBeforeApplying",

@@ -1,4 +1,4 @@
-"""The cluster config of a fake node: a cluster of one node without replicas.
+"""The cluster config as a fake node answers it, without replicas.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 """
@@ -6,12 +6,12 @@ Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.testing.fake_map import NO_NODE, FakeMap
 from triclinium_core.testing.fake_options import FakeNodeOptions
 
 HOST_PLACEHOLDER = "$HOST"
@@ -25,58 +25,68 @@ _BUCKET_CAPABILITIES: Mapping[HelloFeature | None, tuple[str, ...]] = {
 """What a bucket can do, by the feature that it takes; None for what every bucket here can do."""
 
 
-class ConfigVersion(NamedTuple):
-    """Configs are newer by epoch, and within an epoch by revision."""
+def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: int, bucket: str | None) -> bytes:
+    """Return a config as JSON.
 
-    epoch: int
-    revision: int
+    Args:
+        known: the map as the answering node knows it.
+        nodes: all nodes of the cluster, in it or not.
+        this_node: the place of the answering one.
+        bucket: whose config it is; None for the global one.
+    """
+    config: dict[str, object] = {
+        "rev": known.version.revision,
+        "revEpoch": known.version.epoch,
+        "nodesExt": [_node_part(nodes[member], is_this=member == this_node) for member in known.members],
+        "clusterCapabilitiesVer": [1, 0],
+        "clusterCapabilities": {},
+    }
+    if bucket is not None:
+        config |= _bucket_part(known, nodes, nodes[this_node].features, bucket)
+    return msgspec.json.encode(config)
 
 
-class FakeConfig:
-    """The config of each bucket, and the one that a client without a bucket gets; ``version`` is that of all."""
+def address_of(host: str, port: int) -> str:
+    """Return ``host:port``; an IPv6 address stands in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def __init__(self, options: FakeNodeOptions) -> None:
-        self.version: ConfigVersion = ConfigVersion(options.config_epoch, options.config_revision)
-        self.options = options
 
-    def encode(self, bucket: str | None) -> bytes:
-        """Return the config of ``bucket`` as JSON; the global one where ``bucket`` is None."""
-        options = self.options
-        services = {"kv": options.port} | ({"kvSSL": options.tls_port} if options.tls_port is not None else {})
-        node: dict[str, object] = {"services": services, "thisNode": True}
-        if options.host != HOST_PLACEHOLDER:
-            node["hostname"] = options.host
-        config: dict[str, object] = {
-            "rev": self.version.revision,
-            "revEpoch": self.version.epoch,
-            "nodesExt": [node],
-            "clusterCapabilitiesVer": [1, 0],
-            "clusterCapabilities": {},
-        }
-        if bucket is not None:
-            config |= self._bucket_part(bucket)
-        return msgspec.json.encode(config)
+def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
+    services = {"kv": options.port} | ({"kvSSL": options.tls_port} if options.tls_port is not None else {})
+    node: dict[str, object] = {"services": services}
+    if is_this:
+        node["thisNode"] = True
+    if options.host != HOST_PLACEHOLDER:
+        node["hostname"] = options.host
+    return node
 
-    def _bucket_part(self, bucket: str) -> dict[str, object]:
-        options = self.options
-        address = f"{options.host}:{options.port}"
-        capabilities = [
-            name
-            for feature, names in _BUCKET_CAPABILITIES.items()
-            if feature is None or feature in options.features
-            for name in names
-        ]
-        return {
-            "name": bucket,
-            "uuid": f"{zlib.crc32(bucket.encode()):032x}",
-            "nodeLocator": "vbucket",
-            "bucketCapabilitiesVer": "",
-            "bucketCapabilities": capabilities,
-            "nodes": [{"hostname": address, "ports": {"direct": options.port}}],
-            "vBucketServerMap": {
-                "hashAlgorithm": "CRC",
-                "numReplicas": 0,
-                "serverList": [address],
-                "vBucketMap": [[0]] * options.vbuckets,
-            },
-        }
+
+def _bucket_part(
+    known: FakeMap, nodes: Sequence[FakeNodeOptions], features: frozenset[HelloFeature], bucket: str
+) -> dict[str, object]:
+    members = [nodes[member] for member in known.members]
+    addresses = [address_of(options.host, options.port) for options in members]
+    positions = {member: position for position, member in enumerate(known.members)} | {NO_NODE: NO_NODE}
+    capabilities = [
+        name
+        for feature, names in _BUCKET_CAPABILITIES.items()
+        if feature is None or feature in features
+        for name in names
+    ]
+    return {
+        "name": bucket,
+        "uuid": f"{zlib.crc32(bucket.encode()):032x}",
+        "nodeLocator": "vbucket",
+        "bucketCapabilitiesVer": "",
+        "bucketCapabilities": capabilities,
+        "nodes": [
+            {"hostname": address, "ports": {"direct": options.port}}
+            for address, options in zip(addresses, members, strict=True)
+        ],
+        "vBucketServerMap": {
+            "hashAlgorithm": "CRC",
+            "numReplicas": 0,
+            "serverList": addresses,
+            "vBucketMap": [[positions[owner]] for owner in known.owners],
+        },
+    }

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import heapq
 import math
-import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, assert_never
 
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
@@ -39,41 +38,24 @@ from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fake_answers import Answer, Refused
 from triclinium_core.testing.fake_collections import FakeCollections
 from triclinium_core.testing.fake_commands import COMMANDS
-from triclinium_core.testing.fake_config import ConfigVersion
 from triclinium_core.testing.fake_documents import FakeDocuments
+from triclinium_core.testing.fake_map import ConfigVersion
 from triclinium_core.testing.fake_notifications import encode_notification
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_outcomes import Outcome, strike_after
 from triclinium_core.testing.fake_replies import encode_reply, fitted, told_status
 from triclinium_core.testing.fake_requests import Needs, read_request, split_key
-from triclinium_core.testing.fake_state import Connection, NodeState
+from triclinium_core.testing.fake_state import ClusterState, Connection, NodeState
 from triclinium_core.testing.faults import (
     AnswerNotMyVbucket,
     AnswerStatus,
     CommandFault,
     Delay,
-    DropResponse,
     FaultAfterApplying,
     FaultBeforeApplying,
     Faults,
-    Garble,
-    HangUpAfterApplying,
     HangUpBeforeApplying,
-    HangUpMidReply,
-    WrongLength,
 )
-
-_BODY_LENGTH_OFFSET = 8
-"""Where the length of the body stands in a header."""
-
-
-class _Outcome(NamedTuple):
-    """What comes of one command: bytes to send now or later, and whether the connection ends."""
-
-    data: bytes = b""
-    status: int | None = None
-    """The status that a client can read in ``data``."""
-    delay: float = 0.0
-    hangs_up: bool = False
 
 
 class _DelayedReply(NamedTuple):
@@ -84,7 +66,7 @@ class _DelayedReply(NamedTuple):
 
 
 class FakeNode:
-    """One node.
+    """One node: alone a whole cluster, or one of several in ``FakeNodes``.
 
     ``faults`` says what goes wrong, ``command_log`` what the node was asked, ``documents`` what it stores;
     ``collections`` are the scopes and collections of all its buckets.
@@ -100,15 +82,32 @@ class FakeNode:
     command_log: list[LoggedCommand]
     documents: FakeDocuments
     collections: FakeCollections
+    is_alive: bool
+    """Whether clients can connect: not between ``kill`` and ``revive``."""
 
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
-        self._state = NodeState(options)
+        self._begin(NodeState(ClusterState([options]), 0))
+
+    @classmethod
+    def in_cluster(cls, cluster: ClusterState, index: int) -> FakeNode:
+        """Return one node of several."""
+        node = cls.__new__(cls)
+        node._begin(NodeState(cluster, index))
+        return node
+
+    def _begin(self, state: NodeState) -> None:
+        self._state = state
         self._connections: dict[int, Connection] = {}
         self._delayed: list[_DelayedReply] = []
         self._replies = 0
         self._now = -math.inf
+        self._hung_up: list[int] = []
+        """Connections that ended when the node was killed; the driver has not heard of it yet."""
+        self._announced = state.map
+        """The map that clients were last notified of, or could fetch from the beginning."""
+        self.is_alive = True
         self.faults = Faults()
         self.command_log = []
         self.documents = self._state.documents
@@ -122,17 +121,32 @@ class FakeNode:
     @property
     def config_version(self) -> ConfigVersion:
         """Version of the cluster config that the node answers now."""
-        return self._state.config.version
+        return self._state.map.version
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @property
+    def cluster(self) -> ClusterState:
+        """What the node shares with the others."""
+        return self._state.cluster
 
     @property
     def wakeup(self) -> float:
-        """When the next delayed reply is due; infinity where there is none."""
+        """When ``time_passed`` is due.
+
+        That is when the next delayed reply is; ``-inf`` when clients are to hear of a change, infinity for never.
+        """
+        if self._hung_up or self._announced is not self._state.map:
+            return -math.inf
         return self._delayed[0].due if self._delayed else math.inf
 
     def accepts(self, now: float) -> bool:
         """Return whether a client that tries to connect gets a connection; each call is one attempt."""
         self._see(now)
-        return not self.faults.take_refusal()
+        return self.is_alive and not self.faults.take_refusal()
 
     def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
         """Take up a connection under a number that no open one has.
@@ -143,6 +157,8 @@ class FakeNode:
         if connection in self._connections:
             raise ValueError(f"connection {connection} is open already; give each its own number")
         actions = self._see_and_send(now)
+        if not self.is_alive:
+            return [*actions, HangUp(connection)]
         self._connections[connection] = Connection(connection)
         return actions
 
@@ -171,26 +187,26 @@ class FakeNode:
         known = self._connections.get(connection)
         if known is not None:
             self._forget(known)
+        elif connection in self._hung_up:
+            self._hung_up.remove(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
-        """Return the delayed replies that are due."""
+        """Return the delayed replies that are due, and what clients are to hear of changes."""
         return self._see_and_send(now)
 
     def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
         """Give all configs another version, and return the notifications to the connections that asked for them.
+
+        In a cluster every node has that version then; the others' clients hear of it when their time has passed.
 
         Raises:
             InvalidArgumentException: a revision or an epoch that no config has.
         """
         check_integer(revision, "revision", 1, UINT32_MAX)
         epoch = check_integer(self.config_version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX)
-        actions = self._see_and_send(now)
-        self._state.config.version = ConfigVersion(epoch, revision)
-        for connection in self._connections.values():
-            notification = encode_notification(self._state, connection)
-            if notification is not None:
-                actions.append(SendReply(connection.number, notification))
-        return actions
+        cluster = self._state.cluster
+        cluster.map = cluster.map.with_version(ConfigVersion(epoch, revision))
+        return self._see_and_send(now)
 
     def set_ports(self, port: int, tls_port: int | None = None) -> None:
         """Have the node stand in configs under the ports that it is really served on, before clients connect.
@@ -200,21 +216,55 @@ class FakeNode:
         """
         self._state.set_ports(port, tls_port)
 
+    def kill(self) -> None:
+        """Hang up on all clients, without the replies that they were due, and let nobody connect until ``revive``.
+
+        What the node stores outlives this, and so does its place in the map.
+        """
+        self.is_alive = False
+        self._hung_up += self._connections
+        for connection in list(self._connections.values()):
+            self._forget(connection)
+        self._state.cluster.ring()
+
+    def revive(self) -> None:
+        """Let clients connect again."""
+        self.is_alive = True
+
+    def hold_config(self) -> None:
+        """Keep to the map as it is: answer that config and for those vbuckets, whatever becomes of the cluster."""
+        self._state.held_map = self._state.map
+
+    def release_config(self) -> None:
+        """Follow the cluster's map again."""
+        self._state.held_map = None
+        self._state.cluster.ring()
+
     # Time.
 
     def _see(self, now: float) -> None:
-        if now < self._now:
-            raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
-        self._now = self.documents.now = now
+        self._state.cluster.see(now)
+        self._now = now
 
     def _see_and_send(self, now: float) -> list[NodeAction]:
         self._see(now)
         actions: list[NodeAction] = []
-        while self.wakeup <= now:
+        while self._delayed and self._delayed[0].due <= now:
             reply = heapq.heappop(self._delayed)
             reply.connection.delayed_replies -= 1
             actions.append(SendReply(reply.connection.number, reply.data))
+        actions += map(HangUp, self._hung_up)
+        self._hung_up.clear()
+        if self._announced is not self._state.map:
+            self._announced = self._state.map
+            actions += self._notifications()
         return actions
+
+    def _notifications(self) -> Iterator[NodeAction]:
+        for connection in self._connections.values():
+            notification = encode_notification(self._state, connection)
+            if notification is not None:
+                yield SendReply(connection.number, notification)
 
     def _send(self, connection: Connection, data: bytes, delay: float) -> list[NodeAction]:
         due = self._now + delay
@@ -239,7 +289,7 @@ class FakeNode:
 
     # One command.
 
-    def _take_up(self, connection: Connection, frame: Frame) -> _Outcome:
+    def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
         fault = self.faults.take(frame.opcode)
         changes = self.documents.changes
         outcome = (
@@ -250,17 +300,17 @@ class FakeNode:
         self._log(connection, frame, fault, outcome.status, applied=self.documents.changes != changes)
         return outcome
 
-    def _answer(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> _Outcome:
+    def _answer(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Outcome:
         try:
             answer = self._carry_out(connection, frame)
         except Refused as refusal:
             status = told_status(connection, frame.opcode, refusal.status)
             if status is None:
-                return _Outcome(hangs_up=True)
+                return Outcome(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
         delay = fault.seconds if isinstance(fault, Delay) else 0.0
         reply = encode_reply(connection, frame, fitted(connection, answer), delay=delay)
-        return _strike_after(reply, answer.status, fault)
+        return strike_after(reply, answer.status, fault)
 
     def _carry_out(self, connection: Connection, frame: Frame) -> Answer:
         command = COMMANDS.get(frame.opcode)
@@ -269,17 +319,17 @@ class FakeNode:
         request = read_request(command, self._state, connection, frame)
         return command.handler(self._state, connection, request)
 
-    def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> _Outcome:
+    def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> Outcome:
         match fault:
             case HangUpBeforeApplying():
-                return _Outcome(hangs_up=True)
+                return Outcome(hangs_up=True)
             case AnswerStatus(code, body, datatype):
                 answer = Answer(code, value=body, datatype=datatype)
-                return _Outcome(encode_reply(connection, frame, answer), code)
+                return Outcome(encode_reply(connection, frame, answer), code)
             case AnswerNotMyVbucket(with_config):
                 body = self._state.config_for(connection) if with_config else b""
                 answer = Refused(Status.NOT_MY_VBUCKET, body=body).answer(Status.NOT_MY_VBUCKET, with_context=False)
-                return _Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
+                return Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
             case _:
                 assert_never(fault)
 
@@ -315,25 +365,3 @@ class FakeNode:
             vbucket=frame.status,
         )
         remember(self.command_log, logged)
-
-
-def _strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> _Outcome:
-    match fault:
-        case None:
-            return _Outcome(reply, status)
-        case Delay(seconds):
-            return _Outcome(reply, status, seconds)
-        case DropResponse():
-            return _Outcome()
-        case HangUpAfterApplying():
-            return _Outcome(hangs_up=True)
-        case HangUpMidReply(bytes_sent):
-            return _Outcome(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
-        case Garble():
-            return _Outcome(bytes(byte ^ 0xFF for byte in reply))
-        case WrongLength(announced):
-            header = bytearray(reply)
-            struct.pack_into(">I", header, _BODY_LENGTH_OFFSET, announced)
-            return _Outcome(bytes(header))
-        case _:
-            assert_never(fault)

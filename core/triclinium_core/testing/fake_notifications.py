@@ -34,7 +34,7 @@ def encode_notification(node: NodeState, connection: Connection) -> bytes | None
         ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION,
         opaque=_OPAQUE,
         datatype=datatype,
-        extras=CONFIG_VERSION.pack(*node.config.version),
+        extras=CONFIG_VERSION.pack(*node.map.version),
         key=(connection.bucket or "").encode(),
         value=value,
     )

@@ -86,7 +86,7 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
 
     Raises:
         Refused: the connection is not ready for the command, the request is malformed, or it uses a feature that was
-            not granted, a vbucket that there is not or a collection that there is not.
+            not granted, a vbucket that the node has not or a collection that there is not.
     """
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise Refused(Status.NO_ACCESS, "authenticate first")
@@ -98,7 +98,7 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
     collection_id, key = 0, frame.key
     if command.needs is Needs.DOCUMENT:
         collection_id, key = split_key(connection, frame.key)
-        if frame.status >= node.options.vbuckets:
+        if not node.owns(frame.status):
             raise node.not_my_vbucket(connection)
         if collection_id not in node.collections:
             raise node.collections.unknown(Status.UNKNOWN_COLLECTION)

@@ -1,8 +1,9 @@
-"""What all commands of a fake node share, and what it knows of one connection."""
+"""What the nodes of a fake cluster share, what one of them knows, and what it knows of one connection."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from triclinium_core.kv.node.scram import ScramServer
@@ -11,8 +12,9 @@ from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Refused
 from triclinium_core.testing.fake_collections import FakeCollections
-from triclinium_core.testing.fake_config import ConfigVersion, FakeConfig
+from triclinium_core.testing.fake_config import encode_config
 from triclinium_core.testing.fake_documents import FakeDocuments
+from triclinium_core.testing.fake_map import ConfigVersion, FakeMap
 from triclinium_core.testing.fake_options import FakeNodeOptions
 
 
@@ -38,21 +40,75 @@ class Connection:
         return feature in self.features
 
 
-class NodeState:
-    """What belongs to the node and not to a connection."""
+class ClusterState:
+    """What belongs to the cluster and not to one node.
 
-    def __init__(self, options: FakeNodeOptions) -> None:
-        self.options: FakeNodeOptions = options
-        self.config: FakeConfig = FakeConfig(options)
-        self.collections: FakeCollections = FakeCollections(options.collections)
-        self.documents: FakeDocuments = FakeDocuments(
-            vbuckets=options.vbuckets, wall_seconds_at_zero=options.wall_seconds_at_zero
+    Args:
+        nodes: all of them, in it at first; users, buckets and vbuckets are those of the first.
+    """
+
+    def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
+        first, members = nodes[0], tuple(range(len(nodes)))
+        self.nodes: list[FakeNodeOptions] = list(nodes)
+        self.map: FakeMap = FakeMap(
+            ConfigVersion(first.config_epoch, first.config_revision),
+            members,
+            tuple(vbucket % len(members) for vbucket in range(first.vbuckets)),
         )
+        self.collections: FakeCollections = FakeCollections(first.collections)
+        self.documents: FakeDocuments = FakeDocuments(
+            vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
+        )
+        self.alarm: Callable[[], None] | None = None
+        """Wakes a driver that sleeps: some node has something to do at once."""
+        self._now = -math.inf
+
+    def see(self, now: float) -> None:
+        """Take note of the time.
+
+        Raises:
+            ValueError: it goes back.
+        """
+        if now < self._now:
+            raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
+        self._now = self.documents.now = now
+
+    def ring(self) -> None:
+        """Wake the driver."""
+        if self.alarm is not None:
+            self.alarm()
+
+
+class NodeState:
+    """What belongs to the node and not to a connection; ``index`` is its place in the cluster."""
+
+    def __init__(self, cluster: ClusterState, index: int) -> None:
+        self.cluster: ClusterState = cluster
+        self.index: int = index
+        self.collections: FakeCollections = cluster.collections
+        self.documents: FakeDocuments = cluster.documents
+        self.held_map: FakeMap | None = None
+        """The map that the node keeps to, whatever becomes of the cluster's; None where it follows that."""
         self._exchanges = 0
+
+    @property
+    def options(self) -> FakeNodeOptions:
+        """What the node was made with."""
+        return self.cluster.nodes[self.index]
+
+    @property
+    def map(self) -> FakeMap:
+        """The map as the node knows it."""
+        return self.cluster.map if self.held_map is None else self.held_map
+
+    def owns(self, vbucket: int) -> bool:
+        """Tell whether the node answers for a vbucket, as far as it knows."""
+        owners = self.map.owners
+        return vbucket < len(owners) and owners[vbucket] == self.index
 
     def set_ports(self, port: int, tls_port: int | None) -> None:
         """Have the node stand under these ports in configs."""
-        self.options = self.config.options = replace(self.options, port=port, tls_port=tls_port)
+        self.cluster.nodes[self.index] = replace(self.options, port=port, tls_port=tls_port)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
         """Return the server's side of a SCRAM exchange; nonce and salt count up, so that runs repeat."""
@@ -68,12 +124,12 @@ class NodeState:
 
     def config_for(self, connection: Connection) -> bytes:
         """Return the config that a connection is due, and remember that it has it."""
-        connection.known_config = self.config.version
-        return self.config.encode(connection.bucket)
+        connection.known_config = self.map.version
+        return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 
     def not_my_vbucket(self, connection: Connection) -> Refused:
         """Return the refusal of a vbucket; without a config where the client has it and need not be told twice."""
         dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
-        if dedupes and connection.known_config == self.config.version:
+        if dedupes and connection.known_config == self.map.version:
             return Refused(Status.NOT_MY_VBUCKET)
         return Refused(Status.NOT_MY_VBUCKET, body=self.config_for(connection))

@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Answer, Refused
-from triclinium_core.testing.fake_config import ConfigVersion
+from triclinium_core.testing.fake_map import ConfigVersion
 from triclinium_core.testing.fake_requests import Command, Needs, Part, Request
 from triclinium_core.testing.fake_state import Connection, NodeState
 
@@ -26,7 +26,7 @@ def _get_cluster_config(node: NodeState, connection: Connection, request: Reques
     """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
     if request.extras:
         known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
-        if known >= node.config.version:
+        if known >= node.map.version:
             connection.known_config = known
             return Answer()
     return Answer(

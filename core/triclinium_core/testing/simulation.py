@@ -1,4 +1,4 @@
-"""A client machine and a fake node in one process, joined by streams that a test controls byte by byte.
+"""A client machine and a fake node or cluster in one process, joined by streams that a test controls byte by byte.
 
 Time is a number that only the simulation moves; nothing sleeps, nothing is random but what the ``rng`` gives. The driver
 rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and of a closed stream the client
@@ -46,6 +46,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_nodes import FakeNodes
 
 STEPS_MAX = 100_000
 """More steps than this without an end are a livelock, not a test."""
@@ -64,6 +65,8 @@ class Midpoint:
 class Link:
     """One stream between client and node, as its two ends see it."""
 
+    node: FakeNode | None = field(default=None, compare=False, repr=False)
+    """Who is at the address that the client asked for."""
     is_open: bool = False
     outgoing: bytearray = field(default_factory=bytearray)
     """Ordered by the client, not handed over yet."""
@@ -75,24 +78,32 @@ class Link:
 
 
 class Simulation:
-    """One client, one node, and the streams between them.
+    """One client, one node or several, and the streams between them.
+
+    ``node`` is the first of ``nodes``. A lone node is reached at any address; one of several only at its own.
 
     Args:
-        node: the peer; a new one unless given.
-        options: what the client is told; by default the credentials of the node.
+        node: the peer, or all nodes of a cluster; a new lone node unless given.
+        options: what the client is told; by default the credentials and addresses of the nodes.
         rng: randomness of the client.
     """
 
     def __init__(
-        self, node: FakeNode | None = None, options: ClientOptions | None = None, *, rng: Random | None = None
+        self,
+        node: FakeNode | FakeNodes | None = None,
+        options: ClientOptions | None = None,
+        *,
+        rng: Random | None = None,
     ) -> None:
-        self.node: FakeNode = node if node is not None else FakeNode()
+        lone = FakeNode() if node is None else node
+        self._reaches_by_address = isinstance(lone, FakeNodes)
+        self.nodes: FakeNodes = lone if isinstance(lone, FakeNodes) else FakeNodes.around(lone)
+        self.node: FakeNode = self.nodes[0]
         if options is None:
+            connection_string = self.nodes.connection_string()
+            assert connection_string is not None
             authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
-            options = ClientOptions(
-                connection_string=f"couchbase://{self.node.options.host}:{self.node.options.port}",
-                authenticator=authenticator,
-            )
+            options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
         self.machine: ClientMachine = ClientMachine(options, rng=rng if rng is not None else Midpoint())
         self.now: float = 0.0
         self.links: dict[StreamId, Link] = {}
@@ -133,13 +144,13 @@ class Simulation:
         return actions
 
     def open(self, stream: StreamId) -> None:
-        """Let a connect succeed, or fail where the node refuses."""
+        """Let a connect succeed, or fail where the node refuses or nobody is there."""
         link = self.links[stream]
-        if not self.node.accepts(self.now):
+        if link.node is None or not link.node.accepts(self.now):
             self.lose(stream, LossCause.REFUSED)
             return
         link.is_open = True
-        self._answer(self.node.connection_opened(stream, self.now))
+        self._answer(link.node.connection_opened(stream, self.now))
         self.feed(StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
 
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
@@ -148,8 +159,8 @@ class Simulation:
         data = bytes(link.outgoing[:size])
         del link.outgoing[: len(data)]
         link.handed_over += len(data)
-        if data and not link.is_hung_up:
-            self._answer(self.node.bytes_received(stream, data, self.now))
+        if data and link.node is not None and not link.is_hung_up:
+            self._answer(link.node.bytes_received(stream, data, self.now))
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
         """Let the client have the next ``size`` bytes that the node sent; then, where the node hung up, the end."""
@@ -164,15 +175,14 @@ class Simulation:
     def lose(self, stream: StreamId, cause: LossCause = LossCause.RESET) -> None:
         """Break a stream: bytes under way are gone in both directions."""
         link = self.links.pop(stream)
-        if link.is_open and not link.is_hung_up:
-            self.node.connection_lost(stream, self.now)
+        self._tell_of_loss(stream, link)
         self.feed(StreamLost(stream, cause, handed_over=link.handed_over))
 
     def advance(self, seconds: float) -> None:
         """Let time pass, stopping at every instant at which client or node have something to do."""
         end = self.now + seconds
         steps = 0
-        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+        while (instant := self.wakeup) <= end:
             steps = steps + 1 if instant <= self.now else 0
             if steps > STEPS_MAX:
                 raise AssertionError(LIVELOCK)
@@ -181,16 +191,17 @@ class Simulation:
         self.now = end
 
     def tick(self) -> None:
-        """Tell client and node what time it is."""
-        if self.node.wakeup <= self.now:
-            self._answer(self.node.time_passed(self.now))
+        """Tell client and nodes what time it is."""
+        for node in self.nodes:
+            if node.wakeup <= self.now:
+                self._answer(node.time_passed(self.now))
         if self.machine.wakeup <= self.now:
             self.feed(TimePassed())
 
     def flow(self) -> None:
         """Let every stream connect and carry everything, both ways, until nothing moves; time stands still."""
         for _ in range(STEPS_MAX):
-            if self.machine.wakeup <= self.now or self.node.wakeup <= self.now:
+            if self.wakeup <= self.now:
                 self.tick()
             elif (busy := next(self._busy_links(), None)) is not None:
                 stream, link = busy
@@ -209,11 +220,16 @@ class Simulation:
         end = self.now + seconds
         self.flow()
         while self.open_operations and self.now < end:
-            instant = min(self.machine.wakeup, self.node.wakeup)
+            instant = self.wakeup
             if instant == math.inf:
                 return
             self.now = min(max(self.now, instant), end)
             self.flow()
+
+    @property
+    def wakeup(self) -> float:
+        """When client or node has something to do."""
+        return min(self.machine.wakeup, self.nodes.wakeup)
 
     @property
     def open_operations(self) -> int:
@@ -233,16 +249,15 @@ class Simulation:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case OpenStream(stream):
-                self.links[stream] = Link()
+            case OpenStream(stream, host, port, tls):
+                self.links[stream] = Link(self._node_at(host, port, tls=tls))
             case SendBytes(stream, data):
                 assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
                 self.links[stream].outgoing += data
             case CloseStream(stream):
                 assert stream in self.links, f"stream {stream} is to be closed, and is not there"
                 link = self.links.pop(stream)
-                if link.is_open and not link.is_hung_up:
-                    self.node.connection_lost(stream, self.now)
+                self._tell_of_loss(stream, link)
                 self._closed.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
             case CompleteOperation(token, result):
                 self._settle(token)
@@ -260,6 +275,13 @@ class Simulation:
                 self.log.append(f"{self.now:.3f} {node} {text}")
             case _:
                 assert_never(action)
+
+    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
+        return self.nodes.find(host, port, tls=tls) if self._reaches_by_address else self.node
+
+    def _tell_of_loss(self, stream: StreamId, link: Link) -> None:
+        if link.node is not None and link.is_open and not link.is_hung_up:
+            link.node.connection_lost(stream, self.now)
 
     def _settle(self, token: Token) -> None:
         assert token not in self.settled_at, f"operation {token} was settled twice"

@@ -50,7 +50,9 @@ from triclinium_core.retry.strategy import (
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
 )
+from triclinium_core.testing.command_log import LoggedCommand
 from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.ledger import CHANGING_OPCODES, Ledger
 from triclinium_core.testing.model import Model
 from triclinium_core.testing.simulation import Simulation
@@ -73,12 +75,14 @@ class WatchedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
     Args:
-        node: the peer; nobody but this client may change its documents.
+        node: the peer, or all nodes of a cluster; nobody but this client may change their documents.
         options: what the client is told.
         collection_ids: of all collections that operations will name.
     """
 
-    def __init__(self, node: FakeNode, options: ClientOptions, collection_ids: Mapping[Keyspace, int]) -> None:
+    def __init__(
+        self, node: FakeNode | FakeNodes, options: ClientOptions, collection_ids: Mapping[Keyspace, int]
+    ) -> None:
         super().__init__(node, options)
         self.options = options
         self._timeout = parse_connection_string(options.connection_string).timeouts(options.timeouts).kv
@@ -89,7 +93,7 @@ class WatchedSimulation(Simulation):
         self.troubles: Troubles = Troubles()
         self._began_healthy: dict[int, bool] = {}
         self._strategies: dict[int, AnyRetryStrategy] = {}
-        self._commands_read = 0
+        self._commands_read = [0] * len(self.nodes)
         self._timeouts = 0
         self._ticks = 0
         self._ticked_at = -1.0
@@ -121,12 +125,9 @@ class WatchedSimulation(Simulation):
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
         self.ledger.left(stream, self.links[stream].handed_over)
-        for command in self.node.command_log[self._commands_read :]:
-            instant = self.model.instant()
-            if command.fault is not None:
-                self.troubles.struck(command, instant)
-            self.ledger.commanded(command, instant)
-        self._commands_read = len(self.node.command_log)
+        for index, node in enumerate(self.nodes):
+            self._read_commands(node.command_log[self._commands_read[index] :])
+            self._commands_read[index] = len(node.command_log)
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
         """Let the client have bytes, and see whether they make whole frames."""
@@ -157,7 +158,7 @@ class WatchedSimulation(Simulation):
         """Let time pass while everything moves as soon as it can."""
         end = self.now + seconds
         self.flow()
-        while (instant := min(self.machine.wakeup, self.node.wakeup)) <= end:
+        while (instant := self.wakeup) <= end:
             self.now = max(self.now, instant)
             self.flow()
         self.now: float = end
@@ -217,6 +218,13 @@ class WatchedSimulation(Simulation):
                 self._check_excuse(submission, error)
             case _:
                 pass
+
+    def _read_commands(self, commands: Sequence[LoggedCommand]) -> None:
+        for command in commands:
+            instant = self.model.instant()
+            if command.fault is not None:
+                self.troubles.struck(command, instant)
+            self.ledger.commanded(command, instant)
 
     def _settled(self, token: Token) -> Submission:
         submission = self.model.submissions[token]

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.testing.fake_config import ConfigVersion, FakeConfig
+from triclinium_core.testing.fake_config import address_of, encode_config
+from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+
+
+def config_of(options: FakeNodeOptions, bucket: str | None = "default") -> Mapping[str, Any]:
+    """Return the config of a lone node."""
+    version = ConfigVersion(options.config_epoch, options.config_revision)
+    return decoded([options], FakeMap(version, (0,), (0,) * options.vbuckets), 0, bucket)
+
+
+def decoded(
+    nodes: Sequence[FakeNodeOptions], known: FakeMap, this_node: int, bucket: str | None = "default"
+) -> Mapping[str, Any]:
+    """Return the config as a client reads it."""
+    config = json.loads(encode_config(known, nodes, this_node, bucket))
+    assert isinstance(config, dict)
+    return config
 
 
 def test_the_global_config_names_the_node() -> None:
     """Without a bucket a client learns of the node and its ports, not of vbuckets."""
-    config = FakeConfig(FakeNodeOptions(host="10.0.0.5", port=12000, config_epoch=3, config_revision=7))
+    options = FakeNodeOptions(host="10.0.0.5", port=12000, config_epoch=3, config_revision=7)
 
     assert {
         "rev": 7,
@@ -21,15 +39,14 @@ def test_the_global_config_names_the_node() -> None:
         "nodesExt": [{"services": {"kv": 12000}, "thisNode": True, "hostname": "10.0.0.5"}],
         "clusterCapabilitiesVer": [1, 0],
         "clusterCapabilities": {},
-    } == json.loads(config.encode(None))
+    } == config_of(options, bucket=None)
 
 
 def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
     """A bucket's config is the global one with the bucket's name, uuid, capabilities and vbuckets."""
-    config = FakeConfig(FakeNodeOptions(host="10.0.0.5", port=12000, vbuckets=128))
-    in_common = json.loads(config.encode(None))
-
-    ours = json.loads(config.encode("travel"))
+    options = FakeNodeOptions(host="10.0.0.5", port=12000, vbuckets=128)
+    in_common = config_of(options, bucket=None)
+    ours = config_of(options, bucket="travel")
 
     assert in_common.items() <= ours.items()
     assert ("travel", "vbucket") == (ours["name"], ours["nodeLocator"])
@@ -45,15 +62,15 @@ def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
 
 def test_buckets_have_uuids_of_their_own() -> None:
     """Two buckets can be told apart by their uuid, the same one each time."""
-    config = FakeConfig(FakeNodeOptions())
+    ours, others = (config_of(FakeNodeOptions(), bucket=bucket) for bucket in "ab")
 
-    assert json.loads(config.encode("a"))["uuid"] != json.loads(config.encode("b"))["uuid"]
-    assert config.encode("a") == config.encode("a")
+    assert ours["uuid"] != others["uuid"]
+    assert ours == config_of(FakeNodeOptions(), bucket="a")
 
 
 def test_leaves_the_host_to_the_client() -> None:
     """With the placeholder a client puts in the host that it connected to."""
-    config = json.loads(FakeConfig(FakeNodeOptions(host="$HOST")).encode("default"))
+    config = config_of(FakeNodeOptions(host="$HOST"))
 
     assert "hostname" not in config["nodesExt"][0]
     assert ["$HOST:11210"] == config["vBucketServerMap"]["serverList"]
@@ -61,7 +78,7 @@ def test_leaves_the_host_to_the_client() -> None:
 
 def test_names_the_tls_port_where_there_is_one() -> None:
     """A port for TLS stands beside the other."""
-    config = json.loads(FakeConfig(FakeNodeOptions(tls_port=11207)).encode(None))
+    config = config_of(FakeNodeOptions(tls_port=11207), bucket=None)
 
     assert {"kv": 11210, "kvSSL": 11207} == config["nodesExt"][0]["services"]
 
@@ -70,15 +87,38 @@ def test_names_the_tls_port_where_there_is_one() -> None:
 def test_claims_no_more_than_it_grants(feature: HelloFeature) -> None:
     """A bucket's capabilities are those that the features of the node give it."""
     whole, lacking = (
-        json.loads(FakeConfig(FakeNodeOptions(features=features)).encode("default"))["bucketCapabilities"]
+        config_of(FakeNodeOptions(features=features))["bucketCapabilities"]
         for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
     )
 
     assert 1 == len(set(whole) - set(lacking))
 
 
-def test_orders_versions_by_epoch_first() -> None:
-    """A higher epoch is newer, whatever the revision."""
-    versions = [ConfigVersion(2, 1), ConfigVersion(1, 9), ConfigVersion(1, 2)]
+NODES = [FakeNodeOptions(host=host, port=12000 + index) for index, host in enumerate(("a.test", "b.test", "::1"))]
 
-    assert versions[::-1] == sorted(versions)
+
+def test_every_node_that_is_in_is_named() -> None:
+    """In one order everywhere; the answering node says which one it is."""
+    known = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, 0))
+    config = decoded(NODES, known, 1)
+
+    assert ["a.test", "b.test", "::1"] == [node["hostname"] for node in config["nodesExt"]]
+    assert [None, True, None] == [node.get("thisNode") for node in config["nodesExt"]]
+    assert ["a.test:12000", "b.test:12001", "[::1]:12002"] == config["vBucketServerMap"]["serverList"]
+    assert config["vBucketServerMap"]["serverList"] == [node["hostname"] for node in config["nodes"]]
+    assert [[0], [1], [2], [0]] == config["vBucketServerMap"]["vBucketMap"]
+
+
+def test_who_is_out_is_not_named() -> None:
+    """The places of the others close up; a vbucket without a node has none, and the one that is out is none of them."""
+    known = FakeMap(ConfigVersion(1, 2), (1, 2), (NO_NODE, 1, 2, 1))
+    config = decoded(NODES, known, 0)
+
+    assert ["b.test", "::1"] == [node["hostname"] for node in config["nodesExt"]]
+    assert not any("thisNode" in node for node in config["nodesExt"])
+    assert [[-1], [0], [1], [0]] == config["vBucketServerMap"]["vBucketMap"]
+
+
+def test_addresses() -> None:
+    """A colon in the host needs brackets before the port."""
+    assert ["a:1", "[::1]:2"] == [address_of("a", 1), address_of("::1", 2)]

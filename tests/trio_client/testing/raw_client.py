@@ -50,9 +50,8 @@ def get(key: str, *, opaque: int = 1) -> bytes:
 
 
 @asynccontextmanager
-async def open_raw_client(fake: FakeCluster) -> AsyncIterator[RawClient]:
-    """Give the block a connection to the fake cluster."""
-    options = fake.node.options
-    connected = await fake.connector.connect("127.0.0.1", options.port, tls=False)
+async def open_raw_client(fake: FakeCluster, index: int = 0) -> AsyncIterator[RawClient]:
+    """Give the block a connection to one node of the fake cluster."""
+    connected = await fake.connector.connect("127.0.0.1", fake.nodes[index].options.port, tls=False)
     async with connected.stream:
         yield RawClient(connected.stream)

@@ -10,12 +10,13 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from tests.trio_client.testing.raw_client import open_raw_client
+from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import Cluster, Collection, PasswordAuthenticator, open_cluster
 from triclinium.errors import CouchbaseException, InternalError, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing import (
     FakeNode,
     FakeNodeOptions,
@@ -199,8 +200,8 @@ async def test_after_the_block_there_is_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "parameter"),
     [
-        ({"nodes": 3}, "nodes"),
         ({"nodes": 0}, "nodes"),
+        ({"nodes": "127.0.0.1"}, "nodes"),
         ({"buckets": "travel"}, "buckets"),
         ({"buckets": 5}, "buckets"),
         ({"buckets": ["travel", ""]}, "bucket"),
@@ -302,6 +303,80 @@ async def test_a_client_refuses_wrong_arguments() -> None:
             fake.open_client(redact_logs="yes")  # type: ignore[arg-type]
 
     assert "redact_logs" == caught.value.parameter
+
+
+async def test_several_nodes() -> None:
+    """Each is at an address of its own, and answers only for what the map gives it."""
+    options = FakeNodeOptions(port=12000, tls_port=12001)
+    async with open_fake_cluster(nodes=3, options=options, buckets=["default"]) as fake:
+        fake.node.documents.put("default", "ada", b"1")
+        fake.nodes.move(range(1024), to=2)
+        answers = []
+        for index in range(3):
+            async with open_raw_client(fake, index) as client:
+                await client.get_ready(HelloFeature.XERROR)
+                await client.stream.send_all(get("ada"))
+                answers.append(await client.hear())
+
+    assert [Status.NOT_MY_VBUCKET, Status.NOT_MY_VBUCKET, Status.SUCCESS] == [
+        answer.status for answer in answers if answer is not None
+    ]
+    assert fake.node is fake.nodes[0]
+    assert ("couchbase://127.0.0.1:12000,127.0.0.1:12002,127.0.0.1:12004", 12003) == (
+        fake.connection_string,
+        fake.nodes[1].options.tls_port,
+    )
+
+
+async def test_nodes_by_name() -> None:
+    """The same port on several hosts is several nodes; at another host there is none."""
+    async with open_fake_cluster(nodes=[("a.test", 11210), ("b.test", 11210)]) as fake:
+        fake.nodes[0].faults.always(None, refuse_connection())
+        connected = await fake.connector.connect("b.test", 11210, tls=False)
+        for host, port in (("a.test", 11210), ("c.test", 11210), ("b.test", 11211)):
+            with pytest.raises(ConnectionRefusedError):
+                await fake.connector.connect(host, port, tls=False)
+
+    await connected.stream.aclose()
+
+
+async def test_a_node_that_dies(autojump_clock: MockClock) -> None:
+    """Its clients read the end of their streams at once, and nobody can connect until it is revived."""
+    async with open_fake_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
+        await client.get_ready()
+        fake.nodes.kill(1)
+        heard = await client.hear()
+        with pytest.raises(ConnectionRefusedError):
+            await fake.connector.connect("127.0.0.1", fake.nodes[1].options.port, tls=False)
+        fake.nodes.revive(1)
+        async with open_raw_client(fake, 1) as another:
+            await another.get_ready()
+
+        assert heard is None
+        assert 0 == trio.current_time()
+
+
+async def test_a_change_is_announced_by_every_node(autojump_clock: MockClock) -> None:
+    """At once, although nothing else happens; one with a stale map says nothing until it has the new one."""
+    wanted = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+    async with (
+        open_fake_cluster(nodes=2) as fake,
+        open_raw_client(fake, 0) as first,
+        open_raw_client(fake, 1) as second,
+    ):
+        for client in (first, second):
+            await client.get_ready(*wanted)
+        fake.nodes.hold_config(1)
+        fake.nodes.rebalance()
+        notified = [await first.hear()]
+        with trio.move_on_after(60):
+            await second.hear()
+        waited = trio.current_time()
+        fake.nodes.release_config(1)
+        notified.append(await second.hear())
+
+        assert [Magic.SERVER_REQUEST] * 2 == [frame.magic for frame in notified if frame is not None]
+        assert (60, 60) == (waited, trio.current_time())
 
 
 async def test_a_new_config_is_announced() -> None:

@@ -13,7 +13,7 @@ from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.testing import FakeNode, delay, hang_up
+from triclinium_core.testing import FakeNode, FakeNodes, delay, hang_up
 
 QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
 """Which anybody may ask."""
@@ -131,6 +131,53 @@ async def test_a_stream_without_half_an_end_is_closed(autojump_clock: MockClock)
         await server.serve_stream(stream)
 
     assert stream.is_closed
+
+
+async def test_nodes_share_a_clock(autojump_clock: MockClock) -> None:
+    """Whichever is due is told the time, and no other reply waits for that."""
+    nodes = FakeNodes(nodes=2)
+    async with serving(nodes) as server:
+        clients = []
+        for node, seconds in zip(nodes, (9, 3), strict=True):
+            ours, theirs = memory_stream_pair()
+            server.start_soon(server.serve_stream, theirs, node)
+            node.faults.next(Opcode.SASL_LIST_MECHS, delay(seconds))
+            await ours.send_all(QUESTION)
+            clients.append(ours)
+        times = []
+        for client in reversed(clients):
+            await client.receive_some()
+            times.append(trio.current_time())
+
+    assert [3, 9] == [pytest.approx(time) for time in times]
+    assert [1, 1] == [len(node.command_log) for node in nodes]
+
+
+async def test_a_change_wakes_it(autojump_clock: MockClock) -> None:
+    """A node that is killed hangs up now, not when something else is due; out of the block nobody is woken."""
+    node = FakeNode()
+    async with serving(node) as server:
+        client = await call(server)
+        node.faults.next(Opcode.SASL_LIST_MECHS, delay(60))
+        await client.send_all(QUESTION)
+        await trio.testing.wait_all_tasks_blocked()
+        node.kill()
+        heard = await client.receive_some()
+    node.revive()
+    node.kill()
+
+    assert b"" == heard
+    assert node.cluster.alarm is None
+
+
+async def test_a_stream_that_comes_too_late(autojump_clock: MockClock) -> None:
+    """A node that died after it had let the client in hangs up on it."""
+    node = FakeNode()
+    async with serving(node) as server:
+        node.kill()
+        client = await call(server)
+
+        assert b"" == await client.receive_some()
 
 
 async def test_nobody_is_accepted_outside_the_block() -> None:

@@ -18,7 +18,7 @@ from triclinium import TimeoutOptions
 from triclinium.errors import InvalidArgumentException
 from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import FakeNode, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
 
 pytestmark = pytest.mark.usefixtures("safety_net")
 
@@ -51,6 +51,19 @@ def ssl_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     return context
+
+
+def pair_of_ports() -> int:
+    """Return a port that nobody listens on, nor two above it."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            assert isinstance(port, int)
+            try:
+                socket.create_server(("127.0.0.1", port + 2)).close()
+            except (OSError, OverflowError):
+                continue
+        return port
 
 
 async def upsert(fake: FakeCluster) -> None:
@@ -102,6 +115,8 @@ async def test_the_port_may_be_chosen() -> None:
     ("parameter", "value"),
     [
         ("node", "127.0.0.1"),
+        ("nodes", 0),
+        ("nodes", 2),
         ("port", -1),
         ("port", 65536),
         ("port", "11210"),
@@ -118,6 +133,47 @@ async def test_wrong_arguments_are_refused(parameter: str, value: object) -> Non
             raise AssertionError
 
     assert parameter == caught.value.parameter
+
+
+async def test_several_nodes(ssl_context: ssl.SSLContext) -> None:
+    """Each has ports of its own, which all configs name; the connection string has them all."""
+    async with open_tcp_cluster(nodes=3, ssl_context=ssl_context) as fake, open_raw_client(fake, 2) as client:
+        await client.get_ready()
+        answer = await client.ask(Opcode.GET_CLUSTER_CONFIG)
+
+        assert answer is not None
+        found = json.loads(answer.value)
+        ports = [node.options.port for node in fake.nodes]
+        assert 6 == len({*ports, *(node.options.tls_port for node in fake.nodes)})
+        assert ports == [node["services"]["kv"] for node in found["nodesExt"]]
+        assert [False, False, True] == [node.get("thisNode", False) for node in found["nodesExt"]]
+        assert f"couchbase://{','.join(f'127.0.0.1:{port}' for port in ports)}" == fake.connection_string
+        assert [0, 0, 4] == [len(node.command_log) for node in fake.nodes]
+
+
+async def test_the_ports_of_several_nodes_follow_each_other() -> None:
+    """Two apart; a cluster may be made before it is served."""
+    nodes, port = FakeNodes(nodes=2), pair_of_ports()
+    async with open_tcp_cluster(nodes, port=port) as fake:
+        assert nodes is fake.nodes
+        assert [port, port + 2] == [node.options.port for node in nodes]
+    with pytest.raises(InvalidArgumentException, match="from 0 to 65533"):
+        async with open_tcp_cluster(nodes, port=65534):
+            raise AssertionError
+
+
+async def test_a_node_that_dies_resets_who_comes() -> None:
+    """The others go on."""
+    async with open_tcp_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
+        await client.get_ready()
+        fake.nodes.kill(1)
+
+        assert await client.hear() is None
+        async with await trio.open_tcp_stream("127.0.0.1", fake.nodes[1].options.port) as stream:
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.receive_some()
+        async with open_raw_client(fake, 0) as another:
+            await another.get_ready()
 
 
 async def test_a_port_that_is_taken(occupied_port: int) -> None:

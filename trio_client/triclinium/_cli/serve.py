@@ -1,4 +1,4 @@
-"""``triclinium serve``: a fake Couchbase node on this machine, until it is interrupted."""
+"""``triclinium serve``: fake Couchbase nodes on this machine, until it is interrupted."""
 
 from __future__ import annotations
 
@@ -16,19 +16,33 @@ from rich.text import Text
 
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.testing import FakeNode, FakeNodeOptions
+from triclinium_core.testing import FakeNodeOptions, FakeNodes
+from triclinium_core.testing.fake_nodes import NODES_MAX, PORT_STRIDE
 
 DEFAULTS = FakeNodeOptions()
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(0, 0xFFFF), default=0, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, NODES_MAX),
+    default=1,
+    show_default=True,
+    help="Several share one map of vbuckets.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 0xFFFF),
+    default=0,
+    show_default=True,
+    help="Of the first node, the next ones' two apart; 0 for any that is free.",
+)
 @click.option("--username", default=DEFAULTS.username, show_default=True)
 @click.option("--password", default=DEFAULTS.password, show_default=True)
 @click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON that tells how to connect.")
-def serve(*, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
-    """Serve a fake Couchbase node on 127.0.0.1.
+def serve(*, nodes: int, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
+    """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
     Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
     Control-C or SIGTERM.
@@ -39,17 +53,20 @@ def serve(*, port: int, username: str, password: str, bucket: str, as_json: bool
         )
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
-    trio.run(_serve, FakeNode(options), port, as_json)
+    trio.run(_serve, FakeNodes(options, nodes), port, as_json)
 
 
-async def _serve(node: FakeNode, port: int, as_json: bool) -> None:
+async def _serve(nodes: FakeNodes, port: int, as_json: bool) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
             try:
-                fake = await stack.enter_async_context(open_tcp_cluster(node, port=port))
+                fake = await stack.enter_async_context(open_tcp_cluster(nodes, port=port))
+            except InvalidArgumentException as error:
+                raise click.UsageError(error.message) from error
             except OSError as error:
+                ports = ", ".join(str(port + PORT_STRIDE * number) for number in range(len(nodes)))
                 raise click.ClickException(
-                    f"cannot listen on 127.0.0.1:{port}: {error.strerror or error}; --port 0 takes any that is free"
+                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; --port 0 takes any that is free"
                 ) from error
             if as_json:
                 click.echo(describe_as_json(fake))
@@ -75,17 +92,18 @@ def _describe(fake: FakeCluster) -> None:
     """Print how to connect, for people."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     options = fake.node.options
+    nodes = len(fake.nodes)
     console.print(
         Text.assemble(
-            "A fake Couchbase node listens on ",
+            "A fake Couchbase node listens on " if nodes == 1 else f"{nodes} fake Couchbase nodes listen on ",
             (fake.connection_string, "bold"),
-            f"; its bucket is {options.buckets[0]!r}, its user {options.username!r}.",
+            f"; {'its' if nodes == 1 else 'their'} bucket is {options.buckets[0]!r}, the user {options.username!r}.",
         )
     )
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
-    console.print("\nIts documents live in memory. Stop it with Control-C.")
+    console.print("\nDocuments live in memory. Stop it with Control-C.")
 
 
 def triclinium_program(fake: FakeCluster) -> str:

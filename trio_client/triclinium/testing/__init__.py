@@ -12,6 +12,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import (
     FakeNode,
     FakeNodeOptions,
+    FakeNodes,
     Fault,
     delay,
     drop_response,
@@ -33,6 +34,7 @@ __all__ = [
     "FakeConnector",
     "FakeNode",
     "FakeNodeOptions",
+    "FakeNodes",
     "Fault",
     "Opcode",
     "delay",

@@ -1,4 +1,4 @@
-"""What a test holds in its hands while a fake node is served."""
+"""What a test holds in its hands while fake nodes are served."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy
-from triclinium_core.testing import FakeNode
+from triclinium_core.testing import FakeNode, FakeNodes
 
 
 class ClientArguments(TypedDict, total=False):
@@ -36,22 +36,27 @@ class ClientArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FakeCluster:
-    """A cluster inside the process, of one node."""
+    """A cluster inside the process, of one node or several."""
 
     connection_string: str
-    """``couchbase://…``."""
+    """``couchbase://…``, with all nodes."""
     authenticator: PasswordAuthenticator
-    """The user that the node knows."""
+    """The user that the nodes know."""
     connector: Connector
     """The way there, as in ``open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector)``."""
     tls_connection_string: str | None
-    """``couchbases://…``; None where the node has no port for TLS."""
+    """``couchbases://…``; None where the nodes have no port for TLS."""
     _server: NodeServer = field(repr=False)
 
     @property
     def node(self) -> FakeNode:
-        """The node, with its faults, its documents and its command log."""
+        """The first node, with its faults, its documents and its command log."""
         return self._server.node
+
+    @property
+    def nodes(self) -> FakeNodes:
+        """All nodes, by number, and what changes their map: ``fake.nodes.move(range(64), to=2)``."""
+        return self._server.nodes
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
         """Give all configs another version, and notify the clients that asked for it.
@@ -59,7 +64,7 @@ class FakeCluster:
         Raises:
             InvalidArgumentException: a revision or an epoch that no config has.
         """
-        self._server.set_config_revision(revision, epoch=epoch)
+        self.nodes.set_config_revision(revision, epoch=epoch)
 
     def open_client(
         self,
@@ -93,14 +98,15 @@ class FakeCluster:
         return running(driver)
 
 
-def fake_cluster(server: NodeServer, host: str, connector: Connector) -> FakeCluster:
-    """Return the cluster of a node that is served at ``host``."""
-    options = server.node.options
-    secure = None if options.tls_port is None else f"couchbases://{host}:{options.tls_port}"
+def fake_cluster(server: NodeServer, connector: Connector, *, host: str | None = None) -> FakeCluster:
+    """Return the cluster of nodes that are served, all of them at ``host`` where it is given."""
+    options, nodes = server.node.options, server.nodes
+    connection_string = nodes.connection_string(host=host)
+    assert connection_string is not None
     return FakeCluster(
-        connection_string=f"couchbase://{host}:{options.port}",
+        connection_string=connection_string,
         authenticator=PasswordAuthenticator(options.username, options.password),
         connector=connector,
-        tls_connection_string=secure,
+        tls_connection_string=nodes.connection_string(host=host, tls=True),
         _server=server,
     )

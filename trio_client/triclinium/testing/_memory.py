@@ -17,14 +17,13 @@ from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_type
-from triclinium_core.testing import FakeNode, FakeNodeOptions
-from triclinium_core.testing.fake_config import HOST_PLACEHOLDER
+from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 
 
 @asynccontextmanager
 async def open_fake_cluster(
     *,
-    nodes: int = 1,
+    nodes: int | Sequence[tuple[str, int]] = 1,
     buckets: Sequence[str] | None = None,
     options: FakeNodeOptions | None = None,
     piece_sizes: Sequence[int] | None = None,
@@ -36,18 +35,18 @@ async def open_fake_cluster(
     that are ready at the same moment; its Hypothesis plugin seeds that too.
 
     Args:
-        nodes: 1; there are no larger clusters yet.
+        nodes: how many, with ports two apart, or host and port of each.
         buckets: their names; unless given, those of ``options``.
-        options: what the node is like; its defaults unless given. Its wall clock starts at ``wall_seconds_at_zero``,
+        options: what each node is like; the defaults unless given. Their wall clock starts at ``wall_seconds_at_zero``,
             whatever the date: it matters to an expiry of more than 30 days, which travels as Unix time.
         piece_sizes: in pieces of how many bytes, used in turn and then from the beginning, both sides receive what
             the other sends; unless given, as it was sent.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
-        InternalError: on leaving: the node crashed, which had cancelled the block.
+        InternalError: on leaving: a node crashed, which had cancelled the block.
 
-    Cancellation: reaches the block and not the node, so that a block that is being cancelled can still write from
+    Cancellation: reaches the block and not the nodes, so that a block that is being cancelled can still write from
     within a shielded scope.
 
     Example::
@@ -57,10 +56,6 @@ async def open_fake_cluster(
             fake.node.faults.next(Opcode.GET, drop_response())
             ...
     """
-    if nodes != 1:
-        raise InvalidArgumentException(
-            f"nodes={nodes!r} must be 1: a fake cluster of more nodes does not exist yet", parameter="nodes"
-        )
     # A lone string is a sequence of letters to Python.
     if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
         raise InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
@@ -68,13 +63,12 @@ async def open_fake_cluster(
     check_type(options, "options", FakeNodeOptions)
     if buckets is not None:
         options = replace(options, buckets=tuple(buckets))
-    async with serving(FakeNode(options)) as server:
-        connector = FakeConnector(server, piece_sizes=piece_sizes)
-        yield fake_cluster(server, connector.host, connector)
+    async with serving(FakeNodes(options, nodes)) as server:
+        yield fake_cluster(server, FakeConnector(server, piece_sizes=piece_sizes))
 
 
 class FakeConnector:
-    """Connects to a fake node through memory; ``open_fake_cluster`` makes it, as ``FakeCluster.connector``.
+    """Connects to fake nodes through memory; ``open_fake_cluster`` makes it, as ``FakeCluster.connector``.
 
     TLS is left out: what would be its bytes arrive in plain, on the port for TLS.
     """
@@ -84,25 +78,23 @@ class FakeConnector:
         self._piece_sizes = _checked(piece_sizes)
         self._connections = count(1)
 
-    @property
-    def host(self) -> str:
-        """What to call the node in a connection string."""
-        host = self._server.node.options.host
-        return "127.0.0.1" if host == HOST_PLACEHOLDER else host
-
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the node, whatever it is called, if this is its port.
+        """Return a stream to the node at this address; to a lone node, whatever it is called, if this is its port.
 
         Raises:
-            ConnectionRefusedError: it is not, the node refuses the connection, or is not served any more.
+            ConnectionRefusedError: there is none, it refuses the connection, or is not served any more.
         """
         await trio.lowlevel.checkpoint()
-        options = self._server.node.options
-        if port != (options.tls_port if tls else options.port) or not self._server.accepts():
+        node = self._node_at(host, port, tls=tls)
+        if node is None or not self._server.accepts(node):
             raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         ours, theirs = memory_stream_pair(self._piece_sizes)
-        self._server.start_soon(self._server.serve_stream, theirs)
+        self._server.start_soon(self._server.serve_stream, theirs, node)
         return ConnectedStream(ours, f"memory:{next(self._connections)}", f"{host}:{port}")
+
+    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
+        nodes = self._server.nodes
+        return nodes.find(nodes[0].options.host if len(nodes) == 1 else host, port, tls=tls)
 
 
 def _checked(piece_sizes: Sequence[int] | None) -> tuple[int, ...]:

@@ -1,12 +1,13 @@
-"""A fake node at work: Trio's clock and streams on one side, a ``FakeNode`` on the other.
+"""A fake cluster at work: Trio's clock and streams on one side, ``FakeNodes`` on the other.
 
-One task tells the node the time whenever something is due. Each stream has two: one reads requests, one writes replies.
+One task tells the nodes the time whenever something is due. Each stream has two: one reads requests, one writes replies.
 All of them live in one nursery that is shielded from the cancel scopes around the block, so that a client in a block
 that is being cancelled still finds its node.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
@@ -16,7 +17,7 @@ import trio
 
 from triclinium._hidden_nursery import in_background
 from triclinium.testing._reply_queue import ReplyQueue
-from triclinium_core.testing import FakeNode, HangUp, NodeAction, SendReply
+from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
 LINGER_SECONDS = 1.0
 """How long a stream stays half open after the node has hung up. Closing it with requests unread would reset a TCP
@@ -26,14 +27,14 @@ Ts = TypeVarTuple("Ts")
 
 
 class NodeServer:
-    """Serves one node. One at a time: the node goes on where the clock of the last one stood.
+    """Serves all nodes of a cluster. One server at a time: the nodes go on where the clock of the last one stood.
 
     Args:
-        node: its times are seconds since it was served first.
+        nodes: their times are seconds since they were served first; a lone node is a cluster.
     """
 
-    def __init__(self, node: FakeNode) -> None:
-        self.node = node
+    def __init__(self, nodes: FakeNodes | FakeNode) -> None:
+        self.nodes: FakeNodes = nodes if isinstance(nodes, FakeNodes) else FakeNodes.around(nodes)
         self.started: trio.Event = trio.Event()
         """Set when clients may come."""
         self._nursery: trio.Nursery
@@ -43,7 +44,12 @@ class NodeServer:
         self._numbers = count(1)
         self._now = 0.0
         self._zero = 0.0
-        """Trio's time at which the node's clock stood at 0."""
+        """Trio's time at which the clock of the nodes stood at 0."""
+
+    @property
+    def node(self) -> FakeNode:
+        """The first node."""
+        return self.nodes[0]
 
     @property
     def is_open(self) -> bool:
@@ -54,16 +60,18 @@ class NodeServer:
         """Serve until ``close``; the caller's cancel scopes do not reach in here.
 
         Raises:
-            BaseExceptionGroup: the node crashed, which is a defect.
+            BaseExceptionGroup: a node crashed, which is a defect.
         """
-        self._now = self.node.documents.now
+        self._now = self.nodes.now
         self._zero = trio.current_time() - self._now
+        self.nodes.set_alarm(self._ring)
         try:
             with self._scope:
                 async with trio.open_nursery() as self._nursery:
                     self.started.set()
                     await self._keep_time()
         finally:
+            self.nodes.set_alarm(None)
             self.close()
 
     def close(self) -> None:
@@ -71,37 +79,38 @@ class NodeServer:
         self._scope.cancel()
 
     def start_soon(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-        """Have a task of its own do ``work`` for as long as the node is served."""
+        """Have a task of its own do ``work`` for as long as the nodes are served."""
         self._nursery.start_soon(work, *args)
 
-    def accepts(self) -> bool:
-        """Return whether a client that tries to connect gets a connection; each call is one attempt."""
-        return self.is_open and self.node.accepts(self._see_time())
+    def accepts(self, node: FakeNode | None = None) -> bool:
+        """Return whether a client that tries to connect gets a connection; each call is one attempt.
 
-    def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
-        """Give all configs another version, and notify the clients that asked for it."""
-        self._carry_out(self.node.set_config_revision(revision, self._see_time(), epoch=epoch))
+        Args:
+            node: with which; the first unless given.
+        """
+        return self.is_open and (node or self.node).accepts(self._see_time())
 
-    async def serve_stream(self, stream: trio.abc.Stream) -> None:
-        """Answer one client until either side closes, and close ``stream``."""
+    async def serve_stream(self, stream: trio.abc.Stream, node: FakeNode | None = None) -> None:
+        """Have ``node``, the first unless given, answer one client until either side closes, and close ``stream``."""
+        node = node or self.node
         number = next(self._numbers)
         replies = self._replies[number] = ReplyQueue()
         try:
-            self._carry_out(self.node.connection_opened(number, self._see_time()))
+            self._carry_out(node.connection_opened(number, self._see_time()))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, stream, replies, nursery.cancel_scope)
-                await self._read(stream, replies, number)
+                await self._read(stream, replies, node, number)
                 nursery.cancel_scope.cancel()
         finally:
             del self._replies[number]
-            self.node.connection_lost(number, self._see_time())
+            node.connection_lost(number, self._see_time())
             await close_forcefully(stream)
 
-    async def _read(self, stream: trio.abc.ReceiveStream, replies: ReplyQueue, number: int) -> None:
+    async def _read(self, stream: trio.abc.ReceiveStream, replies: ReplyQueue, node: FakeNode, number: int) -> None:
         """Hand what the client sends to the node, which ignores a client that it has hung up on."""
         try:
             while data := await stream.receive_some():
-                self._carry_out(self.node.bytes_received(number, bytes(data), self._see_time()))
+                self._carry_out(node.bytes_received(number, bytes(data), self._see_time()))
                 await replies.wait_for_room()
         except trio.BrokenResourceError:
             pass
@@ -121,12 +130,16 @@ class NodeServer:
 
     async def _keep_time(self) -> None:
         while True:
-            with trio.CancelScope(deadline=self._zero + self.node.wakeup) as self._alarm:
+            with trio.CancelScope(deadline=self._zero + self.nodes.wakeup) as self._alarm:
                 await trio.sleep_forever()
-            if trio.current_time() >= self._zero + self.node.wakeup:
+            if trio.current_time() >= self._zero + self.nodes.wakeup:
                 # Subtracting may give the instant just before it, and then this would go on for ever.
-                self._now = max(self._now, self.node.wakeup)
-            self._carry_out(self.node.time_passed(self._see_time()))
+                self._now = max(self._now, self.nodes.wakeup)
+            for node in self.nodes:
+                self._carry_out(node.time_passed(self._see_time()))
+
+    def _ring(self) -> None:
+        self._alarm.deadline = -math.inf
 
     def _see_time(self) -> float:
         self._now = max(self._now, trio.current_time() - self._zero)
@@ -140,13 +153,13 @@ class NodeServer:
                     replies.put(data)
                 case HangUp():
                     replies.end()
-        self._alarm.deadline = min(self._alarm.deadline, self._zero + self.node.wakeup)
+        self._alarm.deadline = min(self._alarm.deadline, self._zero + self.nodes.wakeup)
 
 
 @asynccontextmanager
-async def serving(node: FakeNode) -> AsyncIterator[NodeServer]:
-    """Give the block a server of ``node``; leaving the block closes all its streams."""
-    server = NodeServer(node)
+async def serving(nodes: FakeNodes | FakeNode) -> AsyncIterator[NodeServer]:
+    """Give the block a server of ``nodes``; leaving the block closes all its streams."""
+    server = NodeServer(nodes)
     async with in_background(server):
         yield server
 

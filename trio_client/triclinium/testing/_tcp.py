@@ -1,4 +1,4 @@
-"""A fake node on a port of this machine, with TLS beside it where asked."""
+"""Fake nodes on ports of this machine, with TLS beside them where asked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import NoneType
+from typing import NamedTuple
 
 import trio
 
 from triclinium._connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, end_sending, serving
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_integer, check_type
-from triclinium_core.testing import FakeNode
+from triclinium_core.testing import FakeNode, FakeNodes
+from triclinium_core.testing.fake_nodes import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
 """Nobody but this machine is let in: the credentials of a fake node are no secret."""
@@ -36,60 +39,91 @@ TLS_ALERT = bytes.fromhex("15 0301 0002 02 46")
 
 @asynccontextmanager
 async def open_tcp_cluster(
-    node: FakeNode, *, port: int = 0, tls_port: int = 0, ssl_context: ssl.SSLContext | None = None
+    node: FakeNode | FakeNodes | None = None,
+    *,
+    nodes: int = 1,
+    port: int = 0,
+    tls_port: int = 0,
+    ssl_context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[FakeCluster]:
-    """Give the block a cluster of ``node`` on 127.0.0.1, which any client can talk to; leaving the block closes it.
+    """Give the block a cluster on 127.0.0.1, which any client can talk to; leaving the block closes it.
 
-    The ports are put into the configs of the node. A connection that the node refuses is reset once it is there.
+    The ports are put into the configs. A connection that a node refuses is reset once it is there.
 
     Args:
-        port: 0 for any that is free.
+        node: a node, or all nodes of a cluster; new ones with the usual options unless given.
+        nodes: how many new ones.
+        port: of the first node, the next ones' two apart; 0 for any that are free.
         tls_port: the same for TLS; of no meaning without an ``ssl_context``.
-        ssl_context: a server's context, with its certificate; the node speaks TLS only where there is one.
+        ssl_context: a server's context, with its certificate; the nodes speak TLS only where there is one.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
         OSError: a port is taken, or is not for this user.
-        InternalError: on leaving: the node crashed, which had cancelled the block.
+        InternalError: on leaving: a node crashed, which had cancelled the block.
 
-    Cancellation: reaches the block and not the node.
+    Cancellation: reaches the block and not the nodes.
     """
-    check_type(node, "node", FakeNode)
-    check_integer(port, "port", 0, 0xFFFF)
-    check_integer(tls_port, "tls_port", 0, 0xFFFF)
+    cluster = _cluster_of(node, nodes)
+    most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
+    check_integer(port, "port", 0, most)
+    check_integer(tls_port, "tls_port", 0, most)
     check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
     async with AsyncExitStack() as stack:
-        plain = await stack.enter_async_context(await _listen(port))
-        secure = None if ssl_context is None else await stack.enter_async_context(await _listen(tls_port))
-        node.set_ports(_port_of(plain), None if secure is None else _port_of(secure))
-        server = await stack.enter_async_context(serving(node))
-        server.start_soon(_accept, server, plain, None)
-        if secure is not None:
-            server.start_soon(_accept, server, secure, ssl_context)
-        yield fake_cluster(server, HOST, TcpConnector())
+        listeners: list[_Listener] = []
+        for number, place in enumerate(cluster):
+            plain = await stack.enter_async_context(await _listen(port, number))
+            secure = None if ssl_context is None else await stack.enter_async_context(await _listen(tls_port, number))
+            place.set_ports(_port_of(plain), None if secure is None else _port_of(secure))
+            listeners.append(_Listener(place, plain, None))
+            if secure is not None:
+                listeners.append(_Listener(place, secure, ssl_context))
+        server = await stack.enter_async_context(serving(cluster))
+        for listener in listeners:
+            server.start_soon(_accept, server, listener)
+        yield fake_cluster(server, TcpConnector(), host=HOST)
 
 
 async def serve_tcp(
-    node: FakeNode,
+    node: FakeNode | FakeNodes | None = None,
     *,
+    nodes: int = 1,
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
     task_status: trio.TaskStatus[FakeCluster] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve ``node`` in a nursery of one's own: ``fake = await nursery.start(serve_tcp, node)``.
+    """Serve a cluster in a nursery of one's own: ``fake = await nursery.start(serve_tcp, node)``.
 
     It runs until it is cancelled. The arguments, and what it raises, are those of ``open_tcp_cluster``.
 
     Cancellation: closes all connections at once.
     """
-    async with open_tcp_cluster(node, port=port, tls_port=tls_port, ssl_context=ssl_context) as fake:
+    async with open_tcp_cluster(node, nodes=nodes, port=port, tls_port=tls_port, ssl_context=ssl_context) as fake:
         task_status.started(fake)
         await trio.sleep_forever()
 
 
-async def _listen(port: int) -> trio.SocketListener:
-    (listener,) = await trio.open_tcp_listeners(port, host=HOST)
+class _Listener(NamedTuple):
+    """One port of one node."""
+
+    node: FakeNode
+    socket: trio.SocketListener
+    ssl_context: ssl.SSLContext | None
+
+
+def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int) -> FakeNodes:
+    check_integer(nodes, "nodes", 1, NODES_MAX)
+    if node is None:
+        return FakeNodes(nodes=nodes)
+    check_type(node, "node", FakeNode, FakeNodes)
+    if nodes != 1:
+        raise InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
+    return FakeNodes.around(node) if isinstance(node, FakeNode) else node
+
+
+async def _listen(port: int, number: int) -> trio.SocketListener:
+    (listener,) = await trio.open_tcp_listeners(port and port + PORT_STRIDE * number, host=HOST)
     return listener
 
 
@@ -99,21 +133,23 @@ def _port_of(listener: trio.SocketListener) -> int:
     return port
 
 
-async def _accept(server: NodeServer, listener: trio.SocketListener, ssl_context: ssl.SSLContext | None) -> None:
-    await trio.serve_listeners(partial(_welcome, server, ssl_context), [listener])
+async def _accept(server: NodeServer, listener: _Listener) -> None:
+    await trio.serve_listeners(partial(_welcome, server, listener), [listener.socket])
 
 
-async def _welcome(server: NodeServer, ssl_context: ssl.SSLContext | None, tcp: trio.SocketStream) -> None:
-    if not server.accepts():
+async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStream) -> None:
+    if not server.accepts(listener.node):
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         await close_forcefully(tcp)
-    elif ssl_context is None:
-        await server.serve_stream(tcp)
+    elif listener.ssl_context is None:
+        await server.serve_stream(tcp, listener.node)
     else:
-        await _welcome_to_tls(server, ssl_context, tcp)
+        await _welcome_to_tls(server, listener.node, listener.ssl_context, tcp)
 
 
-async def _welcome_to_tls(server: NodeServer, ssl_context: ssl.SSLContext, tcp: trio.SocketStream) -> None:
+async def _welcome_to_tls(
+    server: NodeServer, node: FakeNode, ssl_context: ssl.SSLContext, tcp: trio.SocketStream
+) -> None:
     stream = trio.SSLStream(tcp, ssl_context, server_side=True, https_compatible=True)
     try:
         with trio.fail_after(HANDSHAKE_SECONDS):
@@ -124,7 +160,7 @@ async def _welcome_to_tls(server: NodeServer, ssl_context: ssl.SSLContext, tcp: 
     except (trio.BrokenResourceError, trio.TooSlowError, OSError):
         await close_forcefully(tcp)
         return
-    await server.serve_stream(stream)
+    await server.serve_stream(stream, node)
 
 
 async def _turn_away(tcp: trio.SocketStream) -> None:

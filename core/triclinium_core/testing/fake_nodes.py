@@ -1,0 +1,289 @@
+"""Several fake nodes with one map: a cluster without a network.
+
+Theory of operation. The nodes share documents, collections and the map, and each answers only for the vbuckets that
+the map gives it; to any other request on a document it says that the vbucket is not its own, with the newest config.
+A change of the map takes effect at once, and makes a config of the next revision. The clients that asked for it are
+notified when their node is driven next: its ``wakeup`` says that it is due. A driver that sleeps is woken by the alarm
+that it has set. All nodes are driven by one clock, and the numbers of connections are unique in the cluster.
+
+Documents belong to the cluster: whatever becomes of a node, the vbuckets that another one takes over bring theirs
+along. There are no replicas, so the vbuckets of a node that fails have no node until the cluster is rebalanced.
+
+A node is named by its place, whether it is in the cluster or not.
+
+Example::
+
+    nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), nodes=3)
+    nodes.move(range(64), to=2)
+    nodes.kill(0)  # its clients lose their connections
+    nodes.fail_over(0)  # the others answer a config without it
+    nodes.rebalance()  # and have its vbuckets
+    nodes[1].faults.next(Opcode.GET, drop_response())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
+from triclinium_core.testing.fake_collections import FakeCollections
+from triclinium_core.testing.fake_config import HOST_PLACEHOLDER, address_of
+from triclinium_core.testing.fake_documents import FakeDocuments, vbucket_of
+from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap, dealt, levelled
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_state import ClusterState
+
+NODES_MAX = 128
+"""With more, some would have no vbucket where a bucket has 128."""
+
+PORT_STRIDE = 2
+"""From the ports of one node to those of the next: a port for TLS fits between two others."""
+
+
+class FakeNodes:
+    """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` how many there are.
+
+    ``documents`` is what they store, in ``collections``.
+
+    Args:
+        options: of every node; the first stands under their host and ports.
+        nodes: how many there are, with the ports of the others two apart; or host and port of each.
+
+    Raises:
+        InvalidArgumentException: a number or an address that no node can have, or one that two would have.
+    """
+
+    documents: FakeDocuments
+    collections: FakeCollections
+
+    def __init__(self, options: FakeNodeOptions | None = None, nodes: int | Sequence[tuple[str, int]] = 3) -> None:
+        options = FakeNodeOptions() if options is None else options
+        check_type(options, "options", FakeNodeOptions)
+        places = _numbered(options, nodes) if isinstance(nodes, int) else _addressed(options, nodes)
+        _check_distinct(places)
+        cluster = ClusterState(places)
+        self._begin(cluster, [FakeNode.in_cluster(cluster, index) for index in range(len(places))])
+
+    @classmethod
+    def around(cls, node: FakeNode) -> FakeNodes:
+        """Return the cluster of a node that is alone in it.
+
+        Raises:
+            InvalidArgumentException: it is one of several.
+        """
+        if len(node.cluster.nodes) != 1:
+            raise InvalidArgumentException("node is one of several; give its FakeNodes instead", parameter="node")
+        nodes = cls.__new__(cls)
+        nodes._begin(node.cluster, [node])
+        return nodes
+
+    def _begin(self, cluster: ClusterState, nodes: Sequence[FakeNode]) -> None:
+        self._cluster = cluster
+        self._nodes = tuple(nodes)
+        self.documents = cluster.documents
+        self.collections = cluster.collections
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, index: int) -> FakeNode:
+        return self._nodes[index]
+
+    def __iter__(self) -> Iterator[FakeNode]:
+        return iter(self._nodes)
+
+    # What is.
+
+    @property
+    def map(self) -> FakeMap:
+        """The newest map: its version, the nodes that are in, and the node of each vbucket."""
+        return self._cluster.map
+
+    @property
+    def wakeup(self) -> float:
+        """When the first of the nodes has something to do."""
+        return min(node.wakeup for node in self._nodes)
+
+    def owner_of(self, key: str | bytes) -> int | None:
+        """Return the node that has the vbucket of a key; None where none has."""
+        raw_key = key.encode() if isinstance(key, str) else key
+        owner = self.map.owners[vbucket_of(raw_key, len(self.map.owners))]
+        return None if owner == NO_NODE else owner
+
+    def vbuckets_of(self, index: int) -> tuple[int, ...]:
+        """Return the vbuckets that a node has."""
+        self._check(index)
+        return tuple(vbucket for vbucket, owner in enumerate(self.map.owners) if owner == index)
+
+    def find(self, host: str, port: int, *, tls: bool = False) -> FakeNode | None:
+        """Return the node that a client reaches at an address; None where there is none."""
+        for node in self._nodes:
+            options = node.options
+            if port == (options.tls_port if tls else options.port) and options.host in (host, HOST_PLACEHOLDER):
+                return node
+        return None
+
+    def connection_string(self, *, host: str | None = None, tls: bool = False) -> str | None:
+        """Return how a client finds all nodes; None for TLS without a port for it.
+
+        Args:
+            host: at which all of them are reached; their own unless given.
+        """
+        addresses = []
+        for node in self._nodes:
+            port = node.options.tls_port if tls else node.options.port
+            if port is None:
+                return None
+            own = "127.0.0.1" if node.options.host == HOST_PLACEHOLDER else node.options.host
+            addresses.append(address_of(own if host is None else host, port))
+        return f"couchbase{'s' if tls else ''}://{','.join(addresses)}"
+
+    # What changes the map.
+
+    def move(self, vbuckets: Iterable[int], to: int | None) -> None:
+        """Give vbuckets to a node that is in; None leaves them without.
+
+        Raises:
+            InvalidArgumentException: there is no such vbucket, or the node is not in.
+        """
+        owners = list(self.map.owners)
+        owner = NO_NODE if to is None else self._check_member(to, "to")
+        for vbucket in vbuckets:
+            owners[check_integer(vbucket, "vbuckets", 0, len(owners) - 1)] = owner
+        self._publish(self.map.members, owners)
+
+    def rebalance(self) -> None:
+        """Spread the vbuckets evenly over the nodes that are in; no more of them move than have to."""
+        self._publish(self.map.members, levelled(self.map.owners, self.map.members))
+
+    def add_node(self, index: int) -> None:
+        """Take a node in; it has no vbucket before some are moved to it.
+
+        Raises:
+            InvalidArgumentException: there is no such node, or it is in.
+        """
+        if self._check(index) in self.map.members:
+            raise InvalidArgumentException(f"node {index} is in already", parameter="index")
+        self._publish(sorted([*self.map.members, index]), self.map.owners)
+
+    def remove_node(self, index: int) -> None:
+        """Take a node out; the others get its vbuckets, and those that have no node.
+
+        It goes on answering that no vbucket is its own.
+
+        Raises:
+            InvalidArgumentException: the node is not in, or the only one.
+        """
+        members = self._others(index)
+        self._publish(members, dealt(self.map.owners, members))
+
+    def fail_over(self, index: int) -> None:
+        """Take a node out, and leave its vbuckets without one. It may be alive or not.
+
+        Raises:
+            InvalidArgumentException: the node is not in, or the only one.
+        """
+        members = self._others(index)
+        self._publish(members, [NO_NODE if owner == index else owner for owner in self.map.owners])
+
+    def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
+        """Give all configs another version.
+
+        Raises:
+            InvalidArgumentException: a revision or an epoch that no config has.
+        """
+        version = ConfigVersion(
+            check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
+            check_integer(revision, "revision", 1, UINT32_MAX),
+        )
+        self._set_map(self.map.with_version(version))
+
+    # What happens to one node.
+
+    def kill(self, index: int) -> None:
+        """Have a node hang up on all clients and let nobody connect; the map does not change by itself."""
+        self._nodes[self._check(index)].kill()
+
+    def revive(self, index: int) -> None:
+        """Have a node that was killed let clients connect again."""
+        self._nodes[self._check(index)].revive()
+
+    def hold_config(self, index: int) -> None:
+        """Have a node keep to the map as it is: it answers that config and for those vbuckets."""
+        self._nodes[self._check(index)].hold_config()
+
+    def release_config(self, index: int) -> None:
+        """Have a node follow the newest map again."""
+        self._nodes[self._check(index)].release_config()
+
+    # What a driver needs.
+
+    @property
+    def now(self) -> float:
+        """The time of the last event."""
+        return self.documents.now
+
+    def set_alarm(self, alarm: Callable[[], None] | None) -> None:
+        """Have ``alarm`` called when a node has something to do at once and nobody is driving it; None for no more."""
+        self._cluster.alarm = alarm
+
+    def _publish(self, members: Sequence[int], owners: Sequence[int]) -> None:
+        self._set_map(self.map.followed_by(members, owners))
+
+    def _set_map(self, new: FakeMap) -> None:
+        self._cluster.map = new
+        self._cluster.ring()
+
+    def _check(self, index: int) -> int:
+        return check_integer(index, "index", 0, len(self._nodes) - 1)
+
+    def _check_member(self, index: int, parameter: str) -> int:
+        if check_integer(index, parameter, 0, len(self._nodes) - 1) not in self.map.members:
+            raise InvalidArgumentException(f"node {index} is not in; add it first", parameter=parameter)
+        return index
+
+    def _others(self, index: int) -> list[int]:
+        others = [member for member in self.map.members if member != self._check_member(index, "index")]
+        if not others:
+            raise InvalidArgumentException(f"node {index} is the only one that is in", parameter="index")
+        return others
+
+
+def _numbered(options: FakeNodeOptions, nodes: int) -> list[FakeNodeOptions]:
+    check_integer(nodes, "nodes", 1, NODES_MAX)
+    steps = range(0, nodes * PORT_STRIDE, PORT_STRIDE)
+    return [
+        replace(
+            options, port=options.port + step, tls_port=None if options.tls_port is None else options.tls_port + step
+        )
+        for step in steps
+    ]
+
+
+def _addressed(options: FakeNodeOptions, nodes: Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:
+    if not isinstance(nodes, Sequence) or not 1 <= len(nodes) <= NODES_MAX or not all(map(_is_address, nodes)):
+        raise InvalidArgumentException(
+            f"nodes={nodes!r} must be a number, or 1 to {NODES_MAX} pairs of a host and a port", parameter="nodes"
+        )
+    return [replace(options, host=host, port=port) for host, port in nodes]
+
+
+def _is_address(address: object) -> bool:
+    return isinstance(address, tuple) and len(address) == 2
+
+
+def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
+    taken: set[tuple[str, int]] = set()
+    for options in places:
+        for port in (options.port, options.tls_port):
+            if port is None:
+                continue
+            if (options.host, port) in taken:
+                raise InvalidArgumentException(
+                    f"port {port} of {options.host} would be taken twice; give each node an address of its own",
+                    parameter="nodes",
+                )
+            taken.add((options.host, port))

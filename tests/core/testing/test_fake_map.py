@@ -1,0 +1,70 @@
+"""Who has which vbucket, and who gets it next."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap, dealt, levelled
+
+OWNERS = st.lists(st.integers(NO_NODE, 4), min_size=1, max_size=40)
+MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
+
+
+def test_orders_versions_by_epoch_first() -> None:
+    """A higher epoch is newer, whatever the revision."""
+    versions = [ConfigVersion(2, 1), ConfigVersion(1, 9), ConfigVersion(1, 2)]
+
+    assert versions[::-1] == sorted(versions)
+
+
+def test_a_map_is_followed_by_the_next_revision() -> None:
+    """In the same epoch; a map under another version is the same otherwise."""
+    first = FakeMap(ConfigVersion(3, 7), (0, 1), (0, 1))
+
+    assert FakeMap(ConfigVersion(3, 8), (1,), (1, 1)) == first.followed_by([1], [1, 1])
+    assert FakeMap(ConfigVersion(4, 1), (0, 1), (0, 1)) == first.with_version(ConfigVersion(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("owners", "members", "expected"),
+    [
+        ([NO_NODE] * 4, [0, 1], (0, 1, 0, 1)),
+        ([0, 0, 0, NO_NODE], [0, 1], (0, 0, 0, 1)),
+        ([2, 2, 0, 1], [0, 1], (0, 1, 0, 1)),
+        ([0, 0, 0, 0], [0, 1], (0, 0, 0, 0)),
+    ],
+)
+def test_dealing(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
+    """What nobody has goes to who has the fewest, and nothing else moves."""
+    assert expected == dealt(owners, members)
+
+
+@given(owners=OWNERS, members=MEMBERS)
+def test_dealing_leaves_none_out(owners: list[int], members: list[int]) -> None:
+    """Afterwards every vbucket is with a member, and those that were are where they were."""
+    given_out = dealt(owners, members)
+
+    assert set(given_out) <= set(members)
+    assert all(new == old for new, old in zip(given_out, owners, strict=True) if old in members)
+
+
+@given(owners=OWNERS, members=MEMBERS)
+def test_levelling_is_even(owners: list[int], members: list[int]) -> None:
+    """No member has two more than another, and what is even already stays as it is."""
+    level = levelled(owners, members)
+    shares = [level.count(member) for member in members]
+
+    assert set(level) <= set(members)
+    assert max(shares) - min(shares) <= 1
+    assert level == levelled(level, members)
+
+
+def test_levelling_moves_no_more_than_it_must() -> None:
+    """A new member gets its share, and nothing moves between the others."""
+    level = levelled([0, 0, 0, 1, 1, 1], [0, 1, 2])
+
+    assert Counter({0: 2, 1: 2, 2: 2}) == Counter(level)
+    assert all(new in (old, 2) for new, old in zip(level, [0, 0, 0, 1, 1, 1], strict=True))

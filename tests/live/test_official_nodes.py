@@ -1,0 +1,153 @@
+"""The official client against a fake cluster of three nodes, whose map changes under it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.live.line_process import LineProcess
+from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNode, FakeNodeOptions, FakeNodes
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package", "safety_net")]
+
+POLL_SECONDS = 0.01
+KEYS = [f"key-{number}" for number in range(300)]
+PUSHED = IMPLEMENTED_FEATURES
+FOUND_OUT = IMPLEMENTED_FEATURES - {
+    HelloFeature.CLUSTERMAP_NOTIFICATION,
+    HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
+}
+"""Without them the client learns of a new config from the refusal of a vbucket, or by asking now and then."""
+
+
+class Official:
+    """The official client in a process of its own; waiting for it lets the nodes go on."""
+
+    def __init__(self, process: LineProcess) -> None:
+        self._process = process
+
+    async def ask(self, **question: Any) -> Mapping[str, Any]:
+        """Return the answer to one question."""
+        return await trio.to_thread.run_sync(partial(self._process.ask, **question))
+
+    async def store_and_read(self, value: int) -> None:
+        """Write all documents and read them."""
+        for key in KEYS:
+            stored = await self.ask(do="upsert", key=key, value=value)
+            found = await self.ask(do="get", key=key)
+            assert {"result": {"content": value, "cas": stored.get("result", stored)}} == found
+
+
+@asynccontextmanager
+async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
+    """Give the block the official client, connected to ``fake``."""
+    worker = Path(__file__).with_name("official_worker.py")
+    options = fake.node.options
+    credentials = [options.username, options.password, options.buckets[0]]
+    # It begins with a random one of several, and keeps that connection although the node has left.
+    seed = f"couchbase://127.0.0.1:{options.port}"
+    process = LineProcess([sys.executable, str(worker), seed, *credentials])
+    await trio.to_thread.run_sync(process.__enter__)
+    try:
+        assert {"result": "connected"} == await trio.to_thread.run_sync(process.hear)
+        yield Official(process)
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(process.__exit__, None, None, None)
+
+
+def keys_at(node: FakeNode, status: Status = Status.SUCCESS) -> set[str]:
+    """Return the keys of what a node was asked to write, and answered so, and forget all that it was asked."""
+    keys = {
+        command.key.decode()
+        for command in node.command_log
+        if command.opcode == Opcode.SET and command.status == status
+    }
+    node.command_log.clear()
+    return keys
+
+
+def opcodes_at(node: FakeNode) -> set[int]:
+    """Return what a node was asked."""
+    return {command.opcode for command in node.command_log}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what the client does by itself."""
+    while not condition():  # noqa: ASYNC110 - the client is another process
+        await trio.sleep(POLL_SECONDS)
+
+
+def check_places(nodes: FakeNodes) -> None:
+    """Check that every document was written where the map says, and nowhere else."""
+    for index, node in enumerate(nodes):
+        assert {key for key in KEYS if nodes.owner_of(key) == index} == keys_at(node)
+
+
+@pytest.mark.parametrize("features", [PUSHED, FOUND_OUT], ids=["pushed", "found out"])
+async def test_it_follows_the_map(features: frozenset[HelloFeature]) -> None:
+    """Documents are written to and read from all nodes, wherever the vbuckets are and whichever nodes are in."""
+    nodes = FakeNodes(FakeNodeOptions(features=features), nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        await official.store_and_read(1)
+        assert all(any(nodes.owner_of(key) == index for key in KEYS) for index in range(3))
+        check_places(nodes)
+
+        nodes.move(nodes.vbuckets_of(0)[::2], to=1)
+        await official.store_and_read(2)
+        check_places(nodes)
+
+        nodes.remove_node(2)
+        if features is PUSHED:
+            # What it writes to a node while it learns that the node has left, the client takes for lost.
+            await until(lambda: not nodes[2].connections)
+        await official.store_and_read(3)
+        check_places(nodes)
+
+        nodes.add_node(2)
+        nodes.rebalance()
+        await official.store_and_read(4)
+        check_places(nodes)
+
+
+async def test_it_hears_that_a_vbucket_is_elsewhere() -> None:
+    """Where nobody tells it of the new config, the node that had the vbucket does."""
+    nodes = FakeNodes(FakeNodeOptions(features=FOUND_OUT), nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        moved = next(key for key in KEYS if nodes.owner_of(key) == 0)
+        await official.ask(do="upsert", key=moved, value=1)
+        nodes[0].command_log.clear()
+        nodes.move(nodes.vbuckets_of(0), to=2)
+        await official.ask(do="upsert", key=moved, value=2)
+
+        assert {moved} == keys_at(nodes[0], Status.NOT_MY_VBUCKET)
+        assert {moved} == keys_at(nodes[2])
+
+
+async def test_it_survives_the_death_of_a_node() -> None:
+    """Once the node is failed over and the cluster rebalanced, every document can be written and read again."""
+    nodes = FakeNodes(nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        await official.store_and_read(1)
+        check_places(nodes)
+        nodes.kill(1)
+        nodes.fail_over(1)
+        nodes.rebalance()
+        await until(lambda: Opcode.GET_CLUSTER_CONFIG in opcodes_at(nodes[0]) | opcodes_at(nodes[2]))
+        await official.store_and_read(2)
+        check_places(nodes)
+        nodes.revive(1)
+        nodes.add_node(1)
+        nodes.rebalance()
+        await official.store_and_read(3)
+        check_places(nodes)
