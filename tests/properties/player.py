@@ -123,7 +123,7 @@ class Player:
             inner = FakeConnector(server, piece_sizes=self._script.piece_sizes)
             self._connector = FragileConnector(inner, self._watch.broke)
             self._watch.is_cut_off = lambda: any(stream.is_broken for stream in self._connector.open_streams)
-            fake = fake_cluster(server, inner.host, self._connector)
+            fake = fake_cluster(server, self._connector)
             outside = await stack.enter_async_context(trio.open_nursery())
             with trio.CancelScope() as scope:
                 client = fake.open_client(

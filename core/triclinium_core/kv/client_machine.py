@@ -19,7 +19,7 @@ from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
 from triclinium_core.kv.actions import Action
-from triclinium_core.kv.connections import Connections, Loss, LostRequest
+from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import (
     BytesReceived,
     Event,
@@ -32,6 +32,7 @@ from triclinium_core.kv.events import (
     Token,
 )
 from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.listener import Loss, LostRequest
 from triclinium_core.kv.node.bootstrap import FailureKind
 from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
@@ -92,6 +93,7 @@ class ClientMachine:
         )
         self._keyspaces = Keyspaces(
             self._connections,
+            tls=connection_string.tls,
             terminal_states=terminal_states,
             error_maps=error_maps,
             timers=self._timers,
@@ -163,7 +165,7 @@ class ClientMachine:
 
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited for the connection; ``Connections`` calls this."""
-        problem = self._take_config(node, node.negotiated.config)
+        problem = self._take_config(node, node.negotiated.config, now)
         if problem is None and node.bucket is not None and not self._keyspaces.knows_bucket(node.bucket):
             problem = "gave no cluster config"
         if problem is not None:
@@ -179,16 +181,25 @@ class ClientMachine:
             carried_config = False
             if frame.status == Status.NOT_MY_VBUCKET and frame.value:
                 # Decision C10: an embedded config is applied before the retry.
-                carried_config = self._take_config(node, frame.value) is None
+                carried_config = self._take_config(node, frame.value, now) is None
             self._operations.answered(owner, node, request, frame, now, carried_config=carried_config)
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(node, owner, frame, now)
         elif owner is Purpose.CONFIG:
             node.config_asked_at = -math.inf
             node.questions.rest()
-            self._take_config(node, frame.value if frame.status == Status.SUCCESS else None)
+            self._take_config(node, frame.value if frame.status == Status.SUCCESS else None, now)
+            # One more question where the answer is older than what was announced meanwhile, and no third.
+            self.on_config_announced(node, now)
+            node.announced = None
         else:
             self._orphans += 1
+
+    def on_config_announced(self, node: NodeMachine, now: float) -> None:
+        """Fetch the config that a node announced, unless it is known; ``Connections`` calls this."""
+        known = self._keyspaces.config_revision(node.bucket)
+        if node.announced is not None and (known is None or known < node.announced):
+            self._connections.refresh_config(node, now)
 
     def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
         """Retry or fail what travelled on a stream; ``Connections`` calls this."""
@@ -274,6 +285,6 @@ class ClientMachine:
         if answer.close_connection is not None:
             self._connections.close(node, answer.close_connection, now)
 
-    def _take_config(self, node: NodeMachine, document: bytes | None) -> str | None:
+    def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> str | None:
         stream = self._connections.stream_of(node)
-        return self._keyspaces.take_config(node, stream, document) if stream is not None else None
+        return self._keyspaces.take_config(node, stream, document, now) if stream is not None else None

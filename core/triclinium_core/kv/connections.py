@@ -11,15 +11,16 @@ from __future__ import annotations
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection_texts import loss_text, overdue_text
 from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind
+from triclinium_core.kv.listener import Listener, Loss
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind, plan_of
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
@@ -27,13 +28,16 @@ from triclinium_core.kv.node.news import (
     BecameUnusable,
     BucketSelected,
     BytesOrdered,
+    ConfigAnnounced,
     News,
     SaslAnswered,
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
+from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.routes import Route, Routes
+from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.wire.constants import Opcode
@@ -44,40 +48,14 @@ from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
 
 
-LostRequest = tuple[InFlightRequest, HandedOver]
-"""A request without an answer, and how much of it has left."""
-
-
-class Listener(Protocol):
-    """What the owner of the connections wants to know."""
-
-    def on_ready(self, node: NodeMachine, now: float) -> None:
-        """The connection can be used."""
-
-    def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
-        """A request was answered."""
-
-    def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
-        """Requests that were sent, or were to be, will not be answered any more."""
-
-    def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
-        """The connection is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A connection that is gone, and who waited for it."""
-
-    parked: Sequence[int]
-    detail: str
-    failure: BootstrapFailure | None = None
+CONFIG_POLL_SECONDS = 2.5
+"""Between two questions for a cluster config, where the node does not announce new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +67,7 @@ class _ClosedStream:
 
 
 class Connections:
-    """One connection for each bucket, and one that belongs to none; a plain memcached has a single one."""
+    """One connection for each bucket to each of its nodes, and one that belongs to none."""
 
     def __init__(
         self,
@@ -112,19 +90,18 @@ class Connections:
         self._options = options
         self._connection_string = connection_string
         self._timeouts: TimeoutOptions = connection_string.timeouts(options.timeouts)
-        self._timers = timers
+        self._timers = NodeTimers(timers)
         self._rng = rng
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._emit = emit
         self._listener = listener
-        self._by_bucket: dict[str | None, NodeMachine] = {}
+        self._routes = Routes()
         self._by_stream: dict[StreamId, NodeMachine] = {}
         self._stream_of: dict[NodeMachine, StreamId] = {}
         self._closed: dict[StreamId, _ClosedStream] = {}
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
-        self._node_timers: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
         self._last_stream = 0
@@ -133,25 +110,66 @@ class Connections:
     @property
     def nodes(self) -> Iterable[NodeMachine]:
         """All connections, in the order in which they were first needed."""
-        return self._by_bucket.values()
+        return self._routes.nodes
 
     def of_bucket(self, bucket: str | None, now: float) -> NodeMachine:
-        """Return the connection of a bucket, opening it where it is needed for the first time, or for the next one."""
-        node = self._by_bucket.get(bucket)
-        if node is None:
-            node = NodeMachine(
-                bucket,
-                self._connection_string.addresses,
-                bare=self._bare,
-                compression=self._options.compression,
-                circuit_breaker=self._options.circuit_breaker,
-            )
-            self._by_bucket[bucket] = node
-            self._connect(node, now)
-        elif self._idle_until.get(node, math.inf) <= now:
+        """Return a connection of a bucket, whichever node it is to; a ready one if there is any.
+
+        The first one of a bucket tries the addresses of the connection string in turn.
+        """
+        node = self._routes.any_of(bucket)
+        return self._awake(node, now) if node is not None else self._open((bucket, None), now)
+
+    def of_address(self, bucket: str | None, address: Address, now: float) -> NodeMachine:
+        """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
+        node = self._routes.get((bucket, address))
+        return self._awake(node, now) if node is not None else self._open((bucket, address), now)
+
+    def follow(self, teller: NodeMachine, addresses: Collection[Address], here: Address | None, now: float) -> None:
+        """Have a connection of ``teller``'s bucket to each of the addresses of a new map, and none to others.
+
+        Args:
+            here: the address of ``teller`` itself, as the map has it.
+        """
+        if here is not None:
+            # It goes on at the address at which it was reached, which the map may name otherwise.
+            self._routes.identify(teller, here)
+            teller.stay()
+        for node in self._routes.drop_others(teller.bucket, addresses):
+            self._leave(node, now)
+        for address in addresses:
+            self.of_address(teller.bucket, address, now)
+
+    def _open(self, route: Route, now: float) -> NodeMachine:
+        bucket, address = route
+        node = NodeMachine(
+            bucket,
+            self._connection_string.addresses if address is None else (address,),
+            bare=self._bare,
+            compression=self._options.compression,
+            circuit_breaker=self._options.circuit_breaker,
+        )
+        self._routes.add(route, node)
+        self._connect(node, now)
+        return node
+
+    def _awake(self, node: NodeMachine, now: float) -> NodeMachine:
+        """Return a connection, opened again if it was left closed until somebody asks for it."""
+        if self._idle_until.get(node, math.inf) <= now:
             del self._idle_until[node]
             self._connect(node, now)
         return node
+
+    def _leave(self, node: NodeMachine, now: float) -> None:
+        """Give up a connection for good, once what is on its way is answered: its node has left the map."""
+        node.is_leaving = True
+        self._timers.cancel(node, TimerKind.RECONNECT)
+        self._idle_until.pop(node, None)
+        self._terminal_states.connection_removed(node)
+        if node.state is NodeState.READY and node.in_flight:
+            self._timers.schedule(node, TimerKind.DRAIN, now + self._timeouts.kv)
+        else:
+            self.close(node, _LEFT, now)
 
     def of_stream(self, stream: int | None) -> NodeMachine | None:
         """Return the connection that a stream belongs to, or None once it is lost."""
@@ -160,10 +178,6 @@ class Connections:
     def stream_of(self, node: NodeMachine) -> StreamId | None:
         """Return the present stream of a connection."""
         return self._stream_of.get(node)
-
-    def unavailable_reason(self, node: NodeMachine) -> RetryReason:
-        """Return the reason why nothing can be dispatched to a connection now, as far as it is not a terminal one."""
-        return RetryReason.SOCKET_NOT_AVAILABLE if node.was_reached else RetryReason.NODE_NOT_AVAILABLE
 
     def send(
         self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
@@ -187,14 +201,6 @@ class Connections:
             self.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
         return node.state is NodeState.READY
 
-    def has_room(self, node: NodeMachine, now: float) -> bool:
-        """Return whether a request can be sent; a connection that has had no room for long is closed."""
-        if not node.in_flight.is_full:
-            node.room.rest()
-        elif node.room.try_at(now):
-            self.close(node, f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now)
-        return node.state is NodeState.READY and not node.in_flight.is_full
-
     def close(
         self,
         node: NodeMachine,
@@ -204,11 +210,7 @@ class Connections:
         failure: BootstrapFailure | None = None,
         unsettled: InFlightRequest | None = None,
     ) -> None:
-        """Close the connection's stream for a reason of ours, and open another after a backoff.
-
-        Args:
-            unsettled: a request whose answer is the reason.
-        """
+        """Close the stream for a reason, such as the answer to ``unsettled``, and open another after a backoff."""
         detail = f"{node.node}: {reason}"
         misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
         stream = self._stream_of.get(node)
@@ -258,7 +260,7 @@ class Connections:
 
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
-        self._node_timers.pop((node, kind), None)
+        self._timers.cancel(node, kind)
         match kind:
             case TimerKind.CONNECT:
                 self.close(node, overdue_text(node, self._timeouts.connect), now)
@@ -268,6 +270,11 @@ class Connections:
                 self._keep_alive(node, now)
             case TimerKind.KEEP_ALIVE_ANSWER:
                 self.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
+            case TimerKind.CONFIG_POLL:
+                self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
+                self.refresh_config(node, now)
+            case TimerKind.DRAIN:
+                self.close(node, _LEFT, now)
             case TimerKind.CIRCUIT_BREAKER:
                 self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
             case TimerKind.CANARY:
@@ -279,8 +286,8 @@ class Connections:
         """Tell the connection's breaker what happened, and send the canary where it asks for it."""
         if node.breaker.handle(event, now) and node.state is NodeState.READY:
             self._send_own(node, Purpose.CANARY, Opcode.NOOP)
-            self._schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
-        self._schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)
+            self._timers.schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
+        self._timers.schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)
 
     def _connect(self, node: NodeMachine, now: float) -> None:
         address = node.connect()
@@ -288,24 +295,19 @@ class Connections:
         stream = StreamId(self._last_stream)
         self._by_stream[stream] = node
         self._stream_of[node] = stream
-        self._schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
+        self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
         self._emit(OpenStream(stream, address.host, address.port, self._connection_string.tls))
 
     def _plan(self, node: NodeMachine, nonce: str) -> BootstrapPlan | None:
-        authenticator = self._options.authenticator
-        if self._bare or authenticator is None:
+        if self._bare:
             return None
-        return BootstrapPlan(
-            authenticator=authenticator,
+        return plan_of(
+            self._options,
             bucket=node.bucket,
+            xerror=node.xerror,
             tls=self._connection_string.tls,
             nonce=nonce,
-            user_agent=self._options.user_agent,
             connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
-            compression=self._options.compression,
-            xerror=node.xerror,
-            hello_after_auth=self._options.hello_after_auth,
-            renegotiate_on_corrupt_error_map=self._options.renegotiate_on_corrupt_error_map,
         )
 
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
@@ -320,18 +322,22 @@ class Connections:
                     self._terminal_states.sasl_answered(node, status)
                 case BucketSelected(bucket, status):
                     self._terminal_states.bucket_selected(bucket, status)
+                case ConfigAnnounced():
+                    self._listener.on_config_announced(node, now)
                 case BecameReady():
                     self._on_ready(node, stream, now)
                 case BecameUnusable(text, failure, unsettled):
                     self.close(node, text, now, failure=failure, unsettled=unsettled)
 
     def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
-        self._unschedule(node, TimerKind.CONNECT)
-        self._schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+        self._timers.cancel(node, TimerKind.CONNECT)
+        self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
         if node.negotiated.error_map is not None:
             self._error_maps.load(node.node, node.negotiated.error_map)
         if node.negotiated.error_map_problem is not None:
             self._report_error_map(node, stream, node.negotiated.error_map_problem)
+        if node.has_to_be_polled:
+            self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
         self._emit(ReportConnection(stream, node.node, "ready"))
         self._listener.on_ready(node, now)
 
@@ -344,23 +350,25 @@ class Connections:
     def _on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         match request.owner:
             case Purpose.KEEP_ALIVE:
-                self._unschedule(node, TimerKind.KEEP_ALIVE_ANSWER)
+                self._timers.cancel(node, TimerKind.KEEP_ALIVE_ANSWER)
                 if node.state is NodeState.READY:
                     # An answer in the same piece of bytes may have closed the stream.
-                    self._schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+                    self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
             case Purpose.CANARY:
-                self._unschedule(node, TimerKind.CANARY)
+                self._timers.cancel(node, TimerKind.CANARY)
                 self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)
             case _:
                 self._listener.on_answered(node, request, frame, now)
+        if node.is_leaving and not node.in_flight and self._stream_of.get(node) is not None:
+            self.close(node, _LEFT, now)
 
     def _keep_alive(self, node: NodeMachine, now: float) -> None:
         due = node.last_heard + self._timeouts.keep_alive_interval
         if due > now:
-            self._schedule(node, TimerKind.KEEP_ALIVE, due)
+            self._timers.schedule(node, TimerKind.KEEP_ALIVE, due)
             return
         self._send_own(node, Purpose.KEEP_ALIVE, Opcode.NOOP)
-        self._schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
+        self._timers.schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
 
     def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode) -> None:
         self.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
@@ -371,15 +379,14 @@ class Connections:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         del self._stream_of[node], self._by_stream[stream]
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
-        for kind in TIMERS_OF_A_STREAM:
-            self._unschedule(node, kind)
+        self._timers.end_stream(node)
         requests = tuple(node.lost(detail))
         parked, node.parked = tuple(node.parked), {}
         reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
         if reopen_on_demand:
             self._idle_until[node] = reopen_at
-        else:
-            self._schedule(node, TimerKind.RECONNECT, reopen_at)
+        elif not node.is_leaving:
+            self._timers.schedule(node, TimerKind.RECONNECT, reopen_at)
         return requests, parked
 
     def _lose_requests(
@@ -389,9 +396,5 @@ class Connections:
         lost = [(request, request.handed_over(size)) for request in requests]
         self._listener.on_requests_lost(lost, detail, now)
 
-    def _schedule(self, node: NodeMachine, kind: TimerKind, when: float) -> None:
-        self._unschedule(node, kind)
-        self._node_timers[node, kind] = self._timers.schedule(when, kind, node)
 
-    def _unschedule(self, node: NodeMachine, kind: TimerKind) -> None:
-        self._timers.cancel(self._node_timers.pop((node, kind), None))
+_LEFT = "the node is not in the cluster map any more"

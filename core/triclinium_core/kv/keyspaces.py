@@ -19,6 +19,7 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.topology.bucket_map import BucketMap, map_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
 from triclinium_core.kv.topology.vbuckets import vbucket_of
@@ -56,17 +57,20 @@ class Keyspaces:
         self,
         connections: Connections,
         *,
+        tls: bool,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
         timers: Timers,
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
+        self._tls = tls
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._timers = timers
         self._emit = emit
         self._configs: dict[str | None, ClusterConfig] = {}
+        self._maps: dict[str, BucketMap] = {}
         self._collections: dict[str | None, CollectionIds] = {}
 
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
@@ -80,6 +84,15 @@ class Keyspaces:
         if config is None or not config.vbucket_count or not isinstance(operation, DocumentOperation):
             return 0
         return vbucket_of(operation.key.encode(), config.vbucket_count)
+
+    def connection_for(self, operation: Operation, now: float) -> NodeMachine | None:
+        """Return the connection to the node that has an operation's document; None where no node has it now."""
+        bucket = operation.keyspace.bucket
+        known = self._maps.get(bucket) if bucket is not None else None
+        if known is None or not isinstance(operation, DocumentOperation):
+            return self._connections.of_bucket(bucket, now)
+        address = known.active(self.vbucket(operation))
+        return self._connections.of_address(bucket, address, now) if address is not None else None
 
     def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:
         """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
@@ -179,7 +192,7 @@ class Keyspaces:
         ids = self._collections.get(bucket)
         return ids.connection_lost() if ids is not None else ()
 
-    def take_config(self, node: NodeMachine, stream: StreamId, document: bytes | None) -> str | None:
+    def take_config(self, node: NodeMachine, stream: StreamId, document: bytes | None, now: float) -> str | None:
         """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
 
         Args:
@@ -197,7 +210,14 @@ class Keyspaces:
         known = self._configs.get(node.bucket)
         if known is None or config.revision > known.revision:
             self._configs[node.bucket] = config
+            if node.bucket is not None:
+                self._follow(node, node.bucket, config, now)
         return None
+
+    def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
+        bucket_map = map_of(config, source=node.address, tls=self._tls)
+        self._maps[bucket] = bucket_map
+        self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
 
     def _refuse_config(self, node: NodeMachine, stream: StreamId, why: str) -> str:
         problem = f"sent a cluster config that cannot be: {why}"

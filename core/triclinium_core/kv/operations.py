@@ -26,6 +26,7 @@ from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX, InFlightRequest
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import (
     MalformedResponse,
@@ -78,6 +79,8 @@ class Operations:
         self._rng = rng
         self._emit = emit
         self._open: dict[int, LiveOperation] = {}
+        self._waits_for: dict[int, NodeMachine] = {}
+        """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
         self._retries_by_reason: Counter[RetryReason] = Counter()
 
     def __len__(self) -> int:
@@ -126,10 +129,10 @@ class Operations:
 
     def deadline_passed(self, operation: LiveOperation, now: float) -> None:
         """Fail an operation with a timeout; one in flight is a failure to its connection's circuit breaker."""
-        if operation.is_parked:
+        node = self._waits_for.get(operation.token)
+        if node is not None:
             # It never left the client: the error tells what it was waiting for.
             self._unpark(operation)
-            node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
             text = status_text(node)
             if node.state is NodeState.READY:
                 keyspace = operation.request.keyspace
@@ -149,7 +152,7 @@ class Operations:
         """Dispatch operations that waited for a connection or a collection id."""
         for token in tokens:
             operation = self._open[token]
-            operation.is_parked = False
+            self._waits_for.pop(token, None)
             self._dispatch(operation, now)
 
     def answered(
@@ -198,7 +201,7 @@ class Operations:
     def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""
         operation = self._open[token]
-        operation.is_parked = False
+        self._waits_for.pop(token, None)
         self._feed(operation, failed, now)
 
     def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
@@ -209,14 +212,18 @@ class Operations:
         self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
 
     def _dispatch(self, operation: LiveOperation, now: float) -> None:
-        node = self._connections.of_bucket(operation.request.keyspace.bucket, now)
+        node = self._keyspaces.connection_for(operation.request, now)
+        if node is None:
+            detail = f"vbucket {self._keyspaces.vbucket(operation.request)} has no active node now"
+            self._feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
+            return
         obstacle = bare_obstacle(operation.request) if node.dialect.bare else None
         if obstacle is not None:
             self.fail(operation.token, FeatureNotAvailableException, obstacle, now)
         elif node.state.is_underway and len(node.parked) < REQUESTS_MAX:
-            operation.is_parked = True
+            self._waits_for[operation.token] = node
             node.parked[operation.token] = None
-        elif not self._connections.has_room(node, now):
+        elif not self._has_room(node, now):
             self._fail_dispatch(operation, node, status_text(node), now)
         elif not node.breaker.allows_operations:
             detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
@@ -224,6 +231,15 @@ class Operations:
             self._feed(operation, failed, now)
         else:
             self._send(operation, node, now)
+
+    def _has_room(self, node: NodeMachine, now: float) -> bool:
+        """Return whether a request can be sent; a connection that has had no room for long is closed."""
+        if not node.in_flight.is_full:
+            node.room.rest()
+        elif node.room.try_at(now):
+            text = f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s"
+            self._connections.close(node, text, now)
+        return node.state is NodeState.READY and not node.in_flight.is_full
 
     def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
         request = operation.request
@@ -235,7 +251,7 @@ class Operations:
         try:
             prefix = self._keyspaces.prefix(node, request, operation.token, now)
             if prefix is None:
-                operation.is_parked = True
+                self._waits_for[operation.token] = node
                 return
             # Decision C29: every attempt is a new frame, with everything in it resolved again.
             vbucket = self._keyspaces.vbucket(request)
@@ -255,8 +271,8 @@ class Operations:
 
     def _fail_dispatch(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
         # Decision C6: a terminal state says better than the socket what is wrong.
-        reason = self._terminal_reason(operation) or self._connections.unavailable_reason(node)
-        operation.is_parked = False
+        reason = self._terminal_reason(operation) or node.unavailable_reason
+        self._waits_for.pop(operation.token, None)
         self._feed(operation, facts.DispatchFailed(reason, detail, node=node.node), now)
 
     def _terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
@@ -330,8 +346,7 @@ class Operations:
         self._unpark(operation)
 
     def _unpark(self, operation: LiveOperation) -> None:
-        if operation.is_parked:
-            operation.is_parked = False
+        node = self._waits_for.pop(operation.token, None)
+        if node is not None:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
-            for waited_for in self._connections.nodes:
-                waited_for.parked.pop(operation.token, None)
+            node.parked.pop(operation.token, None)

@@ -29,6 +29,8 @@ class TimerKind(Enum):
     KEEP_ALIVE_ANSWER = "a NOOP was not answered in time: the connection is given up"
     CIRCUIT_BREAKER = "an open breaker has slept long enough: it sends its canary"
     COLLECTION_QUESTION = "a collection's id was not told in time: it is asked for again, if anybody waits for it"
+    DRAIN = "a connection to a node that left the map still has requests without an answer: it is closed"
+    CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 
@@ -37,6 +39,8 @@ TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.KEEP_ALIVE,
     TimerKind.KEEP_ALIVE_ANSWER,
     TimerKind.CIRCUIT_BREAKER,
+    TimerKind.DRAIN,
+    TimerKind.CONFIG_POLL,
     TimerKind.CANARY,
 )
 """What nobody waits for once the stream is gone."""

@@ -20,6 +20,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.command_log import LoggedCommand
 from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.simulation import Simulation
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -57,7 +58,7 @@ class Recorded(Simulation):
 
     def __init__(
         self,
-        node: FakeNode | None = None,
+        node: FakeNode | FakeNodes | None = None,
         options: ClientOptions | None = None,
         *,
         rng: Random | None = None,

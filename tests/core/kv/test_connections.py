@@ -1064,6 +1064,9 @@ def test_timers_of_others_are_refused() -> None:
         def on_answered(self, node: object, request: object, frame: object, now: float) -> None:
             """Hear nothing."""
 
+        def on_config_announced(self, node: object, now: float) -> None:
+            """Hear nothing."""
+
         def on_requests_lost(self, requests: object, detail: str, now: float) -> None:
             """Hear nothing."""
 

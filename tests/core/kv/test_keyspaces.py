@@ -545,7 +545,7 @@ def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: i
     """Return a config of one node."""
     document: dict[str, Any] = {"rev": rev, "revEpoch": epoch, "nodesExt": []}
     if name is not None:
-        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:1"], "vBucketMap": [[0]] * vbuckets}}
+        document |= {"name": name, "vBucketServerMap": {"serverList": ["$HOST:11210"], "vBucketMap": [[0]] * vbuckets}}
     return json.dumps(document).encode()
 
 

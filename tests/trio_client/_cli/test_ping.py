@@ -35,7 +35,9 @@ SOON = ("--timeout", "0.5")
 
 FEATURES = [
     "ALT_REQUEST",
+    "CLUSTERMAP_NOTIFICATION_BRIEF",
     "COLLECTIONS",
+    "DUPLEX",
     "JSON",
     "MUTATION_SEQNO",
     "PRESERVE_TTL",

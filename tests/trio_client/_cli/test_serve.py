@@ -99,15 +99,34 @@ async def test_options_say_what_is_served(safety_net: None) -> None:
     assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
 
 
-async def test_people_are_told_how_to_connect(safety_net: None) -> None:
+async def test_several_nodes_are_served(safety_net: None) -> None:
+    """One line tells of all of them, in the same words as of one."""
+    async with running("--json", "--nodes", "3") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        ports = [int(address.rpartition(":")[2]) for address in served["connection_string"].split(",")]
+        for port in ports:
+            async with await trio.open_tcp_stream("127.0.0.1", port):
+                pass
+        ending = await server.end(signal.SIGTERM)
+
+    assert ["bucket", "connection_string", "password", "username"] == sorted(served)
+    assert served["connection_string"].startswith("couchbase://127.0.0.1:")
+    assert 3 == len(set(ports))
+    assert (0, "") == ending
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"), [(1, "A fake Couchbase node listens on "), (2, "2 fake Couchbase nodes listen on ")]
+)
+async def test_people_are_told_how_to_connect(safety_net: None, nodes: int, words: str) -> None:
     """With either client, by a program to be copied, on lines that are not cut."""
-    async with running("--password", "x" * 200) as server:
+    async with running("--password", "x" * 200, "--nodes", str(nodes)) as server:
         said = await server.read_until(b"Control-C.\n")
         ending = await server.end(signal.SIGINT)
 
     assert (0, "") == ending
     first, *_ = said.splitlines()
-    assert "couchbase://127.0.0.1:" in first
+    assert first.startswith(f"{words}couchbase://127.0.0.1:")
     assert f"    authenticator = PasswordAuthenticator('Administrator', '{'x' * 200}')\n" in said
     assert "from triclinium import" in said
     assert "from couchbase.cluster import" in said
@@ -143,6 +162,9 @@ async def test_a_port_that_is_taken(safety_net: None) -> None:
         (["--port", "http"], "http"),
         (["--bucket", ""], "bucket"),
         (["--username", ""], "username"),
+        (["--nodes", "0"], "nodes"),
+        (["--nodes", "many"], "nodes"),
+        (["--nodes", "3", "--port", "65535"], "65531"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:

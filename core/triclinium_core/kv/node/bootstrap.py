@@ -18,7 +18,7 @@ from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramC
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
-from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, MalformedErrorMap, parse_error_map
 from triclinium_core.retry.kv_status import Status, status_name
 
@@ -27,10 +27,12 @@ WANTED_FEATURES = (
     HelloFeature.MUTATION_SEQNO,
     HelloFeature.SELECT_BUCKET,
     HelloFeature.JSON,
+    HelloFeature.DUPLEX,
     HelloFeature.UNORDERED_EXECUTION,
     HelloFeature.ALT_REQUEST,
     HelloFeature.COLLECTIONS,
     HelloFeature.PRESERVE_TTL,
+    HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
 )
 COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
 USER_AGENT_SIZE_MAX = 200
@@ -82,6 +84,25 @@ class BootstrapPlan:
         if self.authenticator.allowed_sasl_mechanisms is not None:
             return self.authenticator.allowed_sasl_mechanisms
         return ("PLAIN", *SCRAM_MECHANISMS) if self.tls else SCRAM_MECHANISMS
+
+
+def plan_of(
+    options: ClientOptions, *, bucket: str | None, xerror: bool, tls: bool, nonce: str, connection_id: str
+) -> BootstrapPlan:
+    """Return what a client with these options negotiates."""
+    assert options.authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
+    return BootstrapPlan(
+        authenticator=options.authenticator,
+        bucket=bucket,
+        tls=tls,
+        nonce=nonce,
+        user_agent=options.user_agent,
+        connection_id=connection_id,
+        compression=options.compression,
+        xerror=xerror,
+        hello_after_auth=options.hello_after_auth,
+        renegotiate_on_corrupt_error_map=options.renegotiate_on_corrupt_error_map,
+    )
 
 
 @dataclass(slots=True)

@@ -44,6 +44,10 @@ class Answered(msgspec.Struct, frozen=True, gc=False):
     frame: Frame
 
 
+class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
+    """The node has another cluster config: the one of ``NodeMachine.announced``."""
+
+
 class BecameUnusable(msgspec.Struct, frozen=True):
     """The peer made a mistake, or refused the bootstrap: the stream has to be closed.
 
@@ -55,4 +59,4 @@ class BecameUnusable(msgspec.Struct, frozen=True):
     unsettled: InFlightRequest | None = None
 
 
-News = BytesOrdered | SaslAnswered | BucketSelected | BecameReady | Answered | BecameUnusable
+News = BytesOrdered | SaslAnswered | BucketSelected | BecameReady | Answered | ConfigAnnounced | BecameUnusable

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from struct import Struct
 
 import msgspec
 
@@ -21,6 +22,7 @@ from triclinium_core.kv.node.news import (
     BecameUnusable,
     BucketSelected,
     BytesOrdered,
+    ConfigAnnounced,
     News,
     SaslAnswered,
 )
@@ -28,10 +30,14 @@ from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
-from triclinium_core.kv.wire.constants import Datatype, Magic
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
+
+_REVISION = Struct(">qq")
+"""Epoch and revision of a config."""
 
 _SNAPPY = int(Datatype.SNAPPY)
 """A plain number: testing a bit of an enumeration takes far longer."""
@@ -75,8 +81,12 @@ class NodeMachine:
         """With a table of requests that is full."""
         self.config_asked_at: float = -math.inf
         """When a cluster config was asked for that has not come yet."""
+        self.announced: tuple[int, int] | None = None
+        """Epoch and revision of the config that the node said it has, until it was asked for that."""
         self.xerror: bool = True
         """False after a corrupt error map, where renegotiation was asked for."""
+        self.is_leaving: bool = False
+        """Whether its node has left the map, so that nothing more is sent and no other stream opened."""
         self.was_reached: bool = False
         """Whether any stream to the node was ever opened."""
         self.was_ready: bool = False
@@ -100,6 +110,16 @@ class NodeMachine:
         return str(self.address)
 
     @property
+    def has_to_be_polled(self) -> bool:
+        """Whether the node of the present stream will not say of itself that it has a new cluster config."""
+        return not self._bare and HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF not in self.negotiated.features
+
+    @property
+    def unavailable_reason(self) -> RetryReason:
+        """The reason why nothing can be dispatched to it now, as far as it is not a terminal one."""
+        return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
+
+    @property
     def has_spoken(self) -> bool:
         """Whether the peer of the present stream has answered anything."""
         return self._bare or self._bootstrap is None or not self._bootstrap.awaits_hello
@@ -113,6 +133,10 @@ class NodeMachine:
         self.negotiated = Negotiated()
         self.dialect = Dialect(bare=self._bare, compression=self._compression)
         return self.address
+
+    def stay(self) -> None:
+        """Try no other address from now on than the present one."""
+        self._addresses = (self.address,)
 
     def stream_opened(self, plan: BootstrapPlan | None, now: float) -> Sequence[News]:
         """Begin the bootstrap; without a ``plan`` there is none, and the connection is ready."""
@@ -137,7 +161,7 @@ class NodeMachine:
             self.last_heard = now
             self._frames_came = True
             if frame.magic == Magic.SERVER_REQUEST:
-                # No feature that makes a server ask was negotiated.
+                self._on_server_request(frame, news)
                 continue
             try:
                 whole = _inflated(frame)
@@ -173,6 +197,14 @@ class NodeMachine:
         frame = encode(opaque)
         self.in_flight.add(opaque, opcode, owner, len(frame))
         return opaque, frame
+
+    def _on_server_request(self, frame: Frame, news: list[News]) -> None:
+        """Hear of a new config; nothing else was asked for, and nothing else is heard."""
+        is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
+        if is_news and len(frame.extras) == _REVISION.size and self.state is NodeState.READY:
+            epoch, revision = _REVISION.unpack(frame.extras)
+            self.announced = (epoch, revision)
+            news.append(ConfigAnnounced())
 
     def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
         if self.state is not NodeState.READY:

@@ -28,7 +28,6 @@ class LiveOperation:
         "client_context",
         "deadline",
         "deadline_timer",
-        "is_parked",
         "node",
         "opaque",
         "request",
@@ -60,8 +59,6 @@ class LiveOperation:
         self.deadline: float = deadline
         self.deadline_timer: TimerId | None = None
         self.retry_timer: TimerId | None = None
-        self.is_parked: bool = False
-        """Whether the operation waits for a connection to become ready, or for a collection id."""
         self.retry: RetryMachine | None = None
         self.node: str | None = None
         self.sender: str | None = None

@@ -1,0 +1,45 @@
+"""What the owner of the connections wants to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from triclinium_core.kv.node.bootstrap import BootstrapFailure
+from triclinium_core.kv.node.in_flight import InFlightRequest
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.events import HandedOver
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A connection that is gone, and who waited for it."""
+
+    parked: Sequence[int]
+    detail: str
+    failure: BootstrapFailure | None = None
+
+
+LostRequest = tuple[InFlightRequest, HandedOver]
+"""A request without an answer, and how much of it has left."""
+
+
+class Listener(Protocol):
+    """Hears what happens on any connection."""
+
+    def on_ready(self, node: NodeMachine, now: float) -> None:
+        """The connection can be used."""
+
+    def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
+        """A request was answered."""
+
+    def on_config_announced(self, node: NodeMachine, now: float) -> None:
+        """The node says that it has another cluster config."""
+
+    def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
+        """Requests that were sent, or were to be, will not be answered any more."""
+
+    def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
+        """The connection is gone."""

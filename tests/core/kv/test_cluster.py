@@ -1,0 +1,330 @@
+"""One client and several nodes: each operation goes where its document is, whatever becomes of the map."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import pytest
+
+from tests.core.kv.simulated import (
+    ADDRESS,
+    COLLECTIONS,
+    HOTELS,
+    SMALL_MAP,
+    TRAVEL,
+    Recorded,
+    client_options,
+    get,
+    upsert,
+)
+from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.events import StreamId, Token
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
+from triclinium_core.kv.wire.frame import encode_server_request
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+
+KEYS = [f"k{number}" for number in range(60)]
+
+
+MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
+"""Features of a node that does not announce a new map."""
+
+
+def nodes_of(count: int, features: frozenset[HelloFeature]) -> FakeNodes:
+    """Return a cluster with one bucket."""
+    options = FakeNodeOptions(
+        buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128, features=features
+    )
+    return FakeNodes(options, nodes=count)
+
+
+class Cluster(Recorded):
+    """A client of several nodes, which knows one of them at first."""
+
+    def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
+        super().__init__(nodes_of(count, features), client_options(ADDRESS))
+
+    def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = TRAVEL) -> None:
+        """Write documents, and see that all of them are acknowledged."""
+        tokens = [self.submit(upsert(key, keyspace)) for key in keys]
+        self.run()
+        assert set(tokens) <= set(self.results)
+
+    def takers(self, key: str) -> list[int]:
+        """Return the nodes that applied a write, by their place."""
+        return [
+            place
+            for place, node in enumerate(self.nodes)
+            for command in node.command_log
+            if command.opcode == Opcode.SET and command.applied and command.key == key.encode()
+        ]
+
+    def nodes_connected(self) -> set[str]:
+        """Return the addresses of the connections that the bucket has."""
+        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
+
+
+def owner_of(simulation: Cluster, key: str) -> int:
+    """Return the node that has a key."""
+    owner = simulation.nodes.owner_of(key)
+    assert owner is not None
+    return owner
+
+
+def test_each_document_goes_to_its_node() -> None:
+    """At the first attempt: nobody has to say that it is not there."""
+    simulation = Cluster()
+    simulation.write()
+
+    assert {0, 1, 2} == {owner_of(simulation, key) for key in KEYS}
+    assert [[owner_of(simulation, key)] for key in KEYS] == [simulation.takers(key) for key in KEYS]
+    assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
+    assert {"127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"} == simulation.nodes_connected()
+
+
+def test_the_seed_is_not_connected_twice() -> None:
+    """The connection that brought the map goes on as the one to its node."""
+    simulation = Cluster()
+    simulation.write()
+
+    assert 4 == len(simulation.machine.statistics().connections)
+    assert 4 == len(simulation.links)
+
+
+def test_a_vbucket_that_has_moved() -> None:
+    """The node that had it says so and brings the new map; the write is applied once, by the other one."""
+    simulation = Cluster()
+    simulation.write()
+    moved = [key for key in KEYS if owner_of(simulation, key) == 0]
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    for node in simulation.nodes:
+        node.command_log.clear()
+    simulation.write()
+
+    assert moved
+    assert [[1]] * len(moved) == [simulation.takers(key) for key in moved]
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET] >= 1
+
+
+def test_a_node_that_was_removed() -> None:
+    """Its connections are closed for good, and nothing is sent there any more."""
+    simulation = Cluster()
+    simulation.write()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.live(60.0)
+
+    assert {"127.0.0.1:11210", "127.0.0.1:11212"} == simulation.nodes_connected()
+    assert "the node is not in the cluster map any more" in simulation.closings()
+
+
+def stream_to(simulation: Cluster, place: int) -> StreamId:
+    """Return the bucket's stream to a node."""
+    address = Address("127.0.0.1", 11210 + 2 * place)
+    return next(
+        name
+        for name in simulation.links
+        if (node := simulation.machine._connections.of_stream(name)) is not None
+        and (node.bucket, node.address) == ("travel", address)
+    )
+
+
+def leaving(key: str) -> tuple[Cluster, StreamId, Token]:
+    """Let the node of a write that is on its way leave the map, before it has answered."""
+    simulation = Cluster()
+    simulation.write()
+    stream = stream_to(simulation, owner_of(simulation, key))
+    token = simulation.submit(upsert(key))
+    simulation.hand_over(stream)
+    simulation.nodes.remove_node(owner_of(simulation, key))
+    for other in [name for name in simulation.links if name != stream]:
+        simulation.tick()
+        while simulation.links[other].incoming or simulation.links[other].outgoing:
+            simulation.hand_over(other)
+            simulation.deliver(other)
+    return simulation, stream, token
+
+
+def test_what_is_on_its_way_to_a_node_that_leaves() -> None:
+    """The answer is awaited, and the connection is closed behind it."""
+    simulation, stream, token = leaving(KEYS[0])
+    before = (stream in simulation.links, token in simulation.settled_at)
+    simulation.flow()
+
+    assert (True, False) == before
+    assert token in simulation.results
+    assert stream not in simulation.links
+    assert ["the node is not in the cluster map any more"] == simulation.closings()
+
+
+def test_what_a_node_that_leaves_does_not_answer() -> None:
+    """It is not awaited for longer than an operation takes."""
+    simulation, stream, token = leaving(KEYS[0])
+    simulation.links[stream].incoming.clear()
+    simulation.live(3.0)
+
+    assert "AmbiguousTimeoutException" == type(simulation.errors[token]).__name__
+    assert stream not in simulation.links
+
+
+def test_a_node_that_leaves_and_hangs_up() -> None:
+    """Nobody connects to it again."""
+    simulation, stream, token = leaving(KEYS[0])
+    simulation.lose(stream)
+    opened = len(simulation.opened_at)
+    simulation.live(60.0)
+
+    assert "RequestCanceledException" == type(simulation.errors[token]).__name__
+    assert opened == len(simulation.opened_at)
+
+
+def test_a_node_that_was_added() -> None:
+    """The client connects to it as soon as a map names it."""
+    simulation = Cluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    before = simulation.nodes_connected()
+    simulation.nodes.add_node(2)
+    simulation.nodes.rebalance()
+    simulation.write()
+    simulation.write()
+
+    assert [2, 3] == [len(before), len(simulation.nodes_connected())]
+    assert {2} <= {place for key in KEYS for place in simulation.takers(key)}
+
+
+def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
+    """Its documents cannot be had, the others can; with the next map all of them can be written again."""
+    simulation = Cluster()
+    simulation.write()
+    dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
+    alive = next(key for key in KEYS if owner_of(simulation, key) == 1)
+    simulation.nodes.kill(2)
+    simulation.flow()
+    simulation.result(upsert(alive))
+    error = simulation.failure(UnambiguousTimeoutException, upsert(dead))
+
+    assert {"SOCKET_NOT_AVAILABLE", "NODE_NOT_AVAILABLE"} >= set(error.context.retry_reasons)
+
+    simulation.nodes.remove_node(2)
+    simulation.live(0.1)
+    simulation.write()
+
+
+def test_news_of_a_map() -> None:
+    """The nodes announce it, and the client fetches it: no operation has to fail first."""
+    simulation = Cluster()
+    simulation.write()
+    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
+    simulation.live(0.1)
+    for node in simulation.nodes:
+        node.command_log.clear()
+    simulation.write()
+
+    assert (1, 2) == simulation.nodes.map.version == simulation.machine.statistics().connections[-1].config_revision
+    assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
+
+
+def test_nodes_that_announce_nothing() -> None:
+    """They are asked every 2.5 s, so that a failover is noticed although the other nodes' vbuckets stay where they are."""
+    simulation = Cluster(features=MUTE)
+    simulation.write()
+    simulation.nodes.kill(2)
+    simulation.nodes.remove_node(2)
+    unnoticed = simulation.nodes_connected()
+    simulation.live(2.6)
+    simulation.write()
+
+    assert [3, 2] == [len(unnoticed), len(simulation.nodes_connected())]
+
+
+def test_polls_end_with_their_connection() -> None:
+    """One question for each connection and 2.5 s, also after it was lost and opened again."""
+    simulation = Cluster(1, MUTE)
+    simulation.write()
+    simulation.lose(stream_to(simulation, 0))
+    simulation.live(1.0)
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.live(25.0)
+
+    assert 2 * 10 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
+
+
+def test_nodes_that_announce_are_not_polled() -> None:
+    """Nothing is asked while nothing changes."""
+    simulation = Cluster(1)
+    simulation.write()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.live(100.0)
+
+    assert before == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+
+
+def test_a_node_that_announces_what_it_does_not_have() -> None:
+    """It is asked once more, and not for ever."""
+    simulation = Cluster(1)
+    simulation.write()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    announcement = encode_server_request(
+        ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1, extras=struct.pack(">qq", 9, 9), key=b"travel"
+    )
+    simulation.inject(announcement)
+    simulation.live(10.0)
+
+    assert 2 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
+    assert [] == simulation.closings()
+
+
+@pytest.mark.parametrize("extras", [b"", b"123", b"x" * 17])
+@pytest.mark.parametrize("opcode", [0x01, 0x02, 0x7F])
+def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
+    """It is not heard, and harms nobody."""
+    simulation = Cluster(1)
+    simulation.write()
+    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    simulation.inject(encode_server_request(opcode, opaque=1, extras=extras, key=b"travel"))
+    simulation.live(10.0)
+
+    assert before == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
+    assert [] == simulation.closings()
+
+
+def test_a_vbucket_without_a_node() -> None:
+    """Nothing is sent for it; the error says what is missing."""
+    simulation = Cluster()
+    simulation.write()
+    key = KEYS[0]
+    simulation.nodes.move(range(128), to=None)
+    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+
+    assert "has no active node" in str(error)
+
+
+def test_collections_of_several_nodes() -> None:
+    """An id that one node told is good for all."""
+    simulation = Cluster()
+    simulation.write(keyspace=HOTELS)
+
+    assert {0, 1, 2} == {place for key in KEYS for place in simulation.takers(key)}
+    assert 1 == sum(
+        command.opcode == Opcode.GET_COLLECTION_ID for node in simulation.nodes for command in node.command_log
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_lost_connection_to_one_node(place: int) -> None:
+    """It is opened again to that node; the others go on."""
+    simulation = Cluster()
+    simulation.write()
+    simulation.lose(stream_to(simulation, place))
+    simulation.write()
+    simulation.live(1.0)
+    reads = [simulation.finish(get(key)) for key in KEYS]
+
+    assert set(reads) <= set(simulation.results)
+    assert 4 == len(simulation.links)

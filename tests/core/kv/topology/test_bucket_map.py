@@ -1,0 +1,102 @@
+"""The map of a bucket: where each node is reached, and which of them has a vbucket."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.bucket_map import BucketMap, map_of
+from triclinium_core.kv.topology.cluster_config import parse_cluster_config
+
+SOURCE = Address("seed.example", 11210)
+TWO_NODES: list[dict[str, Any]] = [
+    {"services": {"kv": 11210, "kvSSL": 11207}, "hostname": "a.example", "thisNode": True},
+    {"services": {"kv": 11212}, "hostname": "b.example"},
+]
+
+
+def parsed(
+    nodes: list[dict[str, Any]], servers: list[str], *, tls: bool = False, vbuckets: list[list[int]] | None = None
+) -> BucketMap:
+    """Return the map in a config with these nodes and servers."""
+    document = {
+        "rev": 1,
+        "name": "travel",
+        "nodesExt": nodes,
+        "vBucketServerMap": {"serverList": servers, "vBucketMap": vbuckets or [[0]]},
+    }
+    return map_of(parse_cluster_config(json.dumps(document).encode(), host=SOURCE.host), source=SOURCE, tls=tls)
+
+
+def test_nodes_in_the_order_of_the_servers() -> None:
+    """Each with its name and its port for the protocol in use."""
+    found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0], [0, 1], [-1, 1]])
+
+    assert (Address("a.example", 11210), Address("b.example", 11212)) == found.nodes == found.addresses
+    assert [Address("b.example", 11212), Address("a.example", 11210), None] == [found.active(each) for each in range(3)]
+    assert Address("a.example", 11210) == found.here
+
+
+def test_ports_for_tls() -> None:
+    """A node without one cannot be reached."""
+    found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[0], [1]])
+
+    assert (Address("a.example", 11207), None) == found.nodes
+    assert (Address("a.example", 11207),) == found.addresses
+    assert found.active(1) is None
+
+
+def test_nodes_that_do_not_name_themselves() -> None:
+    """They have the name at which the map was fetched."""
+    found = parsed([{"services": {"kv": 12000}, "thisNode": True}], ["$HOST:12000"])
+
+    assert (Address("seed.example", 12000),) == found.nodes
+
+
+def test_the_node_that_tells_without_a_port() -> None:
+    """It was reached, so it can be."""
+    found = parsed([{"services": {"mgmt": 8091}, "thisNode": True}], ["a.example:11210"])
+
+    assert (SOURCE,) == found.nodes
+    assert SOURCE == found.here
+
+
+@pytest.mark.parametrize(
+    ("server", "address"),
+    [
+        ("c.example:11210", Address("c.example", 11210)),
+        ("[::1]:11210", Address("::1", 11210)),
+        ("$HOST:11210", Address("seed.example", 11210)),
+        ("c.example", None),
+        (":11210", None),
+        ("c.example:0", None),
+        ("c.example:99999", None),
+        ("c.example:1\u0661", None),
+        ("c.example:" + "1" * 5000, None),
+    ],
+)
+def test_servers_without_an_entry(server: str, address: Address | None) -> None:
+    """Old nodes list only servers; nonsense is a node that cannot be reached."""
+    assert (address,) == parsed([], [server]).nodes
+
+
+def test_servers_without_an_entry_over_tls() -> None:
+    """Their port is the one without TLS."""
+    assert (None,) == parsed([], ["c.example:11210"], tls=True).nodes
+
+
+def test_ipv6() -> None:
+    """Names stand in brackets, addresses do not."""
+    found = parsed([{"services": {"kv": 11210}, "hostname": "[::1]"}], ["[::1]:11210"])
+
+    assert (Address("::1", 11210),) == found.nodes
+
+
+def test_a_map_without_nodes() -> None:
+    """Nothing can be reached, and nothing breaks."""
+    found = parsed([], [], vbuckets=[[-1]])
+
+    assert ((), None, None) == (found.addresses, found.here, found.active(0))

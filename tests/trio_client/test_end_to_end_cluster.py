@@ -1,0 +1,153 @@
+"""A client of several nodes: what its callers see while the map changes, nodes die and come back."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import OPTIONS, PATIENCE
+from triclinium import Cluster, Collection
+from triclinium.errors import UnambiguousTimeoutException
+from triclinium.testing import FakeCluster, Opcode, open_fake_cluster, open_tcp_cluster
+
+KEYS = [f"key-{number}" for number in range(40)]
+
+
+async def write_all(people: Collection, value: int) -> None:
+    """Write all documents at once."""
+    async with trio.open_nursery() as nursery:
+        for key in KEYS:
+            nursery.start_soon(people.upsert, key, value)
+
+
+async def read_all(people: Collection) -> set[object]:
+    """Return what all documents hold."""
+    return {(await people.get(key)).content for key in KEYS}
+
+
+def people_of(cluster: Cluster) -> Collection:
+    """Return the collection that the tests use."""
+    return cluster.bucket("travel").default_collection()
+
+
+def stores(fake: FakeCluster) -> list[int]:
+    """Return how many writes each node applied."""
+    return [
+        sum(command.opcode == Opcode.SET and command.applied for command in node.command_log) for node in fake.nodes
+    ]
+
+
+async def test_documents_lie_on_all_nodes(autojump_clock: MockClock) -> None:
+    """Each write goes to its node, and every document is found again."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        people = people_of(cluster)
+        await write_all(people, 1)
+
+        assert {1} == await read_all(people)
+        assert all(stores(fake))
+        assert len(KEYS) == sum(stores(fake))
+        assert 3 == len({each.node for each in cluster.statistics().connections if each.bucket == "travel"})
+
+
+async def test_nobody_notices_a_rebalance(autojump_clock: MockClock) -> None:
+    """Vbuckets move, a node leaves and another comes, while tasks read and write: no error, no write applied twice."""
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+            people = people_of(cluster)
+            fake.nodes.remove_node(2)
+            for value in range(8):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(write_all, people, value)
+                    match value:
+                        case 1:
+                            fake.nodes.move(fake.nodes.vbuckets_of(0)[:20], to=1)
+                        case 3:
+                            fake.nodes.add_node(2)
+                            fake.nodes.rebalance()
+                        case 5:
+                            fake.nodes.remove_node(0)
+                        case 6:
+                            fake.nodes.add_node(0)
+                            fake.nodes.rebalance()
+                        case _:
+                            pass
+                assert {value} == await read_all(people)
+
+            assert 8 * len(KEYS) == sum(stores(fake))
+
+
+async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
+    """Until the map changes its documents cannot be had, and the error names the node; afterwards all go on."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        people = people_of(cluster)
+        await write_all(people, 1)
+        lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
+        fake.nodes.kill(1)
+        await trio.sleep(0.1)
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(1.0):
+            await people.upsert(lost, 2)
+        fake.nodes.remove_node(1)
+        await trio.sleep(1.0)
+        await write_all(people, 3)
+
+        assert isinstance(caught.value, trio.TooSlowError)
+        assert {3} == await read_all(people)
+
+
+async def test_a_seed_that_is_dead(autojump_clock: MockClock) -> None:
+    """The next one of the connection string brings the map."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake:
+        fake.nodes.kill(0)
+        fake.nodes.remove_node(0)
+        async with fake.open_client() as cluster:
+            people = people_of(cluster)
+            await write_all(people, 1)
+
+            assert {1} == await read_all(people)
+
+
+async def test_a_node_that_holds_on_to_an_old_map(autojump_clock: MockClock) -> None:
+    """An older config that comes with a refusal changes nothing; the operation waits for the nodes to agree."""
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+        people = people_of(cluster)
+        await write_all(people, 1)
+        fake.nodes.hold_config(1)
+        fake.nodes.move(fake.nodes.vbuckets_of(0), to=1)
+        await trio.sleep(0.1)
+
+        async def agree_later() -> None:
+            await trio.sleep(0.5)
+            fake.nodes.release_config(1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agree_later)
+            await write_all(people, 2)
+
+        assert {2} == await read_all(people)
+
+
+async def test_what_leaves_the_map_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """At INFO, with the node."""
+    caplog.set_level(logging.INFO, "triclinium")
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+        await write_all(people_of(cluster), 1)
+        fake.nodes.remove_node(1)
+        await trio.sleep(1.0)
+
+    assert any("not in the cluster map any more" in record.getMessage() for record in caplog.records)
+
+
+async def test_over_tcp() -> None:
+    """Real sockets, three ports, one map that changes."""
+    async with open_tcp_cluster(nodes=3) as fake, fake.open_client() as cluster:
+        people = cluster.bucket(fake.node.options.buckets[0]).default_collection()
+        await write_all(people, 1)
+        fake.nodes.remove_node(2)
+        await write_all(people, 2)
+
+        assert {2} == await read_all(people)
+        assert all(stores(fake))
