@@ -131,7 +131,7 @@ class Connections:
         Args:
             here: the address of ``teller`` itself, as the map has it.
         """
-        if here is not None:
+        if here is not None and not teller.is_leaving:
             # It goes on at the address at which it was reached, which the map may name otherwise.
             self._routes.identify(teller, here)
             teller.stay()

@@ -217,7 +217,9 @@ class Keyspaces:
     def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
         bucket_map = map_of(config, source=node.address, tls=self._tls)
         self._maps[bucket] = bucket_map
-        self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
+        # Whoever tells of no node at all is kept: it may tell of some again.
+        if bucket_map.addresses:
+            self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
 
     def _refuse_config(self, node: NodeMachine, stream: StreamId, why: str) -> str:
         problem = f"sent a cluster config that cannot be: {why}"

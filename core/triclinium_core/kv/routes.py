@@ -43,11 +43,9 @@ class Routes:
             self._nodes[node.bucket, address] = node
 
     def drop_others(self, bucket: str | None, addresses: Collection[Address]) -> Sequence[NodeMachine]:
-        """Forget a bucket's connections to nodes with other addresses, and return them."""
+        """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
         gone = [
-            (route, node)
-            for route, node in self._nodes.items()
-            if route[0] == bucket and route[1] is not None and route[1] not in addresses
+            (route, node) for route, node in self._nodes.items() if route[0] == bucket and route[1] not in addresses
         ]
         for route, _ in gone:
             del self._nodes[route]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterable
 
@@ -16,6 +17,7 @@ from tests.core.kv.simulated import (
     Recorded,
     client_options,
     get,
+    respond,
     upsert,
 )
 from triclinium_core.errors import UnambiguousTimeoutException
@@ -24,6 +26,7 @@ from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
@@ -181,6 +184,59 @@ def test_a_node_that_leaves_and_hangs_up() -> None:
 
     assert "RequestCanceledException" == type(simulation.errors[token]).__name__
     assert opened == len(simulation.opened_at)
+
+
+def test_a_node_that_leaves_tells_that_it_is_back() -> None:
+    """Its connection goes on leaving; another one is opened, and is opened again when it is lost."""
+    simulation, stream, token = leaving(KEYS[0])
+    place = [f"127.0.0.1:{11210 + 2 * number}" for number in range(3)]
+    gone = place.index(next(iter(set(place) - simulation.nodes_connected())))
+    simulation.nodes.add_node(gone)
+    simulation.nodes.rebalance()
+    simulation.flow()
+    simulation.live(3.0)
+
+    assert token in simulation.results
+    assert stream not in simulation.links
+
+    simulation.lose(stream_to(simulation, gone))
+    simulation.live(3.0)
+    simulation.write()
+
+    assert set(place) == simulation.nodes_connected()
+    assert 4 == len(simulation.links)
+
+
+def test_a_map_of_nobody() -> None:
+    """The connections stay, so that the next map is heard of."""
+    simulation = Cluster(1)
+    simulation.write()
+    empty = {
+        "rev": 9,
+        "revEpoch": 9,
+        "name": "travel",
+        "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
+    }
+    _, request = simulation.submit_in_flight(get())
+    simulation.inject(
+        respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(empty).encode()), stream_to(simulation, 0)
+    )
+    error = simulation.failure(UnambiguousTimeoutException, upsert("late"))
+    simulation.nodes.set_config_revision(1, epoch=10)
+    simulation.live(1.0)
+
+    assert "has no active node" in str(error)
+
+    simulation.write()
+
+
+def test_a_seed_that_has_left_the_map() -> None:
+    """It tells who is in, and is closed."""
+    simulation = Cluster()
+    simulation.nodes.remove_node(0)
+    simulation.write()
+
+    assert {"127.0.0.1:11212", "127.0.0.1:11214"} == simulation.nodes_connected()
 
 
 def test_a_node_that_was_added() -> None:

@@ -54,7 +54,8 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool) -> BucketMap:
     service = "kvSSL" if tls else "kv"
     nodes = [_address(entry, service, source) for entry in entries]
     nodes += [None if tls else _parse(server) for server in servers.server_list[len(nodes) :]]
-    here = next((node for entry, node in zip(entries, nodes, strict=False) if entry.this_node), None)
+    itself = source if source in nodes else None
+    here = next((node for entry, node in zip(entries, nodes, strict=False) if entry.this_node), itself)
     return BucketMap(tuple(nodes), servers.v_bucket_map, here)
 
 

@@ -88,6 +88,12 @@ def test_servers_without_an_entry_over_tls() -> None:
     assert (None,) == parsed([], ["c.example:11210"], tls=True).nodes
 
 
+def test_a_node_that_does_not_say_which_it_is() -> None:
+    """It is the one at the address at which it was reached, if that is in the map."""
+    assert SOURCE == parsed([], ["a.example:11210", "seed.example:11210"]).here
+    assert parsed([], ["a.example:11210"]).here is None
+
+
 def test_ipv6() -> None:
     """Names stand in brackets, addresses do not."""
     found = parsed([{"services": {"kv": 11210}, "hostname": "[::1]"}], ["[::1]:11210"])
