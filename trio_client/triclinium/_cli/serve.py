@@ -28,14 +28,14 @@ DEFAULTS = FakeNodeOptions()
     type=click.IntRange(1, NODES_MAX),
     default=1,
     show_default=True,
-    help="Several share one map of vbuckets.",
+    help="How many; they share one map of vbuckets.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 0xFFFF),
     default=0,
     show_default=True,
-    help="Of the first node, the next ones' two apart; 0 for any that is free.",
+    help="Of the first node, the others' two apart after it; 0 for any that are free.",
 )
 @click.option("--username", default=DEFAULTS.username, show_default=True)
 @click.option("--password", default=DEFAULTS.password, show_default=True)
@@ -64,7 +64,7 @@ async def _serve(nodes: FakeNodes, port: int, as_json: bool) -> None:
             except InvalidArgumentException as error:
                 raise click.UsageError(error.message) from error
             except OSError as error:
-                ports = ", ".join(str(port + PORT_STRIDE * number) for number in range(len(nodes)))
+                ports = ", ".join(str(port + PORT_STRIDE * number) for number in range(len(nodes) if port else 1))
                 raise click.ClickException(
                     f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; --port 0 takes any that is free"
                 ) from error
