@@ -7,6 +7,9 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
 
+LEFT_THE_MAP = "the node is not in the cluster map any more"
+"""Why a connection is closed whose node has left."""
+
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection_texts import loss_text, overdue_text
+from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text
 from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
 from triclinium_core.kv.listener import Listener, Loss
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind, plan_of
@@ -169,7 +169,7 @@ class Connections:
         if node.state is NodeState.READY and node.in_flight:
             self._timers.schedule(node, TimerKind.DRAIN, now + self._timeouts.kv)
         else:
-            self.close(node, _LEFT, now)
+            self.close(node, LEFT_THE_MAP, now)
 
     def of_stream(self, stream: int | None) -> NodeMachine | None:
         """Return the connection that a stream belongs to, or None once it is lost."""
@@ -274,7 +274,7 @@ class Connections:
                 self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
                 self.refresh_config(node, now)
             case TimerKind.DRAIN:
-                self.close(node, _LEFT, now)
+                self.close(node, LEFT_THE_MAP, now)
             case TimerKind.CIRCUIT_BREAKER:
                 self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
             case TimerKind.CANARY:
@@ -360,7 +360,7 @@ class Connections:
             case _:
                 self._listener.on_answered(node, request, frame, now)
         if node.is_leaving and not node.in_flight and self._stream_of.get(node) is not None:
-            self.close(node, _LEFT, now)
+            self.close(node, LEFT_THE_MAP, now)
 
     def _keep_alive(self, node: NodeMachine, now: float) -> None:
         due = node.last_heard + self._timeouts.keep_alive_interval
@@ -395,6 +395,3 @@ class Connections:
         size = sys.maxsize if handed_over is None else handed_over
         lost = [(request, request.handed_over(size)) for request in requests]
         self._listener.on_requests_lost(lost, detail, now)
-
-
-_LEFT = "the node is not in the cluster map any more"

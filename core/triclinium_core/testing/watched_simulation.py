@@ -28,6 +28,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
+from triclinium_core.kv.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.events import (
     Event,
     LossCause,
@@ -201,7 +202,8 @@ class WatchedSimulation(Simulation):
             case SendBytes(stream, data):
                 self.ledger.ordered(stream, data)
             case CloseStream(stream, reason):
-                self.troubles.check_end(stream, reason)
+                if len(self.nodes) == 1 or reason != LEFT_THE_MAP:
+                    self.troubles.check_end(stream, reason)
             case ReportRetry(token) if token in self.model.submissions:
                 self.ledger.retried(self.model.submissions[token], action, self.now)
             case CompleteOperation(token, result) if token in self.model.submissions:
