@@ -29,7 +29,7 @@ class ErrorContext:
     status: int | None = None
     """Status of the newest response: a KV status, or an HTTP status for the HTTP services."""
     status_name: str | None = None
-    """Name of that status: from our table, or from the node's error map."""
+    """Name of that status, from our table or the node's error map; ``error`` and its code for query and analytics."""
     status_text: str | None = None
     """Description from the node's error map, or the first error text of an HTTP service."""
     server_context: str | None = None

@@ -38,7 +38,7 @@ from triclinium.errors import (
 )
 from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("safety_net")]
+pytestmark = pytest.mark.live
 
 PATIENT = TimeoutOptions(kv=60.0)
 """No test waits for a timeout, so none depends on how fast the machine is."""
@@ -49,7 +49,7 @@ TASKS = 1000
 
 
 @pytest.fixture
-async def cluster(memcached: Memcached) -> AsyncIterator[Cluster]:
+async def cluster(memcached: Memcached, safety_net: None) -> AsyncIterator[Cluster]:
     """Give the test a client of its own."""
     async with open_cluster(memcached.connection_string, timeouts=PATIENT) as opened:
         yield opened
@@ -372,7 +372,9 @@ NOT_AVAILABLE: dict[str, Callable[[Collection], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("operation", NOT_AVAILABLE)
-async def test_what_needs_a_couchbase_server_is_not_sent(memcached: Memcached, operation: str) -> None:
+async def test_what_needs_a_couchbase_server_is_not_sent(
+    safety_net: None, memcached: Memcached, operation: str
+) -> None:
     """The caller is told, and the connection goes on with what follows."""
     connector = WatchedConnector()
 
@@ -396,7 +398,7 @@ class NeverRetry:
         return RetryAction.no_retry()
 
 
-async def test_couchbase_against_memcached_suggests_the_scheme(memcached: Memcached) -> None:
+async def test_couchbase_against_memcached_suggests_the_scheme(safety_net: None, memcached: Memcached) -> None:
     """Whoever writes couchbase:// for a plain memcached learns what to write instead."""
     connection_string = memcached.connection_string.replace("memcached", "couchbase")
     authenticator = PasswordAuthenticator("app", "secret")
@@ -420,7 +422,7 @@ async def restart(server: Memcached) -> None:
     await trio.to_thread.run_sync(server.start)
 
 
-async def test_operations_wait_for_a_server_that_restarts(mortal_memcached: Memcached) -> None:
+async def test_operations_wait_for_a_server_that_restarts(safety_net: None, mortal_memcached: Memcached) -> None:
     """What could not be sent at all is sent to the new server, reads and writes alike."""
     found: list[object] = []
 
@@ -444,7 +446,7 @@ async def test_operations_wait_for_a_server_that_restarts(mortal_memcached: Memc
     assert None in found
 
 
-async def test_a_write_in_flight_is_not_sent_again(mortal_memcached: Memcached) -> None:
+async def test_a_write_in_flight_is_not_sent_again(safety_net: None, mortal_memcached: Memcached) -> None:
     """A read that was in flight when the server died is; of the write, nobody knows whether it was applied."""
     found: list[object] = []
 

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never, cast, get_args
 
-from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.retry import kv_responses, service_responses
 from triclinium_core.retry.actions import (
@@ -267,7 +266,6 @@ def _machine(case: Case, idempotent: bool, strategy: AnyRetryStrategy, event: Re
             submitted_at=0.0,
             deadline=case.timeout,
             service=case.service,
-            error_context=ErrorContext(status_name=_status_name(case.happened)),
         ),
         rng=case.rng,
         state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
@@ -311,14 +309,6 @@ def _entry(case: Case) -> ErrorMapEntry | None:
 
 _BAD_REQUEST = 400
 """HTTP status of an answer with an error code, where it is left open."""
-
-
-def _status_name(happened: Happening) -> str | None:
-    """Return how a message calls an answer whose code does not stand in its HTTP status; None for every other."""
-    if not isinstance(happened, ErrorCode):
-        return None
-    status = "" if happened.http_status is None else f" with HTTP status {happened.http_status}"
-    return f"error {happened.code}{status}"
 
 
 def _error_map_has_a_say(case: Case) -> bool | None:
@@ -368,8 +358,9 @@ def _describe(happened: Happening) -> str:
             return f"the node answered {known or 'an unknown status'} [0x{status:02x}]"
         case HttpAnswer(http_status):
             return f"the service answered HTTP status {http_status}"
-        case ErrorCode(_, message):
-            return f"the service answered {_status_name(happened)}" + (f", {message}" if message else "")
+        case ErrorCode(code, message, http_status):
+            with_status = "" if http_status is None else f" with HTTP status {http_status}"
+            return f"the service answered error {code}{with_status}" + (f", {message}" if message else "")
         case SocketClosed(handed_over):
             return f"the socket closed when {handed_over.value} of the request had been handed over to it"
         case DispatchFailed(reason):

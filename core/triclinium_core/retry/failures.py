@@ -18,6 +18,7 @@ from triclinium_core.retry.error_map import ErrorMapEntry
 from triclinium_core.retry.events import KvResponse
 from triclinium_core.retry.kv_status import status_name
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.service_responses import ServiceVerdict
 
 HINTS: dict[RetryReason, str] = {
     RetryReason.AUTHENTICATION_ERROR: "check user name and password",
@@ -46,6 +47,12 @@ def answered(context: ErrorContext, response: KvResponse, entry: ErrorMapEntry |
         server_context=response.server_context,
         server_ref=response.server_ref,
     )
+
+
+def answered_by_service(context: ErrorContext, http_status: int, verdict: ServiceVerdict) -> ErrorContext:
+    """Return the context with what the response of an HTTP service says."""
+    name = None if verdict.code is None else f"error {verdict.code}"
+    return replace(context, status=http_status, status_name=name, status_text=verdict.text or None)
 
 
 def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:

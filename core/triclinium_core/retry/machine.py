@@ -266,7 +266,7 @@ class RetryMachine:
         self._unanswered = False
         verdict = service_responses.classify(response.service, response.http_status, response.body)
         self._note_status(response.http_status)
-        self._context = replace(self._context, status=response.http_status, status_text=verdict.text or None)
+        self._context = failures.answered_by_service(self._context, response.http_status, verdict)
         if verdict.reason is not None:
             return self._maybe_retry(_Failure(verdict.reason, verdict.error), now)
         if verdict.error is not None:

@@ -98,6 +98,8 @@ class ServiceVerdict:
     clause: str
     text: str = ""
     """The first error text of the body, for the error context."""
+    code: int | None = None
+    """The first error code of the body, which says more than the HTTP status does."""
 
 
 def classify(service: Service, http_status: int, body: bytes | str) -> ServiceVerdict:
@@ -122,8 +124,8 @@ def _classify_error_code(service: Service, http_status: int, decoded: object) ->
     line = RETRYABLE_ERROR_CODES.get((service, code))
     if line is None or line.message_contains not in message:
         clause = "RFC 0049 Response Code Retry List: not in the list"
-        return ServiceVerdict(None, errors.CouchbaseException, clause, message)
-    return ServiceVerdict(line.reason, line.error, f"RFC 0049 Response Code Retry List: {line.clause}", message)
+        return ServiceVerdict(None, errors.CouchbaseException, clause, message, code)
+    return ServiceVerdict(line.reason, line.error, f"RFC 0049 Response Code Retry List: {line.clause}", message, code)
 
 
 def first_error(decoded: object) -> tuple[int | None, str]:

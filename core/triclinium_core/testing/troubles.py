@@ -59,9 +59,6 @@ INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, S
 SURVIVABLE_DELAY = 0.5
 """Seconds by which an answer may be late and still be in time."""
 
-_SILENT_OPCODES = DATA_OPCODES | {Opcode.NOOP, Opcode.GET_COLLECTION_ID, Opcode.GET_CLUSTER_CONFIG}
-"""Commands whose loss or failure leaves the connection usable."""
-
 
 class Troubles:
     """The excuses of one client."""
@@ -77,18 +74,9 @@ class Troubles:
 
     def struck(self, command: LoggedCommand, instant: Instant) -> None:
         """Take note of a command that was struck by a fault."""
-        fault, stream = command.fault, command.connection
-        if command.opcode not in DATA_OPCODES:
+        if command.fault is None or command.opcode not in DATA_OPCODES or not _is_of_one_operation(command.fault):
             self.newest = instant
-            self._suspect.add(stream)
-        match fault:
-            case None | Delay() | DropResponse() | AnswerNotMyVbucket() if command.opcode in _SILENT_OPCODES:
-                pass
-            case AnswerStatus(code) if code in HARMLESS_STATUSES and command.opcode in _SILENT_OPCODES:
-                pass
-            case _:
-                self.newest = instant
-                self._suspect.add(stream)
+            self._suspect.add(command.connection)
 
     def lost(self, instant: Instant) -> None:
         """Take note of a stream that is gone, whoever ended it."""
@@ -128,6 +116,13 @@ class Troubles:
         """Raise ``Violation`` where a client closes, or a node hangs up, for no reason."""
         if stream not in self._suspect and not self._withholds:
             raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
+
+
+def _is_of_one_operation(fault: CommandFault) -> bool:
+    """Tell whether a fault that strikes a command on a document leaves its connection, and all others on it, alone."""
+    if isinstance(fault, AnswerStatus):
+        return fault.code in HARMLESS_STATUSES
+    return isinstance(fault, Delay | DropResponse | AnswerNotMyVbucket)
 
 
 def frame_size(frame: Frame) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, ready
 from triclinium_core.kv.events import StreamId, Token
@@ -12,6 +13,7 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
 from triclinium_core.testing.faults import (
+    Fault,
     delay,
     drop_response,
     hang_up_after_applying,
@@ -83,12 +85,17 @@ def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
     return simulation, token
 
 
-def _in_flight(make: Make) -> tuple[Recorded, Token]:
-    simulation = ready()
-    simulation.node.faults.next(None, delay(5.0))
+def _struck(make: Make, fault: Fault, **options: Any) -> tuple[Recorded, Token]:
+    """Let a fault strike an operation, and everything flow."""
+    simulation = ready(options=client_options(**options))
+    simulation.node.faults.next(None, fault)
     token = simulation.submit(make(TRAVEL))
     simulation.flow()
     return simulation, token
+
+
+def _in_flight(make: Make) -> tuple[Recorded, Token]:
+    return _struck(make, delay(5.0))
 
 
 def _in_flight_again(make: Make) -> tuple[Recorded, Token]:
@@ -116,37 +123,23 @@ def _without_a_connection(make: Make) -> tuple[Recorded, Token]:
 
 
 def _expiring(make: Make) -> tuple[Recorded, Token]:
-    simulation = ready(options=client_options(retry_strategy=Endless()))
-    simulation.node.faults.next(None, temporary_failure())
-    token = simulation.submit(make(TRAVEL))
-    simulation.flow()
-    return simulation, token
+    return _struck(make, temporary_failure(), retry_strategy=Endless())
 
 
 def _consulting(make: Make) -> tuple[Recorded, Token]:
-    simulation = ready(options=client_options(retry_strategy=Asking()))
-    simulation.node.faults.next(None, temporary_failure())
-    token = simulation.submit(make(TRAVEL))
-    simulation.flow()
+    simulation, token = _struck(make, temporary_failure(), retry_strategy=Asking())
     assert 1 == len(simulation.consulted)
     return simulation, token
 
 
 def _consulting_after_a_loss(make: Make) -> tuple[Recorded, Token]:
-    simulation = ready(options=client_options(retry_strategy=Asking()))
-    simulation.node.faults.next(None, hang_up_after_applying())
-    token = simulation.submit(make(TRAVEL))
-    simulation.flow()
+    simulation, token = _struck(make, hang_up_after_applying(), retry_strategy=Asking())
     assert 1 == len(simulation.consulted)
     return simulation, token
 
 
 def _answer_lost(make: Make) -> tuple[Recorded, Token]:
-    simulation = ready()
-    simulation.node.faults.next(None, drop_response())
-    token = simulation.submit(make(TRAVEL))
-    simulation.flow()
-    return simulation, token
+    return _struck(make, drop_response())
 
 
 PHASES: Mapping[str, Phase] = {

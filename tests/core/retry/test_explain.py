@@ -458,7 +458,7 @@ def test_words_for_what_happened(case: Case, happened: str, clause: str) -> None
     [
         (ErrorCode(5), "query: the server answered error 5"),
         (ErrorCode(3000, "syntax"), "query: the server answered error 3000 (syntax)"),
-        (ErrorCode(5, http_status=503), "query: the server answered error 5 with HTTP status 503"),
+        (ErrorCode(5, http_status=503), "query: the server answered error 5"),
         (HttpAnswer(400, "oh"), "query: the server answered HTTP status 400"),
     ],
 )

@@ -284,6 +284,8 @@ def test_services() -> None:
 
     assert errors.PreparedStatementFailureException is type(error)
     assert ("query", 400, "stale plan") == (error.context.service, error.context.status, error.context.status_text)
+    assert "error 4040" == error.context.status_name
+    assert final.context.status_name is None
     assert (CouchbaseException, "query 'airline_10': the server answered HTTP status 401") == (type(final), str(final))
     assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
 

@@ -102,7 +102,8 @@ def test_listed_codes(service: Service, code: int, http_status: int) -> None:
     verdict = classify(service, http_status, body_of(code, message))
     line = RETRYABLE_ERROR_CODES[service, code]
 
-    expected = ServiceVerdict(why, error_class(error), f"RFC 0049 Response Code Retry List: {line.clause}", message)
+    clause = f"RFC 0049 Response Code Retry List: {line.clause}"
+    expected = ServiceVerdict(why, error_class(error), clause, message, code)
     assert expected == verdict
 
 

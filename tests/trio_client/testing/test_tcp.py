@@ -20,8 +20,6 @@ from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serv
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
 
-pytestmark = pytest.mark.usefixtures("safety_net")
-
 PATIENT = TimeoutOptions(kv=60.0)
 LARGE = bytes(1024 * 1024)
 REQUESTS = 64
@@ -72,7 +70,7 @@ async def upsert(fake: FakeCluster) -> None:
         await cluster.bucket("default").default_collection().upsert("ada", 1)
 
 
-async def test_any_client_finds_it() -> None:
+async def test_any_client_finds_it(safety_net: None) -> None:
     """Two clients share the documents; a port that was free is told."""
     async with open_tcp_cluster(FakeNode()) as fake, fake.open_client(timeouts=PATIENT) as cluster:
         await upsert(fake)
@@ -84,7 +82,7 @@ async def test_any_client_finds_it() -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_configs_name_the_real_ports(ssl_context: ssl.SSLContext, tls: bool) -> None:
+async def test_configs_name_the_real_ports(safety_net: None, ssl_context: ssl.SSLContext, tls: bool) -> None:
     """A client that goes where a config sends it arrives."""
     async with (
         open_tcp_cluster(FakeNode(), ssl_context=ssl_context if tls else None) as fake,
@@ -99,7 +97,7 @@ async def test_configs_name_the_real_ports(ssl_context: ssl.SSLContext, tls: boo
     assert ({"kvSSL": fake.node.options.tls_port} if tls else {}) == services
 
 
-async def test_the_port_may_be_chosen() -> None:
+async def test_the_port_may_be_chosen(safety_net: None) -> None:
     """A node that comes back on its port still has its documents."""
     node = FakeNode()
     async with open_tcp_cluster(node) as fake:
@@ -124,7 +122,7 @@ async def test_the_port_may_be_chosen() -> None:
         ("ssl_context", "cert.pem"),
     ],
 )
-async def test_wrong_arguments_are_refused(parameter: str, value: object) -> None:
+async def test_wrong_arguments_are_refused(safety_net: None, parameter: str, value: object) -> None:
     """By name, and before anybody listens."""
     arguments: dict[str, Any] = {"node": FakeNode(), parameter: value}
 
@@ -135,7 +133,7 @@ async def test_wrong_arguments_are_refused(parameter: str, value: object) -> Non
     assert parameter == caught.value.parameter
 
 
-async def test_several_nodes(ssl_context: ssl.SSLContext) -> None:
+async def test_several_nodes(safety_net: None, ssl_context: ssl.SSLContext) -> None:
     """Each has ports of its own, which all configs name; the connection string has them all."""
     async with open_tcp_cluster(nodes=3, ssl_context=ssl_context) as fake, open_raw_client(fake, 2) as client:
         await client.get_ready()
@@ -151,7 +149,7 @@ async def test_several_nodes(ssl_context: ssl.SSLContext) -> None:
         assert [0, 0, 4] == [len(node.command_log) for node in fake.nodes]
 
 
-async def test_the_ports_of_several_nodes_follow_each_other() -> None:
+async def test_the_ports_of_several_nodes_follow_each_other(safety_net: None) -> None:
     """Two apart; a cluster may be made before it is served."""
     nodes, port = FakeNodes(nodes=2), pair_of_ports()
     async with open_tcp_cluster(nodes, port=port) as fake:
@@ -162,7 +160,7 @@ async def test_the_ports_of_several_nodes_follow_each_other() -> None:
             raise AssertionError
 
 
-async def test_a_node_that_dies_resets_who_comes() -> None:
+async def test_a_node_that_dies_resets_who_comes(safety_net: None) -> None:
     """The others go on."""
     async with open_tcp_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
         await client.get_ready()
@@ -176,21 +174,21 @@ async def test_a_node_that_dies_resets_who_comes() -> None:
             await another.get_ready()
 
 
-async def test_a_port_that_is_taken(occupied_port: int) -> None:
+async def test_a_port_that_is_taken(safety_net: None, occupied_port: int) -> None:
     """The system's own exception tells."""
     with pytest.raises(OSError, match="in use"):
         async with open_tcp_cluster(FakeNode(), port=occupied_port):
             raise AssertionError
 
 
-async def test_a_port_for_tls_that_is_taken(ssl_context: ssl.SSLContext, occupied_port: int) -> None:
+async def test_a_port_for_tls_that_is_taken(safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int) -> None:
     """The system's own exception tells, and the other port is given back: nothing is left to be collected."""
     with pytest.raises(OSError, match="in use"):
         async with open_tcp_cluster(FakeNode(), tls_port=occupied_port, ssl_context=ssl_context):
             raise AssertionError
 
 
-async def test_serving_in_a_nursery_of_ones_own() -> None:
+async def test_serving_in_a_nursery_of_ones_own(safety_net: None) -> None:
     """It reports when clients may come; cancelled, it gives its port back."""
     async with trio.open_nursery() as nursery:
         fake = await nursery.start(serve_tcp, FakeNode())
@@ -201,7 +199,7 @@ async def test_serving_in_a_nursery_of_ones_own() -> None:
         await trio.open_tcp_stream("127.0.0.1", fake.node.options.port)
 
 
-async def test_a_connection_that_is_refused_is_reset() -> None:
+async def test_a_connection_that_is_refused_is_reset(safety_net: None) -> None:
     """A client that comes back gets its connection in the end."""
     async with open_tcp_cluster(FakeNode()) as fake:
         fake.node.faults.next(None, refuse_connection(), times=3)
@@ -214,7 +212,7 @@ async def test_a_connection_that_is_refused_is_reset() -> None:
                 await stream.receive_some()
 
 
-async def test_what_was_sent_before_hanging_up_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_sent_before_hanging_up_arrives(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Although requests that the node will never read are on their way."""
     monkeypatch.setattr(_node_server, "LINGER_SECONDS", 60.0)
     received = b""
@@ -229,7 +227,7 @@ async def test_what_was_sent_before_hanging_up_arrives(monkeypatch: pytest.Monke
     assert 5 == len(received)
 
 
-async def test_a_client_that_does_not_read_is_not_read_either() -> None:
+async def test_a_client_that_does_not_read_is_not_read_either(safety_net: None) -> None:
     """Its replies do not pile up; once it reads, it gets them all."""
     async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
         await client.get_ready()
@@ -246,7 +244,9 @@ async def test_a_client_that_does_not_read_is_not_read_either() -> None:
 
 
 @pytest.mark.parametrize("said", [b"", b"\x16", b"\x16\x03\x01\x00\x05hello"])
-async def test_a_handshake_that_fails_concerns_nobody_else(ssl_context: ssl.SSLContext, said: bytes) -> None:
+async def test_a_handshake_that_fails_concerns_nobody_else(
+    safety_net: None, ssl_context: ssl.SSLContext, said: bytes
+) -> None:
     """A client that leaves in the middle of it, or talks nonsense, is let go, and others are served."""
     async with open_tcp_cluster(FakeNode(), ssl_context=ssl_context) as fake:
         port = fake.node.options.tls_port
