@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from triclinium._arguments import ANY_CAS, expiry_field
-from triclinium._driver import Driver
-from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Keyspace, Prepend
+from triclinium._collection_base import CollectionBase
+from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
 from triclinium_core.retry.strategy import AnyRetryStrategy
 
 
-class BinaryCollection:
+class BinaryCollection(CollectionBase):
     """A collection, as a store of bytes and counters; ``Collection.binary`` returns it.
 
     What ``Collection`` says of exceptions, locks, checkpoints and cancellation holds here too. None of these operations is
@@ -19,10 +19,6 @@ class BinaryCollection:
 
     Source: SDK-RFC 0053 "The IBinaryCollection Interface".
     """
-
-    def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
-        self._driver = driver
-        self._keyspace = keyspace
 
     async def append(
         self,
