@@ -199,7 +199,7 @@ class ClientMachine:
         """Fetch the config that a node announced, unless it is known; ``Connections`` calls this."""
         known = self._keyspaces.config_revision(node.bucket)
         if node.announced is not None and (known is None or known < node.announced):
-            self._connections.refresh_config(node, now)
+            self._connections.upkeep.refresh_config(node, now)
 
     def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
         """Retry or fail what travelled on a stream; ``Connections`` calls this."""

@@ -33,18 +33,15 @@ from triclinium_core.kv.node.news import (
     SaslAnswered,
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.routes import Route, Routes
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
-from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.upkeep import Upkeep
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
-from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.kv_status import Status
@@ -52,10 +49,6 @@ from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
-
-
-CONFIG_POLL_SECONDS = 2.5
-"""Between two questions for a cluster config, where the node does not announce new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +84,7 @@ class Connections:
         self._connection_string = connection_string
         self._timeouts: TimeoutOptions = connection_string.timeouts(options.timeouts)
         self._timers = NodeTimers(timers)
+        self.upkeep: Upkeep = Upkeep(self, self._timers, self._timeouts)
         self._rng = rng
         self._terminal_states = terminal_states
         self._error_maps = error_maps
@@ -188,19 +182,6 @@ class Connections:
         self._emit(SendBytes(stream, frame))
         return opaque, stream
 
-    def refresh_config(self, node: NodeMachine, now: float) -> None:
-        """Ask for the newest cluster config, unless that was asked a moment ago and not answered yet."""
-        is_asked = now - node.config_asked_at < QUESTION_PATIENCE
-        if node.state is NodeState.READY and not is_asked and not node.dialect.bare and self.may_ask_again(node, now):
-            node.config_asked_at = now
-            self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
-
-    def may_ask_again(self, node: NodeMachine, now: float) -> bool:
-        """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
-        if node.questions.try_at(now):
-            self.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
-        return node.state is NodeState.READY
-
     def close(
         self,
         node: NodeMachine,
@@ -266,28 +247,10 @@ class Connections:
                 self.close(node, overdue_text(node, self._timeouts.connect), now)
             case TimerKind.RECONNECT:
                 self._connect(node, now)
-            case TimerKind.KEEP_ALIVE:
-                self._keep_alive(node, now)
-            case TimerKind.KEEP_ALIVE_ANSWER:
-                self.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
-            case TimerKind.CONFIG_POLL:
-                self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
-                self.refresh_config(node, now)
             case TimerKind.DRAIN:
                 self.close(node, LEFT_THE_MAP, now)
-            case TimerKind.CIRCUIT_BREAKER:
-                self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
-            case TimerKind.CANARY:
-                self.feed_breaker(node, BreakerEvent.CANARY_TIMED_OUT, now)
             case _:
-                raise AssertionError(f"{kind} is no timer of a connection")
-
-    def feed_breaker(self, node: NodeMachine, event: BreakerEvent, now: float) -> None:
-        """Tell the connection's breaker what happened, and send the canary where it asks for it."""
-        if node.breaker.handle(event, now) and node.state is NodeState.READY:
-            self._send_own(node, Purpose.CANARY, Opcode.NOOP)
-            self._timers.schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
-        self._timers.schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)
+                self.upkeep.on_timer(kind, node, now)
 
     def _connect(self, node: NodeMachine, now: float) -> None:
         address = node.connect()
@@ -331,13 +294,11 @@ class Connections:
 
     def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
         self._timers.cancel(node, TimerKind.CONNECT)
-        self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+        self.upkeep.begin(node, now)
         if node.negotiated.error_map is not None:
             self._error_maps.load(node.node, node.negotiated.error_map)
         if node.negotiated.error_map_problem is not None:
             self._report_error_map(node, stream, node.negotiated.error_map_problem)
-        if node.has_to_be_polled:
-            self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
         self._emit(ReportConnection(stream, node.node, "ready"))
         self._listener.on_ready(node, now)
 
@@ -349,29 +310,12 @@ class Connections:
 
     def _on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         match request.owner:
-            case Purpose.KEEP_ALIVE:
-                self._timers.cancel(node, TimerKind.KEEP_ALIVE_ANSWER)
-                if node.state is NodeState.READY:
-                    # An answer in the same piece of bytes may have closed the stream.
-                    self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
-            case Purpose.CANARY:
-                self._timers.cancel(node, TimerKind.CANARY)
-                self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)
+            case Purpose.KEEP_ALIVE | Purpose.CANARY as purpose:
+                self.upkeep.answered(node, purpose, now)
             case _:
                 self._listener.on_answered(node, request, frame, now)
         if node.is_leaving and not node.in_flight and self._stream_of.get(node) is not None:
             self.close(node, LEFT_THE_MAP, now)
-
-    def _keep_alive(self, node: NodeMachine, now: float) -> None:
-        due = node.last_heard + self._timeouts.keep_alive_interval
-        if due > now:
-            self._timers.schedule(node, TimerKind.KEEP_ALIVE, due)
-            return
-        self._send_own(node, Purpose.KEEP_ALIVE, Opcode.NOOP)
-        self._timers.schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
-
-    def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode) -> None:
-        self.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
 
     def _give_up(
         self, node: NodeMachine, stream: StreamId, detail: str, now: float, *, reopen_on_demand: bool = False

@@ -125,7 +125,7 @@ class Keyspaces:
         path = _path(question.scope, question.collection)
         if ids is None or node.state is not NodeState.READY or not ids.ask_again(path, now):
             return
-        if self._connections.may_ask_again(node, now):
+        if self._connections.upkeep.may_ask_again(node, now):
             self._ask(node, question, now)
 
     def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:

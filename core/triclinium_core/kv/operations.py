@@ -142,7 +142,7 @@ class Operations:
         node_of_attempt = self._connections.of_stream(operation.stream)
         self._feed(operation, facts.TimePassed(), now)
         if node_of_attempt is not None:
-            self._connections.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
+            self._connections.upkeep.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
@@ -310,7 +310,7 @@ class Operations:
                     self._emit(FailOperation(Token(operation.token), error))
                 case orders.RefreshTopology():
                     if node is not None and not carried_config:
-                        self._connections.refresh_config(node, now)
+                        self._connections.upkeep.refresh_config(node, now)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
                 case orders.CloseConnection(why):

@@ -1,0 +1,113 @@
+"""What a ready connection needs from time to time: signs of life, its breaker's canary, news of the cluster config.
+
+Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.node.in_flight import Owner, Purpose
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.patience import SECONDS_MAX
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.timers import TimerKind
+from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.circuit_breaker import BreakerEvent
+
+CONFIG_POLL_SECONDS = 2.5
+"""Between two questions for a cluster config, where the node does not announce new ones."""
+
+
+class Sender(Protocol):
+    """Who sends and closes: ``Connections``."""
+
+    def send(
+        self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
+    ) -> tuple[int, StreamId]:
+        """Order a request to be sent, and return its opaque and stream."""
+        ...
+
+    def close(self, node: NodeMachine, reason: str, now: float) -> None:
+        """Close the stream for a reason, and open another after a backoff."""
+        ...
+
+
+class Upkeep:
+    """Our own requests on connections that are ready."""
+
+    def __init__(self, sender: Sender, timers: NodeTimers, timeouts: TimeoutOptions) -> None:
+        self._sender = sender
+        self._timers = timers
+        self._timeouts = timeouts
+
+    def begin(self, node: NodeMachine, now: float) -> None:
+        """Look after a connection that has become ready."""
+        self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+        if node.has_to_be_polled:
+            self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
+
+    def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
+        """Do what is due on a connection."""
+        match kind:
+            case TimerKind.KEEP_ALIVE:
+                self._keep_alive(node, now)
+            case TimerKind.KEEP_ALIVE_ANSWER:
+                self._sender.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
+            case TimerKind.CONFIG_POLL:
+                self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
+                self.refresh_config(node, now)
+            case TimerKind.CIRCUIT_BREAKER:
+                self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
+            case TimerKind.CANARY:
+                self.feed_breaker(node, BreakerEvent.CANARY_TIMED_OUT, now)
+            case _:
+                raise AssertionError(f"{kind} is no timer of a connection")
+
+    def answered(self, node: NodeMachine, purpose: Purpose, now: float) -> None:
+        """Take note that a sign of life or a canary was answered."""
+        if purpose is Purpose.CANARY:
+            self._timers.cancel(node, TimerKind.CANARY)
+            self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)
+            return
+        self._timers.cancel(node, TimerKind.KEEP_ALIVE_ANSWER)
+        if node.state is NodeState.READY:
+            # An answer in the same piece of bytes may have closed the stream.
+            self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
+
+    def refresh_config(self, node: NodeMachine, now: float) -> None:
+        """Ask for the newest cluster config, unless that was asked a moment ago and not answered yet."""
+        is_asked = now - node.config_asked_at < QUESTION_PATIENCE
+        if node.state is NodeState.READY and not is_asked and not node.dialect.bare and self.may_ask_again(node, now):
+            node.config_asked_at = now
+            self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
+
+    def may_ask_again(self, node: NodeMachine, now: float) -> bool:
+        """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
+        if node.questions.try_at(now):
+            self._sender.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
+        return node.state is NodeState.READY
+
+    def feed_breaker(self, node: NodeMachine, event: BreakerEvent, now: float) -> None:
+        """Tell the connection's breaker what happened, and send the canary where it asks for it."""
+        if node.breaker.handle(event, now) and node.state is NodeState.READY:
+            self._send_own(node, Purpose.CANARY, Opcode.NOOP)
+            self._timers.schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
+        self._timers.schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)
+
+    def _keep_alive(self, node: NodeMachine, now: float) -> None:
+        due = node.last_heard + self._timeouts.keep_alive_interval
+        if due > now:
+            self._timers.schedule(node, TimerKind.KEEP_ALIVE, due)
+            return
+        self._send_own(node, Purpose.KEEP_ALIVE, Opcode.NOOP)
+        self._timers.schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
+
+    def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode) -> None:
+        self._sender.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
