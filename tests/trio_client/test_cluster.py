@@ -26,7 +26,8 @@ from tests.trio_client.doubles import (
     settle,
 )
 from triclinium import Cluster, PasswordAuthenticator, open_cluster, run_cluster
-from triclinium._cluster import make_driver, running
+from triclinium._cluster import running
+from triclinium._doors import make_driver
 from triclinium._driver import Driver
 from triclinium._log import Log
 from triclinium.errors import InternalError, InvalidArgumentException

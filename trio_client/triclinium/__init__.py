@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from triclinium import errors
 from triclinium._binary_collection import BinaryCollection
-from triclinium._cluster import Cluster, open_cluster, run_cluster
+from triclinium._cluster import Cluster
 from triclinium._collection import Collection
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
+from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
 from triclinium_core.kv.operation.results import (
     Cas,

@@ -1,33 +1,17 @@
-"""``open_cluster`` and ``run_cluster``, and the cluster that they give."""
+"""A client of one cluster, while its block lasts."""
 
 from __future__ import annotations
 
-import random
-import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-
-import trio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from triclinium._collection import Collection
-from triclinium._connection import new_nonce
-from triclinium._connector import TcpConnector
-from triclinium._context import check_strategy
 from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
 from triclinium._keyspace import Bucket
-from triclinium._log import Log
-from triclinium.abc import Connector
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.kv.statistics import ClientStatistics
-from triclinium_core.kv.topology.connection_string import parse_connection_string
-from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 
 
 class Cluster:
@@ -64,177 +48,8 @@ class Cluster:
         await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None)
 
 
-def open_cluster(
-    connection_string: str,
-    authenticator: PasswordAuthenticator | None = None,
-    *,
-    timeouts: TimeoutOptions | None = None,
-    retry_strategy: AnyRetryStrategy | None = None,
-    circuit_breaker: CircuitBreakerOptions | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    connector: Connector | None = None,
-    hello_after_auth: bool = False,
-    renegotiate_on_corrupt_error_map: bool = False,
-    compression: bool = True,
-    redact_logs: bool = False,
-) -> AbstractAsyncContextManager[Cluster]:
-    """Give the block a cluster; leaving the block closes all its connections at once.
-
-    Entering waits for nothing: whatever is wrong with the cluster shows in the first operation. An exception of the
-    block leaves it as the very same object.
-
-    Args:
-        connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port
-            where it is not the usual one.
-        authenticator: None only over ``memcached://``.
-        timeouts: the safety net; 2.5 s for an operation unless given.
-        retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given.
-        circuit_breaker: on, with the usual numbers, unless given.
-        ssl_context: how to speak TLS; the system's trust store, verifying, unless given.
-        connector: replaces TCP and TLS.
-        hello_after_auth: for servers that refuse HELLO before authentication.
-        renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
-        compression: whether values may travel compressed.
-        redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
-
-    Raises:
-        InvalidArgumentException: an argument is wrong.
-        InternalError: on leaving: a background task crashed, which had cancelled the block.
-
-    Cancellation: reaches the block and not the connections, so that a block that is being cancelled can still write
-    from within a shielded scope.
-    """
-    return running(
-        make_driver(
-            _options(
-                connection_string,
-                authenticator,
-                timeouts,
-                retry_strategy,
-                circuit_breaker,
-                hello_after_auth=hello_after_auth,
-                renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
-                compression=compression,
-            ),
-            connector=_connector(connector, ssl_context, tls=parse_connection_string(connection_string).tls),
-            log=Log(redact=check_flag(redact_logs, "redact_logs")),
-        )
-    )
-
-
-async def run_cluster(
-    connection_string: str,
-    authenticator: PasswordAuthenticator | None = None,
-    *,
-    timeouts: TimeoutOptions | None = None,
-    retry_strategy: AnyRetryStrategy | None = None,
-    circuit_breaker: CircuitBreakerOptions | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    connector: Connector | None = None,
-    hello_after_auth: bool = False,
-    renegotiate_on_corrupt_error_map: bool = False,
-    compression: bool = True,
-    redact_logs: bool = False,
-    task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Run a cluster in a nursery of one's own: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
-
-    It runs until it is cancelled. The arguments, and what it raises, are those of ``open_cluster``.
-
-    Cancellation: closes the cluster at once.
-    """
-    async with open_cluster(
-        connection_string,
-        authenticator,
-        timeouts=timeouts,
-        retry_strategy=retry_strategy,
-        circuit_breaker=circuit_breaker,
-        ssl_context=ssl_context,
-        connector=connector,
-        hello_after_auth=hello_after_auth,
-        renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
-        compression=compression,
-        redact_logs=redact_logs,
-    ) as cluster:
-        task_status.started(cluster)
-        await trio.sleep_forever()
-
-
-def make_driver(
-    options: ClientOptions,
-    *,
-    connector: Connector,
-    log: Log | None = None,
-    rng: random.Random | None = None,
-    make_nonce: Callable[[], str] = new_nonce,
-) -> Driver:
-    """Return a driver with the real machine; tests pass their own randomness.
-
-    Raises:
-        InvalidArgumentException: the machine refuses an option.
-    """
-    machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
-    return Driver(machine, connector=connector, log=log if log is not None else Log(), make_nonce=make_nonce)
-
-
 @asynccontextmanager
 async def running(driver: Driver) -> AsyncIterator[Cluster]:
     """Give the block a cluster at work."""
     async with in_background(driver):
         yield Cluster(driver)
-
-
-def _options(
-    connection_string: str,
-    authenticator: PasswordAuthenticator | None,
-    timeouts: TimeoutOptions | None,
-    retry_strategy: AnyRetryStrategy | None,
-    circuit_breaker: CircuitBreakerOptions | None,
-    *,
-    hello_after_auth: bool,
-    renegotiate_on_corrupt_error_map: bool,
-    compression: bool,
-) -> ClientOptions:
-    """Return the options of the core, once their types are right; the core knows what the values may be."""
-    for name, value, kind in (
-        ("authenticator", authenticator, PasswordAuthenticator),
-        ("timeouts", timeouts, TimeoutOptions),
-        ("circuit_breaker", circuit_breaker, CircuitBreakerOptions),
-    ):
-        if value is not None and not isinstance(value, kind):
-            raise InvalidArgumentException(f"{name}={value!r} must be a {kind.__name__}", parameter=name)
-    if retry_strategy is not None:
-        check_strategy(retry_strategy)
-    return ClientOptions(
-        connection_string=connection_string,
-        authenticator=authenticator,
-        timeouts=timeouts or TimeoutOptions(),
-        retry_strategy=retry_strategy or FastFailOnTerminalErrorRetryStrategy(),
-        circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
-        compression=check_flag(compression, "compression"),
-        hello_after_auth=check_flag(hello_after_auth, "hello_after_auth"),
-        renegotiate_on_corrupt_error_map=check_flag(
-            renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"
-        ),
-    )
-
-
-def _connector(connector: Connector | None, ssl_context: ssl.SSLContext | None, *, tls: bool) -> Connector:
-    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
-        raise InvalidArgumentException(f"ssl_context={ssl_context!r} must be an SSLContext", parameter="ssl_context")
-    if connector is None:
-        if ssl_context is not None and not tls:
-            raise InvalidArgumentException(
-                "ssl_context has no effect without TLS; connect with couchbases://", parameter="ssl_context"
-            )
-        return TcpConnector(ssl_context)
-    if ssl_context is not None:
-        raise InvalidArgumentException(
-            "ssl_context has no effect beside a connector, which does TLS itself", parameter="ssl_context"
-        )
-    if isinstance(connector, type) or not callable(getattr(connector, "connect", None)):
-        raise InvalidArgumentException(
-            f"connector={connector!r} must be an object with a method connect(host, port, tls=...)",
-            parameter="connector",
-        )
-    return connector

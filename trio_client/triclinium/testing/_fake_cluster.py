@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypedDict, Unpack
 
-from triclinium._cluster import Cluster, make_driver, running
+from triclinium._cluster import Cluster, running
+from triclinium._doors import make_driver
 from triclinium._log import Log
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
