@@ -1,4 +1,4 @@
-"""The cluster config as a fake node answers it, without replicas.
+"""The cluster config as a fake node answers it.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 """
@@ -85,8 +85,10 @@ def _bucket_part(
         ],
         "vBucketServerMap": {
             "hashAlgorithm": "CRC",
-            "numReplicas": 0,
+            "numReplicas": len(known.replicas),
             "serverList": addresses,
-            "vBucketMap": [[positions[owner]] for owner in known.owners],
+            "vBucketMap": [
+                [positions[node] for node in chain] for chain in zip(known.owners, *known.replicas, strict=True)
+            ],
         },
     }

@@ -45,6 +45,13 @@ def _get(node: NodeState, connection: Connection, request: Request) -> Answer:
     return _document_answer(document, node.documents.visible_cas(document))
 
 
+def _get_replica(node: NodeState, connection: Connection, request: Request) -> Answer:
+    document = node.find_replica(request.address)
+    if document is None:
+        raise Refused(Status.KEY_NOT_FOUND)
+    return _document_answer(document, node.documents.visible_cas(document))
+
+
 def _get_meta(node: NodeState, connection: Connection, request: Request) -> Answer:
     """Answer what is left of a removed document too: a client has to look whether it is deleted."""
     documents = node.documents
@@ -209,6 +216,7 @@ _any_cas = partial(_document_command, cas=Part.OPTIONAL)
 # fmt: off
 DOCUMENT_COMMANDS: tuple[Command, ...] = (
     _document_command(Opcode.GET, _get),
+    _document_command(Opcode.GET_REPLICA, _get_replica, reads_replica=lambda extras: True),
     _document_command(Opcode.GET_META, _get_meta, extras_sizes=(0, 1)),
     _document_command(Opcode.GET_AND_TOUCH, _get_and_touch, extras_sizes=(4,)),
     _document_command(Opcode.TOUCH, _touch, extras_sizes=(4,)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -51,6 +52,10 @@ class Document:
     expires_at: float = math.inf
     locked_until: float = -math.inf
     is_deleted: bool = False
+
+
+Snapshot = Mapping[Address, Document]
+"""Documents as they were at some moment, with what was left of those that had been removed."""
 
 
 class FakeDocuments:
@@ -123,7 +128,11 @@ class FakeDocuments:
 
     def find(self, address: Address) -> Document | None:
         """Return the document that readers find; None where it was removed or has expired."""
-        document = self._documents.get(address)
+        return self.find_in(self._documents, address)
+
+    def find_in(self, snapshot: Snapshot, address: Address) -> Document | None:
+        """Return the document that readers of ``snapshot`` find; None where it was removed or has expired."""
+        document = snapshot.get(address)
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
     def find_remains(self, address: Address) -> Document | None:
@@ -145,6 +154,17 @@ class FakeDocuments:
         if cas:
             raise Refused(Status.KEY_EXISTS)
         return document
+
+    def snapshot(self) -> Snapshot:
+        """Return all documents as they are, with what is left of those that were removed."""
+        return dict(self._documents)
+
+    def roll_back(self, snapshot: Snapshot, vbuckets: Collection[int]) -> None:
+        """Lose all that was written into some vbuckets since ``snapshot`` was taken."""
+        there = {address: document for address, document in snapshot.items() if address.vbucket in vbuckets}
+        self._documents = there | {
+            address: document for address, document in self._documents.items() if address.vbucket not in vbuckets
+        }
 
     def is_locked(self, document: Document) -> bool:
         """Tell whether somebody holds a lock on this version."""

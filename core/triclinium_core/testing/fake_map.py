@@ -1,16 +1,13 @@
-"""Which nodes are in a fake cluster, and which of them has which vbucket.
-
-There are no replicas: a vbucket has one node, or none.
-"""
+"""Which nodes are in a fake cluster, and which of them has which vbucket or a replica of it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 NO_NODE = -1
-"""Stands for the node of a vbucket that has none."""
+"""Stands for the node of a vbucket, or of a replica, that has none."""
 
 
 class ConfigVersion(NamedTuple):
@@ -29,15 +26,27 @@ class FakeMap:
     """The nodes that are in, in the order in which configs name them."""
     owners: tuple[int, ...]
     """The node of each vbucket, ``NO_NODE`` where there is none."""
+    replicas: tuple[tuple[int, ...], ...] = ()
+    """For the first replica, then for the second and so on: the node of each vbucket's, ``NO_NODE`` for none."""
 
     def with_version(self, version: ConfigVersion) -> FakeMap:
         """Return the same map under another version."""
         return replace(self, version=version)
 
-    def followed_by(self, members: Sequence[int], owners: Sequence[int]) -> FakeMap:
+    def followed_by(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> FakeMap:
         """Return another map, of the next revision."""
         epoch, revision = self.version
-        return FakeMap(ConfigVersion(epoch, revision + 1), tuple(members), tuple(owners))
+        return FakeMap(
+            ConfigVersion(epoch, revision + 1), tuple(members), tuple(owners), tuple(tuple(row) for row in replicas)
+        )
+
+    def chain(self, vbucket: int) -> list[int]:
+        """Return the node of a vbucket and those of its replicas in order, ``NO_NODE`` where there is none."""
+        return [self.owners[vbucket], *(row[vbucket] for row in self.replicas)]
+
+    def replica_holders(self, vbucket: int) -> tuple[int, ...]:
+        """Return the nodes that have a replica of a vbucket, the first replica's first."""
+        return tuple(row[vbucket] for row in self.replicas if row[vbucket] != NO_NODE)
 
 
 def dealt(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]:
@@ -65,3 +74,51 @@ def levelled(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]
         vbucket = vbuckets[richest].pop()
         vbuckets[poorest].append(vbucket)
         level[vbucket] = poorest
+
+
+def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
+    """Return the replicas of all vbuckets, those of one node's vbuckets spread evenly over the others.
+
+    A vbucket has as many as there are other members, at most, and none where it has no node.
+    """
+    rows = [[NO_NODE] * len(owners) for _ in range(replicas)]
+    turns = dict.fromkeys(members, 0)
+    for vbucket, owner in enumerate(owners):
+        if owner not in turns:
+            continue
+        others = [member for member in members if member != owner]
+        for rank in range(min(replicas, len(others))):
+            rows[rank][vbucket] = others[(turns[owner] + rank) % len(others)]
+        turns[owner] += 1
+    return tuple(map(tuple, rows))
+
+
+def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], list[list[int]]]:
+    """Return owners and replicas after some vbuckets were given to a node.
+
+    Where that node had a replica, the former one has it instead.
+    """
+    owners, replicas = list(known.owners), [list(row) for row in known.replicas]
+    for vbucket in vbuckets:
+        for row in replicas:
+            if row[vbucket] == to != NO_NODE:
+                row[vbucket] = owners[vbucket]
+        owners[vbucket] = to
+    return owners, replicas
+
+
+def failed_over(known: FakeMap, index: int) -> tuple[list[int], list[list[int]]]:
+    """Return owners and replicas without a node: where it stood, those behind it move up.
+
+    Source: ns_server src/mb_map.erl, promotion of replicas.
+    """
+    owners, *replicas = [[NO_NODE] * len(known.owners) for _ in range(1 + len(known.replicas))]
+    for vbucket in range(len(known.owners)):
+        chain = known.chain(vbucket)
+        if index in chain:
+            chain.remove(index)
+            chain.append(NO_NODE)
+        owners[vbucket] = chain[0]
+        for row, node in zip(replicas, chain[1:], strict=True):
+            row[vbucket] = node
+    return owners, replicas

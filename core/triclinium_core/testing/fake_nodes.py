@@ -7,17 +7,19 @@ notified when their node is driven next: its ``wakeup`` says that it is due. A d
 that it has set. All nodes are driven by one clock, and the numbers of connections are unique in the cluster.
 
 Documents belong to the cluster: whatever becomes of a node, the vbuckets that another one takes over bring theirs
-along. There are no replicas, so the vbuckets of a node that fails have no node until the cluster is rebalanced.
+along. So replicas are never behind, unless replication to their node is held back; who reads them there finds what was
+written before. If that node then takes over from one that is failed over, what was written since is lost. The vbuckets
+of a node that fails have no node where they have no replica, until the cluster is rebalanced.
 
 A node is named by its place, whether it is in the cluster or not.
 
 Example::
 
-    nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), nodes=3)
+    nodes = FakeNodes(FakeNodeOptions(buckets=("travel",), replicas=1), nodes=3)
     nodes.move(range(64), to=2)
     nodes.kill(0)  # its clients lose their connections
-    nodes.fail_over(0)  # the others answer a config without it
-    nodes.rebalance()  # and have its vbuckets
+    nodes.fail_over(0)  # the others have its vbuckets, and answer a config without it
+    nodes.rebalance()  # and all vbuckets have a replica again
     nodes[1].faults.next(Opcode.GET, drop_response())
 """
 
@@ -31,7 +33,16 @@ from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, c
 from triclinium_core.testing.fake_collections import FakeCollections
 from triclinium_core.testing.fake_config import HOST_PLACEHOLDER, address_of
 from triclinium_core.testing.fake_documents import FakeDocuments, vbucket_of
-from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap, dealt, levelled
+from triclinium_core.testing.fake_map import (
+    NO_NODE,
+    ConfigVersion,
+    FakeMap,
+    dealt,
+    dealt_replicas,
+    failed_over,
+    levelled,
+    moved,
+)
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.fake_state import ClusterState
@@ -99,7 +110,7 @@ class FakeNodes:
 
     @property
     def map(self) -> FakeMap:
-        """The newest map: its version, the nodes that are in, and the node of each vbucket."""
+        """The newest map: its version, the nodes that are in, and the nodes of each vbucket and of its replicas."""
         return self._cluster.map
 
     @property
@@ -114,9 +125,14 @@ class FakeNodes:
         return None if owner == NO_NODE else owner
 
     def vbuckets_of(self, index: int) -> tuple[int, ...]:
-        """Return the vbuckets that a node has."""
+        """Return the vbuckets that a node has; those of which it has a replica are not among them."""
         self._check(index)
         return tuple(vbucket for vbucket, owner in enumerate(self.map.owners) if owner == index)
+
+    def replica_holders_of(self, key: str | bytes) -> tuple[int, ...]:
+        """Return the nodes that have a replica of the vbucket of a key, the first replica's first."""
+        raw_key = key.encode() if isinstance(key, str) else key
+        return self.map.replica_holders(vbucket_of(raw_key, len(self.map.owners)))
 
     def find(self, host: str, port: int, *, tls: bool = False) -> FakeNode | None:
         """Return the node that a client reaches at an address; None where there is none."""
@@ -146,31 +162,35 @@ class FakeNodes:
     def move(self, vbuckets: Iterable[int], to: int | None) -> None:
         """Give vbuckets to a node that is in; None leaves them without.
 
+        Where that node had a replica, the former node has it instead.
+
         Raises:
             InvalidArgumentException: there is no such vbucket, or the node is not in.
         """
-        owners = list(self.map.owners)
         owner = NO_NODE if to is None else self._check_member(to, "to")
-        for vbucket in vbuckets:
-            owners[check_integer(vbucket, "vbuckets", 0, len(owners) - 1)] = owner
-        self._publish(self.map.members, owners)
+        last = len(self.map.owners) - 1
+        checked = [check_integer(vbucket, "vbuckets", 0, last) for vbucket in vbuckets]
+        self._publish(self.map.members, *moved(self.map, checked, owner))
 
     def rebalance(self) -> None:
-        """Spread the vbuckets evenly over the nodes that are in; no more of them move than have to."""
-        self._publish(self.map.members, levelled(self.map.owners, self.map.members))
+        """Spread the vbuckets evenly over the nodes that are in, and their replicas over the others.
+
+        No more vbuckets move than have to; the replicas are dealt anew.
+        """
+        self._publish_dealt(self.map.members, levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int) -> None:
-        """Take a node in; it has no vbucket before some are moved to it.
+        """Take a node in; it has no vbucket before some are moved to it, and no replica before a rebalance.
 
         Raises:
             InvalidArgumentException: there is no such node, or it is in.
         """
         if self._check(index) in self.map.members:
             raise InvalidArgumentException(f"node {index} is in already", parameter="index")
-        self._publish(sorted([*self.map.members, index]), self.map.owners)
+        self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
     def remove_node(self, index: int) -> None:
-        """Take a node out; the others get its vbuckets, and those that have no node.
+        """Take a node out; the others get its vbuckets, and those that have no node. Replicas are dealt anew.
 
         It goes on answering that no vbucket is its own.
 
@@ -178,16 +198,23 @@ class FakeNodes:
             InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
-        self._publish(members, dealt(self.map.owners, members))
+        self._publish_dealt(members, dealt(self.map.owners, members))
 
     def fail_over(self, index: int) -> None:
-        """Take a node out, and leave its vbuckets without one. It may be alive or not.
+        """Take a node out, alive or not: the first replica of each of its vbuckets takes over.
+
+        Without a replica a vbucket has no node then. If replication to the node that takes over was held back, all
+        that was written since is lost. No replica is made instead before a rebalance.
 
         Raises:
             InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
-        self._publish(members, [NO_NODE if owner == index else owner for owner in self.map.owners])
+        owners, replicas = failed_over(self.map, index)
+        for heir, snapshot in self._cluster.held_replicas.items():
+            inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
+            self.documents.roll_back(snapshot, inherited)
+        self._publish(members, owners, replicas)
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
         """Give all configs another version.
@@ -219,6 +246,19 @@ class FakeNodes:
         """Have a node follow the newest map again."""
         self._nodes[self._check(index)].release_config()
 
+    def hold_replication(self, index: int) -> None:
+        """Keep what is written from now on out of the replicas that a node has.
+
+        Who reads them finds the documents as they were now, those in replicas that it gets later too. Held back already,
+        it stays as it is.
+        """
+        self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
+
+    def release_replication(self, index: int) -> None:
+        """Have the replicas that a node has catch up at once, and follow what is written."""
+        self._cluster.held_replicas.pop(self._check(index), None)
+        self._cluster.ring()
+
     # What a driver needs.
 
     @property
@@ -230,8 +270,11 @@ class FakeNodes:
         """Have ``alarm`` called when a node has something to do at once and nobody is driving it; None for no more."""
         self._cluster.alarm = alarm
 
-    def _publish(self, members: Sequence[int], owners: Sequence[int]) -> None:
-        self._set_map(self.map.followed_by(members, owners))
+    def _publish(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> None:
+        self._set_map(self.map.followed_by(members, owners, replicas))
+
+    def _publish_dealt(self, members: Sequence[int], owners: Sequence[int]) -> None:
+        self._publish(members, owners, dealt_replicas(owners, members, len(self.map.replicas)))
 
     def _set_map(self, new: FakeMap) -> None:
         self._cluster.map = new

@@ -45,6 +45,9 @@ IMPLEMENTED_FEATURES = frozenset(
 VBUCKET_COUNTS = (128, 1024)
 """How many vbuckets a bucket has: 128 with small-bucket storage."""
 
+REPLICAS_MAX = 3
+"""No bucket can have more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeNodeOptions:
@@ -63,6 +66,8 @@ class FakeNodeOptions:
     password: str = field(default="password", repr=False)
     buckets: tuple[str, ...] = ("default",)
     vbuckets: int = 1024
+    replicas: int = 0
+    """How many replicas of each vbucket there are to be, 0 to 3; fewer where the nodes are too few."""
     features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES
     """What HELLO grants where a client asks for it."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
@@ -88,6 +93,7 @@ class FakeNodeOptions:
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         _check_buckets(self.buckets)
         _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
+        check_integer(self.replicas, "replicas", 0, REPLICAS_MAX)
         check_type(self.features, "features", frozenset)
         _check_choice("features", self.features, IMPLEMENTED_FEATURES)
         check_type(self.sasl_mechanisms, "sasl_mechanisms", tuple)

@@ -40,6 +40,7 @@ class Request(msgspec.Struct, frozen=True):
     address: Address
     """Of no meaning to commands that name no document."""
     preserves_expiry: bool
+    reads_replica: bool = False
 
 
 @unique
@@ -79,6 +80,8 @@ class Command:
     value: Part = Part.ABSENT
     cas: Part = Part.ABSENT
     may_preserve_expiry: bool = False
+    reads_replica: Callable[[bytes], bool] = lambda extras: False
+    """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
 
 
 def read_request(command: Command, node: NodeState, connection: Connection, frame: Frame) -> Request:
@@ -96,14 +99,15 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
     if command.needs in (Needs.BUCKET, Needs.DOCUMENT) and connection.bucket is None:
         raise Refused(Status.NO_BUCKET, "select a bucket first")
     collection_id, key = 0, frame.key
+    reads_replica = command.reads_replica(frame.extras)
     if command.needs is Needs.DOCUMENT:
         collection_id, key = split_key(connection, frame.key)
-        if not node.owns(frame.status):
+        if not (node.has_replica(frame.status) if reads_replica else node.owns(frame.status)):
             raise node.not_my_vbucket(connection)
         if collection_id not in node.collections:
             raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
     address = Address(connection.bucket or "", frame.status, collection_id, key)
-    return Request(frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry)
+    return Request(frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica)
 
 
 def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:

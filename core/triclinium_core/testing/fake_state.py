@@ -13,8 +13,8 @@ from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Refused
 from triclinium_core.testing.fake_collections import FakeCollections
 from triclinium_core.testing.fake_config import encode_config
-from triclinium_core.testing.fake_documents import FakeDocuments
-from triclinium_core.testing.fake_map import ConfigVersion, FakeMap
+from triclinium_core.testing.fake_documents import Address, Document, FakeDocuments, Snapshot
+from triclinium_core.testing.fake_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fake_options import FakeNodeOptions
 
 
@@ -44,21 +44,25 @@ class ClusterState:
     """What belongs to the cluster and not to one node.
 
     Args:
-        nodes: all of them, in it at first; users, buckets and vbuckets are those of the first.
+        nodes: all of them, in it at first; users, buckets, vbuckets and replicas are those of the first.
     """
 
     def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
         first, members = nodes[0], tuple(range(len(nodes)))
         self.nodes: list[FakeNodeOptions] = list(nodes)
+        owners = tuple(vbucket % len(members) for vbucket in range(first.vbuckets))
         self.map: FakeMap = FakeMap(
             ConfigVersion(first.config_epoch, first.config_revision),
             members,
-            tuple(vbucket % len(members) for vbucket in range(first.vbuckets)),
+            owners,
+            dealt_replicas(owners, members, first.replicas),
         )
         self.collections: FakeCollections = FakeCollections(first.collections)
         self.documents: FakeDocuments = FakeDocuments(
             vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
         )
+        self.held_replicas: dict[int, Snapshot] = {}
+        """What is in the replicas of the nodes that replication does not reach."""
         self.alarm: Callable[[], None] | None = None
         """Wakes a driver that sleeps: some node has something to do at once."""
         self._now = -math.inf
@@ -105,6 +109,15 @@ class NodeState:
         """Tell whether the node answers for a vbucket, as far as it knows."""
         owners = self.map.owners
         return vbucket < len(owners) and owners[vbucket] == self.index
+
+    def has_replica(self, vbucket: int) -> bool:
+        """Tell whether the node has a replica of a vbucket, as far as it knows."""
+        return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
+
+    def find_replica(self, address: Address) -> Document | None:
+        """Return the document that readers of this node's replica find; None where there is none."""
+        snapshot = self.cluster.held_replicas.get(self.index)
+        return self.documents.find(address) if snapshot is None else self.documents.find_in(snapshot, address)
 
     def set_ports(self, port: int, tls_port: int | None) -> None:
         """Have the node stand under these ports in configs."""

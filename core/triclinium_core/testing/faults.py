@@ -32,6 +32,7 @@ DATA_OPCODES = frozenset(
         Opcode.GET_AND_LOCK,
         Opcode.UNLOCK,
         Opcode.GET_META,
+        Opcode.GET_REPLICA,
     }
 )
 """What a fault without an opcode strikes: the commands on one document. NOOP and the whole bootstrap are not among them."""

@@ -109,6 +109,15 @@ def test_every_node_that_is_in_is_named() -> None:
     assert [[0], [1], [2], [0]] == config["vBucketServerMap"]["vBucketMap"]
 
 
+def test_replicas_stand_behind_their_vbucket() -> None:
+    """By the places of their nodes in the list of servers, none where there is none; the number says how many."""
+    known = FakeMap(ConfigVersion(1, 2), (1, 2), (2, 1, NO_NODE), ((1, NO_NODE, 1), (NO_NODE, NO_NODE, 2)))
+    config = decoded(NODES, known, 1)
+
+    assert 2 == config["vBucketServerMap"]["numReplicas"]
+    assert [[1, 0, -1], [0, -1, -1], [-1, 0, 1]] == config["vBucketServerMap"]["vBucketMap"]
+
+
 def test_who_is_out_is_not_named() -> None:
     """The places of the others close up; a vbucket without a node has none, and the one that is out is none of them."""
     known = FakeMap(ConfigVersion(1, 2), (1, 2), (NO_NODE, 1, 2, 1))

@@ -10,6 +10,8 @@ from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFea
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_commands import COMMANDS
+from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.fake_requests import Needs
 from triclinium_core.testing.faults import DATA_OPCODES
 
@@ -19,6 +21,7 @@ COUNTER = bytes(20)
 WELL_FORMED: dict[Opcode, dict[str, int | bytes]] = {
     Opcode.GET: {},
     Opcode.GET_META: {},
+    Opcode.GET_REPLICA: {},
     Opcode.GET_AND_TOUCH: {"extras": bytes(4)},
     Opcode.TOUCH: {"extras": bytes(4)},
     Opcode.GET_AND_LOCK: {},
@@ -47,7 +50,9 @@ def test_the_cases_here_are_all_data_operations() -> None:
 @pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
 def test_takes_what_is_well_formed(opcode: Opcode) -> None:
     """A request with the parts that it must have is carried out, well or badly."""
-    reply = ready_client().ask_of(opcode, "ada", **WELL_FORMED[opcode])
+    nodes = FakeNodes(FakeNodeOptions(replicas=1), nodes=2)
+    replies = [ready_client(node).ask_of(opcode, "ada", **WELL_FORMED[opcode]) for node in nodes]
+    (reply,) = (reply for reply in replies if reply.status != Status.NOT_MY_VBUCKET)
 
     assert status_of(reply) in {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_STORED}
 

@@ -101,7 +101,7 @@ async def test_options_say_what_is_served(safety_net: None) -> None:
 
 async def test_several_nodes_are_served(safety_net: None) -> None:
     """One line tells of all of them, in the same words as of one."""
-    async with running("--json", "--nodes", "3") as server:
+    async with running("--json", "--nodes", "3", "--replicas", "1") as server:
         served = json.loads(await server.read_until(b"\n"))
         ports = [int(address.rpartition(":")[2]) for address in served["connection_string"].split(",")]
         for port in ports:

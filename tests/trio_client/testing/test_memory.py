@@ -203,6 +203,7 @@ async def test_after_the_block_there_is_nothing() -> None:
         ({"nodes": 0}, "nodes"),
         ({"nodes": "127.0.0.1"}, "nodes"),
         ({"buckets": "travel"}, "buckets"),
+        ({"replicas": 4}, "replicas"),
         ({"buckets": 5}, "buckets"),
         ({"buckets": ["travel", ""]}, "bucket"),
         ({"options": 5}, "options"),
@@ -310,6 +311,7 @@ async def test_several_nodes() -> None:
     options = FakeNodeOptions(port=12000, tls_port=12001)
     async with open_fake_cluster(nodes=3, options=options, buckets=["default"]) as fake:
         fake.node.documents.put("default", "ada", b"1")
+        assert () == fake.nodes.map.replicas
         fake.nodes.move(range(1024), to=2)
         answers = []
         for index in range(3):
@@ -326,6 +328,12 @@ async def test_several_nodes() -> None:
         fake.connection_string,
         fake.nodes[1].options.tls_port,
     )
+
+
+async def test_replicas() -> None:
+    """As many as are asked for, whatever the options say."""
+    async with open_fake_cluster(nodes=3, replicas=2, options=FakeNodeOptions(replicas=1)) as fake:
+        assert 2 == len(fake.nodes.replica_holders_of("ada"))
 
 
 async def test_nodes_by_name() -> None:

@@ -115,6 +115,7 @@ async def test_the_port_may_be_chosen(safety_net: None) -> None:
         ("node", "127.0.0.1"),
         ("nodes", 0),
         ("nodes", 2),
+        ("replicas", 1),
         ("port", -1),
         ("port", 65536),
         ("port", "11210"),
@@ -135,12 +136,16 @@ async def test_wrong_arguments_are_refused(safety_net: None, parameter: str, val
 
 async def test_several_nodes(safety_net: None, ssl_context: ssl.SSLContext) -> None:
     """Each has ports of its own, which all configs name; the connection string has them all."""
-    async with open_tcp_cluster(nodes=3, ssl_context=ssl_context) as fake, open_raw_client(fake, 2) as client:
+    async with (
+        open_tcp_cluster(nodes=3, replicas=1, ssl_context=ssl_context) as fake,
+        open_raw_client(fake, 2) as client,
+    ):
         await client.get_ready()
         answer = await client.ask(Opcode.GET_CLUSTER_CONFIG)
 
         assert answer is not None
         found = json.loads(answer.value)
+        assert 1 == len(fake.nodes.replica_holders_of("ada"))
         ports = [node.options.port for node in fake.nodes]
         assert 6 == len({*ports, *(node.options.tls_port for node in fake.nodes)})
         assert ports == [node["services"]["kv"] for node in found["nodesExt"]]

@@ -18,6 +18,7 @@ from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fake_nodes import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fake_options import REPLICAS_MAX
 
 DEFAULTS = FakeNodeOptions()
 
@@ -31,6 +32,13 @@ DEFAULTS = FakeNodeOptions()
     help="How many; they share one map of vbuckets.",
 )
 @click.option(
+    "--replicas",
+    type=click.IntRange(0, REPLICAS_MAX),
+    default=0,
+    show_default=True,
+    help="How many of each vbucket; no more than there are other nodes.",
+)
+@click.option(
     "--port",
     type=click.IntRange(0, 0xFFFF),
     default=0,
@@ -41,7 +49,7 @@ DEFAULTS = FakeNodeOptions()
 @click.option("--password", default=DEFAULTS.password, show_default=True)
 @click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON that tells how to connect.")
-def serve(*, nodes: int, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
+def serve(*, nodes: int, replicas: int, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
     Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
@@ -49,7 +57,11 @@ def serve(*, nodes: int, port: int, username: str, password: str, bucket: str, a
     """
     try:
         options = FakeNodeOptions(
-            username=username, password=password, buckets=(bucket,), wall_seconds_at_zero=time.time()
+            username=username,
+            password=password,
+            buckets=(bucket,),
+            replicas=replicas,
+            wall_seconds_at_zero=time.time(),
         )
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error

@@ -25,6 +25,7 @@ async def open_fake_cluster(
     *,
     nodes: int | Sequence[tuple[str, int]] = 1,
     buckets: Sequence[str] | None = None,
+    replicas: int | None = None,
     options: FakeNodeOptions | None = None,
     piece_sizes: Sequence[int] | None = None,
 ) -> AsyncIterator[FakeCluster]:
@@ -37,6 +38,7 @@ async def open_fake_cluster(
     Args:
         nodes: how many, with ports two apart, or host and port of each.
         buckets: their names; unless given, those of ``options``.
+        replicas: how many of each vbucket there are to be, 0 to 3; unless given, as in ``options``.
         options: what each node is like; the defaults unless given. Their wall clock starts at ``wall_seconds_at_zero``,
             whatever the date: it matters to an expiry of more than 30 days, which travels as Unix time.
         piece_sizes: in pieces of how many bytes, used in turn and then from the beginning, both sides receive what
@@ -63,6 +65,8 @@ async def open_fake_cluster(
     check_type(options, "options", FakeNodeOptions)
     if buckets is not None:
         options = replace(options, buckets=tuple(buckets))
+    if replicas is not None:
+        options = replace(options, replicas=replicas)
     async with serving(FakeNodes(options, nodes)) as server:
         yield fake_cluster(server, FakeConnector(server, piece_sizes=piece_sizes))
 

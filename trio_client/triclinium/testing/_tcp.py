@@ -18,7 +18,7 @@ from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, end_sending, serving
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_integer, check_type
-from triclinium_core.testing import FakeNode, FakeNodes
+from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fake_nodes import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
@@ -42,6 +42,7 @@ async def open_tcp_cluster(
     node: FakeNode | FakeNodes | None = None,
     *,
     nodes: int = 1,
+    replicas: int = 0,
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
@@ -53,6 +54,7 @@ async def open_tcp_cluster(
     Args:
         node: a node, or all nodes of a cluster; new ones with the usual options unless given.
         nodes: how many new ones.
+        replicas: of each vbucket, 0 to 3, where the nodes are new.
         port: of the first node, the next ones' two apart; 0 for any that are free.
         tls_port: the same for TLS; of no meaning without an ``ssl_context``.
         ssl_context: a server's context, with its certificate; the nodes speak TLS only where there is one.
@@ -64,7 +66,7 @@ async def open_tcp_cluster(
 
     Cancellation: reaches the block and not the nodes.
     """
-    cluster = _cluster_of(node, nodes)
+    cluster = _cluster_of(node, nodes, replicas)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
     check_integer(tls_port, "tls_port", 0, most)
@@ -88,6 +90,7 @@ async def serve_tcp(
     node: FakeNode | FakeNodes | None = None,
     *,
     nodes: int = 1,
+    replicas: int = 0,
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
@@ -99,7 +102,9 @@ async def serve_tcp(
 
     Cancellation: closes all connections at once.
     """
-    async with open_tcp_cluster(node, nodes=nodes, port=port, tls_port=tls_port, ssl_context=ssl_context) as fake:
+    async with open_tcp_cluster(
+        node, nodes=nodes, replicas=replicas, port=port, tls_port=tls_port, ssl_context=ssl_context
+    ) as fake:
         task_status.started(fake)
         await trio.sleep_forever()
 
@@ -112,13 +117,17 @@ class _Listener(NamedTuple):
     ssl_context: ssl.SSLContext | None
 
 
-def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int) -> FakeNodes:
+def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int) -> FakeNodes:
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
-        return FakeNodes(nodes=nodes)
+        return FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
     check_type(node, "node", FakeNode, FakeNodes)
     if nodes != 1:
         raise InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
+    if replicas:
+        raise InvalidArgumentException(
+            "replicas is for new nodes; give FakeNodeOptions(replicas=...) to those of node", parameter="replicas"
+        )
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 
 

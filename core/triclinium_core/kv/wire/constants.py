@@ -50,6 +50,7 @@ class Opcode(IntEnum):
     SASL_LIST_MECHS = 0x20
     SASL_AUTH = 0x21
     SASL_STEP = 0x22
+    GET_REPLICA = 0x83
     SELECT_BUCKET = 0x89
     GET_AND_LOCK = 0x94
     UNLOCK = 0x95
