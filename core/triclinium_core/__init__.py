@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triclinium_core._speedups import implementation, use_implementation
 from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.backoff import controlled, exponential
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
@@ -33,6 +34,7 @@ __all__ = [
     "CircuitBreakerOptions",
     "ClientMachine",
     "ClientOptions",
+    "DurabilityLevel",
     "EncodedValue",
     "ErrorMapRetryStrategy",
     "FastFailOnTerminalErrorRetryStrategy",

@@ -11,6 +11,7 @@ from dataclasses import MISSING, Field, fields
 from docs._ext.markdown import markdown
 from triclinium_core import options
 from triclinium_core.kv.node.bootstrap import USER_AGENT_SIZE_MAX
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology import connection_string
 from triclinium_core.kv.topology.connection_string import TIMEOUT_OPTIONS
 from triclinium_core.options import SECONDS_MAX, ClientOptions, PasswordAuthenticator, TimeoutOptions
@@ -35,7 +36,7 @@ AUTHENTICATOR: Rows = {
 
 TIMEOUTS: Rows = {
     "kv": (_SECONDS, "an operation: from its submission to its end, with all its retries"),
-    "kv_durable": (_SECONDS, "nothing yet: a durable operation, once there are any"),
+    "kv_durable": (_SECONDS, f"a durable write, likewise; less than {DURABLE_TIMEOUT_MIN:g} s counts as that"),
     "connect": (_SECONDS, "an attempt to connect: from opening a stream to the end of its bootstrap"),
     "keep_alive_interval": (_SECONDS, "silence: then a NOOP is sent"),
     "keep_alive": (_SECONDS, "the answer to that NOOP: then the connection is given up, and opened anew"),

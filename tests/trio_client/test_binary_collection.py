@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.trio_client.test_collection import CAS, HOUR, MUTATED, PEOPLE, STRATEGY, submit
+from tests.trio_client.test_collection import CAS, HOUR, MAJORITY, MUTATED, PEOPLE, STRATEGY, submit
 from triclinium import BinaryCollection, CounterResult
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Operation, Prepend
@@ -36,6 +36,26 @@ Call = Callable[[BinaryCollection], Awaitable[object]]
             Decrement(PEOPLE, "visits", 5, 1, 3600),
             COUNTED,
             lambda b: b.decrement("visits", delta=5, initial=1, expiry=HOUR),
+        ),
+        (
+            Append(PEOPLE, "log", b"x", durability=MAJORITY),
+            MUTATED,
+            lambda b: b.append("log", b"x", durability=MAJORITY),
+        ),
+        (
+            Prepend(PEOPLE, "log", b"x", durability=MAJORITY),
+            MUTATED,
+            lambda b: b.prepend("log", b"x", durability=MAJORITY),
+        ),
+        (
+            Increment(PEOPLE, "visits", durability=MAJORITY),
+            COUNTED,
+            lambda b: b.increment("visits", durability=MAJORITY),
+        ),
+        (
+            Decrement(PEOPLE, "visits", durability=MAJORITY),
+            COUNTED,
+            lambda b: b.decrement("visits", durability=MAJORITY),
         ),
     ],
 )

@@ -13,6 +13,7 @@ from triclinium import (
     BestEffortRetryStrategy,
     Cas,
     Collection,
+    DurabilityLevel,
     ExistsResult,
     GetResult,
     MutationResult,
@@ -46,6 +47,7 @@ HOUR = timedelta(hours=1)
 FAR_MOMENT = datetime(2100, 1, 1, tzinfo=UTC)
 TEXT = RawStringTranscoder()
 BINARY = RawBinaryTranscoder()
+MAJORITY = DurabilityLevel.MAJORITY
 STRATEGY = BestEffortRetryStrategy()
 
 GOT = GetResult(CAS, JSON_FLAGS, b'{"born":1815}', JSON_TRANSCODER)
@@ -106,6 +108,22 @@ VALUE = {"born": 1815}
             MUTATED,
             lambda c: c.replace("ada", 1, cas=CAS, preserve_expiry=True),
         ),
+        (
+            Insert(PEOPLE, "ada", b"1", JSON_FLAGS, durability=MAJORITY),
+            MUTATED,
+            lambda c: c.insert("ada", 1, durability=MAJORITY),
+        ),
+        (
+            Upsert(PEOPLE, "ada", b"1", JSON_FLAGS, durability=MAJORITY),
+            MUTATED,
+            lambda c: c.upsert("ada", 1, durability=MAJORITY),
+        ),
+        (
+            Replace(PEOPLE, "ada", b"1", JSON_FLAGS, durability=MAJORITY),
+            MUTATED,
+            lambda c: c.replace("ada", 1, durability=MAJORITY),
+        ),
+        (Remove(PEOPLE, "ada", durability=MAJORITY), MUTATED, lambda c: c.remove("ada", durability=MAJORITY)),
         (Remove(PEOPLE, "ada"), MUTATED, lambda c: c.remove("ada")),
         (Remove(PEOPLE, "ada", CAS), MUTATED, lambda c: c.remove("ada", cas=CAS)),
     ],

@@ -18,6 +18,7 @@ from triclinium import (
     BinaryCollection,
     Bucket,
     Collection,
+    DurabilityLevel,
     JsonTranscoder,
     RawBinaryTranscoder,
     RawStringTranscoder,
@@ -39,6 +40,7 @@ RIGHT: Mapping[str, object] = {
     "delta": 1,
     "initial": 1,
     "preserve_expiry": False,
+    "durability": DurabilityLevel.MAJORITY,
     "transcoder": RawBinaryTranscoder(),
     "retry_strategy": BestEffortRetryStrategy(),
 }
@@ -68,6 +70,7 @@ WRONG: Mapping[str, Sequence[object]] = {
     "delta": _NO_UINT64,
     "initial": _NO_UINT64[:-1],
     "preserve_expiry": (1, 0, "yes", None),
+    "durability": (0, 1, "MAJORITY", None, True, DurabilityLevel, HUGE),
     "transcoder": ("json", 7, JsonTranscoder, object()),
     "retry_strategy": ("best effort", 7, BestEffortRetryStrategy, object()),
 }

@@ -10,6 +10,7 @@ from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import (
     Cas,
     CounterResult,
@@ -56,6 +57,7 @@ __all__ = [
     "Collection",
     "ConnectionStatistics",
     "CounterResult",
+    "DurabilityLevel",
     "EncodedValue",
     "ErrorMapRetryStrategy",
     "ExistsResult",

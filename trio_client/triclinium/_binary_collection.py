@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from triclinium._arguments import ANY_CAS, expiry_field
 from triclinium._collection_base import CollectionBase
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
 from triclinium_core.retry.strategy import AnyRetryStrategy
@@ -26,6 +27,7 @@ class BinaryCollection(CollectionBase):
         value: bytes,
         *,
         cas: Cas = ANY_CAS,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
         """Add ``value`` at the end of a document that exists.
@@ -37,7 +39,9 @@ class BinaryCollection(CollectionBase):
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
-            MutationResult, lambda: Append(self._keyspace, key, value, cas), retry_strategy
+            MutationResult,
+            lambda: Append(self._keyspace, key, value, cas, durability=durability),
+            retry_strategy,
         )
 
     async def prepend(
@@ -46,6 +50,7 @@ class BinaryCollection(CollectionBase):
         value: bytes,
         *,
         cas: Cas = ANY_CAS,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
         """Add ``value`` at the beginning of a document that exists.
@@ -57,7 +62,9 @@ class BinaryCollection(CollectionBase):
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
-            MutationResult, lambda: Prepend(self._keyspace, key, value, cas), retry_strategy
+            MutationResult,
+            lambda: Prepend(self._keyspace, key, value, cas, durability=durability),
+            retry_strategy,
         )
 
     async def increment(
@@ -67,6 +74,7 @@ class BinaryCollection(CollectionBase):
         delta: int = 1,
         initial: int | None = None,
         expiry: timedelta | datetime | None = None,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:
         """Add ``delta`` to a counter, which wraps around at 2**64, and return what it is then.
@@ -83,7 +91,7 @@ class BinaryCollection(CollectionBase):
         """
         return await self._driver.perform(
             CounterResult,
-            lambda: Increment(self._keyspace, key, delta, initial, expiry_field(expiry)),
+            lambda: Increment(self._keyspace, key, delta, initial, expiry_field(expiry), durability=durability),
             retry_strategy,
         )
 
@@ -94,6 +102,7 @@ class BinaryCollection(CollectionBase):
         delta: int = 1,
         initial: int | None = None,
         expiry: timedelta | datetime | None = None,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:
         """Subtract ``delta`` from a counter, which stops at 0, and return what it is then.
@@ -110,6 +119,6 @@ class BinaryCollection(CollectionBase):
         """
         return await self._driver.perform(
             CounterResult,
-            lambda: Decrement(self._keyspace, key, delta, initial, expiry_field(expiry)),
+            lambda: Decrement(self._keyspace, key, delta, initial, expiry_field(expiry), durability=durability),
             retry_strategy,
         )

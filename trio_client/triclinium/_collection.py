@@ -17,6 +17,7 @@ class Collection(DocumentOperations):
         key: 1 to 250 bytes as UTF-8 in the default collection, 246 in others.
         cas: the version that the document must still have; unless given, any.
         expiry: how long the document lives, or the moment (with a time zone) at which it ends; None for ever.
+        durability: how many of the document's copies must have a write before it is done; the active one unless given.
         transcoder: turns values into documents and back; JSON unless given.
         retry_strategy: decides about retries of this call, before ``retrying`` and the cluster's own.
 
@@ -35,6 +36,18 @@ class Collection(DocumentOperations):
 
     Under the default strategy, what meets a lock is retried until the lock is gone, or until the time is up: then it
     raises UnambiguousTimeoutException. DocumentLockedException is for strategies that refuse to wait.
+
+    A durable write is seen by nobody before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead of
+    ``TimeoutOptions.kv``, and may raise besides:
+
+        DurabilityAmbiguousException: the server could not complete it in time; it may have been applied, or still be.
+        DurabilityImpossibleException: too few copies are there for the level; it was not applied.
+        DurabilityLevelNotAvailableException: the bucket does not offer the level; it was not applied.
+        FeatureNotAvailableException: the server knows no durable writes; nothing was sent.
+
+    While one is under way, other writes to its document are retried under the default strategy, and so they are while
+    it is committed anew after a failover. DurableWriteInProgressException and DurableWriteReCommitInProgressException
+    are for strategies that refuse to wait.
 
     Every coroutine is a checkpoint, also when it raises.
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._collection_base import CollectionBase
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Exists,
     Get,
@@ -128,6 +129,7 @@ class DocumentOperations(CollectionBase):
         value: object,
         *,
         expiry: timedelta | datetime | None = None,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
@@ -141,7 +143,9 @@ class DocumentOperations(CollectionBase):
 
         def operation() -> Insert:
             document = transcoder_or_json(transcoder).encode(value)
-            return Insert(self._keyspace, key, document.data, document.flags, expiry_field(expiry))
+            return Insert(
+                self._keyspace, key, document.data, document.flags, expiry_field(expiry), durability=durability
+            )
 
         return await self._driver.perform(MutationResult, operation, retry_strategy)
 
@@ -152,6 +156,7 @@ class DocumentOperations(CollectionBase):
         *,
         expiry: timedelta | datetime | None = None,
         preserve_expiry: bool = False,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
@@ -168,7 +173,15 @@ class DocumentOperations(CollectionBase):
 
         def operation() -> Upsert:
             document = transcoder_or_json(transcoder).encode(value)
-            return Upsert(self._keyspace, key, document.data, document.flags, expiry_field(expiry), preserve_expiry)
+            return Upsert(
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                preserve_expiry,
+                durability=durability,
+            )
 
         return await self._driver.perform(MutationResult, operation, retry_strategy)
 
@@ -180,6 +193,7 @@ class DocumentOperations(CollectionBase):
         cas: Cas = ANY_CAS,
         expiry: timedelta | datetime | None = None,
         preserve_expiry: bool = False,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
@@ -203,13 +217,25 @@ class DocumentOperations(CollectionBase):
                 )
             document = transcoder_or_json(transcoder).encode(value)
             return Replace(
-                self._keyspace, key, document.data, document.flags, expiry_field(expiry), preserve_expiry, cas
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                preserve_expiry,
+                cas,
+                durability=durability,
             )
 
         return await self._driver.perform(MutationResult, operation, retry_strategy)
 
     async def remove(
-        self, key: str, *, cas: Cas = ANY_CAS, retry_strategy: AnyRetryStrategy | None = None
+        self,
+        key: str,
+        *,
+        cas: Cas = ANY_CAS,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
         """Delete a document.
 
@@ -218,4 +244,6 @@ class DocumentOperations(CollectionBase):
             CasMismatchException: it has another CAS than ``cas``.
             DocumentLockedException: it is locked, and a retry was refused.
         """
-        return await self._driver.perform(MutationResult, lambda: Remove(self._keyspace, key, cas), retry_strategy)
+        return await self._driver.perform(
+            MutationResult, lambda: Remove(self._keyspace, key, cas, durability=durability), retry_strategy
+        )

@@ -100,7 +100,7 @@ class ClientMachine:
             emit=self._emit,
         )
         self._operations = Operations(
-            timeout=connection_string.timeouts(options.timeouts).kv,
+            timeouts=connection_string.timeouts(options.timeouts),
             strategy=options.retry_strategy,
             connections=self._connections,
             keyspaces=self._keyspaces,

@@ -36,9 +36,10 @@ from triclinium_core.kv.operation.codec import (
     opcode_of,
 )
 from triclinium_core.kv.operation.error_body import parse_error_body
-from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry import actions as orders, events as facts, kv_responses
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
@@ -59,7 +60,7 @@ class Operations:
     def __init__(
         self,
         *,
-        timeout: float,
+        timeouts: TimeoutOptions,
         strategy: AnyRetryStrategy,
         connections: Connections,
         keyspaces: Keyspaces,
@@ -69,7 +70,7 @@ class Operations:
         rng: Random,
         emit: Callable[[Action], None],
     ) -> None:
-        self._timeout = timeout
+        self._timeouts = timeouts
         self._strategy = strategy
         self._connections = connections
         self._keyspaces = keyspaces
@@ -107,7 +108,7 @@ class Operations:
             strategy=event.retry_strategy if event.retry_strategy is not None else self._strategy,
             client_context=event.client_context,
             submitted_at=now,
-            deadline=now + self._timeout,
+            deadline=now + timeout_of(event.operation, self._timeouts),
         )
         self._open[event.token] = operation
         operation.deadline_timer = self._timers.schedule(operation.deadline, TimerKind.OPERATION_DEADLINE, operation)
@@ -259,7 +260,14 @@ class Operations:
                 node,
                 operation.token,
                 opcode_of(request, node.dialect),
-                lambda opaque: encode_operation(request, node.dialect, opaque=opaque, vbucket=vbucket, prefix=prefix),
+                lambda opaque: encode_operation(
+                    request,
+                    node.dialect,
+                    opaque=opaque,
+                    vbucket=vbucket,
+                    prefix=prefix,
+                    time_left=operation.deadline - now,
+                ),
             )
         except FeatureNotAvailableException as error:
             self.fail(operation.token, FeatureNotAvailableException, error.message, now)

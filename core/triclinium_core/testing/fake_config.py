@@ -21,6 +21,7 @@ _BUCKET_CAPABILITIES: Mapping[HelloFeature | None, tuple[str, ...]] = {
     None: ("cbhello", "cccp", "nodesExt"),
     HelloFeature.COLLECTIONS: ("collections",),
     HelloFeature.PRESERVE_TTL: ("preserveExpiry",),
+    HelloFeature.SYNC_REPLICATION: ("durableWrite",),
 }
 """What a bucket can do, by the feature that it takes; None for what every bucket here can do."""
 

@@ -211,24 +211,25 @@ def _mutation_answer(connection: Connection, request: Request, document: Documen
 
 
 _document_command = partial(Command, needs=Needs.DOCUMENT, key=Part.REQUIRED)
-_any_cas = partial(_document_command, cas=Part.OPTIONAL)
+_write = partial(_document_command, may_be_durable=True)
+_write_of_any_cas = partial(_write, cas=Part.OPTIONAL)
 
 # fmt: off
 DOCUMENT_COMMANDS: tuple[Command, ...] = (
     _document_command(Opcode.GET, _get),
     _document_command(Opcode.GET_REPLICA, _get_replica, reads_replica=lambda extras: True),
     _document_command(Opcode.GET_META, _get_meta, extras_sizes=(0, 1)),
-    _document_command(Opcode.GET_AND_TOUCH, _get_and_touch, extras_sizes=(4,)),
-    _document_command(Opcode.TOUCH, _touch, extras_sizes=(4,)),
+    _write(Opcode.GET_AND_TOUCH, _get_and_touch, extras_sizes=(4,)),
+    _write(Opcode.TOUCH, _touch, extras_sizes=(4,)),
     _document_command(Opcode.GET_AND_LOCK, _get_and_lock, extras_sizes=(0, 4)),
     _document_command(Opcode.UNLOCK, _unlock, cas=Part.REQUIRED),
-    _any_cas(Opcode.SET, _set, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
-    _document_command(Opcode.ADD, _add, extras_sizes=(8,), value=Part.OPTIONAL),
-    _any_cas(Opcode.REPLACE, _replace, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
-    _any_cas(Opcode.DELETE, _delete),
-    _any_cas(Opcode.APPEND, _append, value=Part.OPTIONAL, may_preserve_expiry=True),
-    _any_cas(Opcode.PREPEND, _prepend, value=Part.OPTIONAL, may_preserve_expiry=True),
-    _document_command(Opcode.INCREMENT, _increment, extras_sizes=(20,), may_preserve_expiry=True),
-    _document_command(Opcode.DECREMENT, _decrement, extras_sizes=(20,), may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.SET, _set, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write(Opcode.ADD, _add, extras_sizes=(8,), value=Part.OPTIONAL),
+    _write_of_any_cas(Opcode.REPLACE, _replace, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.DELETE, _delete),
+    _write_of_any_cas(Opcode.APPEND, _append, value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.PREPEND, _prepend, value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write(Opcode.INCREMENT, _increment, extras_sizes=(20,), may_preserve_expiry=True),
+    _write(Opcode.DECREMENT, _decrement, extras_sizes=(20,), may_preserve_expiry=True),
 )
 # fmt: on

@@ -32,6 +32,7 @@ IMPLEMENTED_FEATURES = frozenset(
         HelloFeature.UNORDERED_EXECUTION,
         HelloFeature.TRACING,
         HelloFeature.ALT_REQUEST,
+        HelloFeature.SYNC_REPLICATION,
         HelloFeature.COLLECTIONS,
         HelloFeature.SNAPPY_EVERYWHERE,
         HelloFeature.PRESERVE_TTL,

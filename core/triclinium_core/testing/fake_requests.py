@@ -26,6 +26,7 @@ from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Answer, Refused
 from triclinium_core.testing.fake_documents import Address
+from triclinium_core.testing.fake_durability import Requirement, read_requirement
 from triclinium_core.testing.fake_state import Connection, NodeState
 
 
@@ -41,6 +42,8 @@ class Request(msgspec.Struct, frozen=True):
     """Of no meaning to commands that name no document."""
     preserves_expiry: bool
     reads_replica: bool = False
+    requirement: Requirement | None = None
+    """None for a write that need not be durable."""
 
 
 @unique
@@ -80,6 +83,7 @@ class Command:
     value: Part = Part.ABSENT
     cas: Part = Part.ABSENT
     may_preserve_expiry: bool = False
+    may_be_durable: bool = False
     reads_replica: Callable[[bytes], bool] = lambda extras: False
     """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
 
@@ -93,7 +97,7 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
     """
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise Refused(Status.NO_ACCESS, "authenticate first")
-    preserves_expiry = _read_framing_extras(command, connection, frame)
+    preserves_expiry, requirement = _read_framing_extras(command, connection, frame)
     _check_shape(command, frame)
     value = _read_value(command, connection, frame)
     if command.needs in (Needs.BUCKET, Needs.DOCUMENT) and connection.bucket is None:
@@ -107,7 +111,9 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
         if collection_id not in node.collections:
             raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
     address = Address(connection.bucket or "", frame.status, collection_id, key)
-    return Request(frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica)
+    return Request(
+        frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, requirement
+    )
 
 
 def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:
@@ -129,16 +135,17 @@ def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:
     return collection_id, key
 
 
-def _read_framing_extras(command: Command, connection: Connection, frame: Frame) -> bool:
-    """Return whether the document's expiry is to be preserved."""
+def _read_framing_extras(command: Command, connection: Connection, frame: Frame) -> tuple[bool, Requirement | None]:
+    """Return whether the document's expiry is to be preserved, and how durable the write has to be."""
     if not frame.framing_extras:
-        return False
+        return False, None
     if not connection.has(HelloFeature.ALT_REQUEST):
         raise Refused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
     try:
         pieces = parse_framing_extras(frame.framing_extras)
     except MalformedFramingExtras as error:
         raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
+    requirement = None
     for identifier, content in pieces.items():
         match identifier:
             case RequestFrameInfo.BARRIER | RequestFrameInfo.PRESERVE_TTL if content:
@@ -149,11 +156,15 @@ def _read_framing_extras(command: Command, connection: Connection, frame: Frame)
             case RequestFrameInfo.PRESERVE_TTL:
                 if not (command.may_preserve_expiry and connection.has(HelloFeature.PRESERVE_TTL)):
                     raise Refused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
+            case RequestFrameInfo.DURABILITY:
+                if not (command.may_be_durable and connection.has(HelloFeature.SYNC_REPLICATION)):
+                    raise Refused(Status.NOT_SUPPORTED, "this cannot be durable here")
+                requirement = read_requirement(content)
             case _ if identifier in set(RequestFrameInfo):
                 raise Refused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
             case _:
                 raise Refused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
-    return RequestFrameInfo.PRESERVE_TTL in pieces
+    return RequestFrameInfo.PRESERVE_TTL in pieces, requirement
 
 
 def _check_shape(command: Command, frame: Frame) -> None:

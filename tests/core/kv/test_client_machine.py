@@ -61,6 +61,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     DocumentOperation,
     Exists,
@@ -707,7 +708,13 @@ def test_memcached_exists() -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [GetAndLock(TRAVEL, "k"), Unlock(TRAVEL, "k", Cas(5)), upsert(preserve_expiry=True), get("k", HOTELS)],
+    [
+        GetAndLock(TRAVEL, "k"),
+        Unlock(TRAVEL, "k", Cas(5)),
+        upsert(preserve_expiry=True),
+        upsert(durability=DurabilityLevel.MAJORITY),
+        get("k", HOTELS),
+    ],
     ids=lambda operation: operation.name,
 )
 def test_memcached_cannot(operation: Operation) -> None:
@@ -722,7 +729,12 @@ def test_memcached_cannot(operation: Operation) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [GetAndLock(TRAVEL, "k"), Unlock(TRAVEL, "k", Cas(5)), upsert(preserve_expiry=True)],
+    [
+        GetAndLock(TRAVEL, "k"),
+        Unlock(TRAVEL, "k", Cas(5)),
+        upsert(preserve_expiry=True),
+        upsert(durability=DurabilityLevel.MAJORITY),
+    ],
     ids=lambda operation: operation.name,
 )
 def test_memcached_cannot_even_before_it_is_reached(operation: Operation) -> None:

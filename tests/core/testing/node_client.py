@@ -23,6 +23,7 @@ USUAL_FEATURES = (
     HelloFeature.JSON,
     HelloFeature.MUTATION_SEQNO,
     HelloFeature.ALT_REQUEST,
+    HelloFeature.SYNC_REPLICATION,
     HelloFeature.PRESERVE_TTL,
     HelloFeature.COLLECTIONS,
     HelloFeature.UNORDERED_EXECUTION,

@@ -14,7 +14,7 @@ from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeO
 def test_grants_everything_that_it_can_do() -> None:
     """A node that is told nothing grants all it implements, and nothing that it does not."""
     assert IMPLEMENTED_FEATURES == FakeNodeOptions().features
-    assert HelloFeature.SYNC_REPLICATION not in IMPLEMENTED_FEATURES
+    assert HelloFeature.NON_BLOCKING_THROTTLING not in IMPLEMENTED_FEATURES
     assert {"_default": {"_default": 0}} == FakeNodeOptions().collections
 
 
@@ -37,7 +37,7 @@ def test_hides_the_password() -> None:
         ("replicas", -1),
         ("replicas", 4),
         ("replicas", True),
-        ("features", frozenset({HelloFeature.SYNC_REPLICATION})),
+        ("features", frozenset({HelloFeature.NON_BLOCKING_THROTTLING})),
         ("sasl_mechanisms", ("SCRAM-SHA512", "OAUTHBEARER")),
         ("scram_iterations", 0),
         ("config_epoch", 0),
@@ -63,8 +63,10 @@ def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
 
 def test_names_the_choices() -> None:
     """What a node cannot grant is told with what it can."""
-    with pytest.raises(InvalidArgumentException, match=r"features has XATTR; there is ALT_REQUEST, .*, XERROR$"):
-        FakeNodeOptions(features=frozenset({HelloFeature.XATTR}))
+    with pytest.raises(
+        InvalidArgumentException, match=r"features has NON_BLOCKING_THROTTLING; there is ALT_REQUEST, .*, XERROR$"
+    ):
+        FakeNodeOptions(features=frozenset({HelloFeature.NON_BLOCKING_THROTTLING}))
 
 
 def test_refuses_a_bucket_without_a_name() -> None:

@@ -37,6 +37,18 @@ WELL_FORMED: dict[Opcode, dict[str, int | bytes]] = {
 }
 TAKES_VALUE = {Opcode.SET, Opcode.ADD, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND}
 TAKES_CAS = {Opcode.SET, Opcode.REPLACE, Opcode.DELETE, Opcode.APPEND, Opcode.PREPEND, Opcode.UNLOCK}
+IS_DURABLE = {
+    Opcode.SET,
+    Opcode.ADD,
+    Opcode.REPLACE,
+    Opcode.DELETE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.INCREMENT,
+    Opcode.DECREMENT,
+    Opcode.TOUCH,
+    Opcode.GET_AND_TOUCH,
+}
 PRESERVES_EXPIRY = {Opcode.SET, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT}
 
 
@@ -223,13 +235,25 @@ def test_preserves_an_expiry_only_where_one_is_written(opcode: Opcode) -> None:
     assert (opcode in PRESERVES_EXPIRY) == (Status.NOT_SUPPORTED != status_of(reply))
 
 
+@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+def test_is_durable_only_where_something_is_written(opcode: Opcode) -> None:
+    """The frame info is refused where it makes no sense."""
+    framing_extras = encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"})
+
+    reply = ready_client().ask_of(opcode, "ada", framing_extras=framing_extras, **WELL_FORMED[opcode])
+
+    assert (opcode in IS_DURABLE) == (Status.NOT_SUPPORTED != status_of(reply))
+
+
 @pytest.mark.parametrize(
     ("framing_extras", "status"),
     [
         (encode_framing_extras({RequestFrameInfo.BARRIER: b""}), Status.SUCCESS),
         (encode_framing_extras({RequestFrameInfo.BARRIER: b"x"}), Status.INVALID_ARGUMENTS),
         (encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b"x"}), Status.INVALID_ARGUMENTS),
-        (encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"}), Status.NOT_SUPPORTED),
+        (encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"}), Status.SUCCESS),
+        (encode_framing_extras({RequestFrameInfo.DURABILITY: b"\4"}), Status.DURABILITY_INVALID_LEVEL),
+        (encode_framing_extras({RequestFrameInfo.IMPERSONATE_USER: b"ada"}), Status.NOT_SUPPORTED),
         (encode_framing_extras({3: b""}), Status.UNKNOWN_FRAME_INFO),
         (encode_framing_extras({200: b""}), Status.UNKNOWN_FRAME_INFO),
         (b"\x15", Status.INVALID_ARGUMENTS),
@@ -252,10 +276,17 @@ def test_refuses_flexible_frames_that_were_not_granted() -> None:
     assert Status.INVALID_ARGUMENTS == status_of(reply)
 
 
-def test_refuses_to_preserve_an_expiry_that_was_not_granted() -> None:
-    """Preserving an expiry has to be negotiated."""
-    client = ready_client(without=[HelloFeature.PRESERVE_TTL])
-    framing_extras = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
+@pytest.mark.parametrize(
+    ("feature", "piece"),
+    [
+        (HelloFeature.PRESERVE_TTL, {RequestFrameInfo.PRESERVE_TTL: b""}),
+        (HelloFeature.SYNC_REPLICATION, {RequestFrameInfo.DURABILITY: b"\1"}),
+    ],
+)
+def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, bytes]) -> None:
+    """Preserving an expiry has to be negotiated, and durability too."""
+    client = ready_client(without=[feature])
+    framing_extras = encode_framing_extras(piece)
 
     reply = client.ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=framing_extras)
 

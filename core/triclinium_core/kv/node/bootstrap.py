@@ -30,6 +30,7 @@ WANTED_FEATURES = (
     HelloFeature.DUPLEX,
     HelloFeature.UNORDERED_EXECUTION,
     HelloFeature.ALT_REQUEST,
+    HelloFeature.SYNC_REPLICATION,
     HelloFeature.COLLECTIONS,
     HelloFeature.PRESERVE_TTL,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,

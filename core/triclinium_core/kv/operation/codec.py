@@ -5,11 +5,13 @@ Source: kv_engine ``docs/BinaryProtocol.md``; memcached's ``doc/protocol-binary.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.durability import encode_requirement
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -22,6 +24,7 @@ from triclinium_core.kv.operation.requests import (
     GetAndTouch,
     Increment,
     Insert,
+    Mutation,
     Noop,
     Operation,
     Prepend,
@@ -98,12 +101,21 @@ class Codec:
     """Opcode for a plain memcached; None where it has nothing like it."""
 
 
-def encode_operation(operation: Operation, dialect: Dialect, *, opaque: int, vbucket: int, prefix: bytes) -> bytes:
+def encode_operation(
+    operation: Operation,
+    dialect: Dialect,
+    *,
+    opaque: int,
+    vbucket: int,
+    prefix: bytes,
+    time_left: float = math.inf,
+) -> bytes:
     """Return the frame of one attempt.
 
     Args:
         vbucket: of the document; 0 for an operation without one.
         prefix: the collection's id as it stands before the key; empty where collections were not granted.
+        time_left: seconds until the operation's deadline, of which a durable one tells the server.
 
     Raises:
         FeatureNotAvailableException: this connection cannot carry what the operation asks for.
@@ -115,11 +127,7 @@ def encode_operation(operation: Operation, dialect: Dialect, *, opaque: int, vbu
     obstacle = bare_obstacle(operation) if dialect.bare else None
     if obstacle is not None:
         raise FeatureNotAvailableException(obstacle)
-    framing_extras = b""
-    if body.preserve_expiry:
-        _require(operation, dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
-        _require(operation, dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
-        framing_extras = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
+    framing_extras = _framing_extras(operation, body, dialect, time_left)
     datatype, value = _datatype(body, dialect)
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     return encode_request(
@@ -147,6 +155,8 @@ def bare_obstacle(operation: Operation) -> str | None:
         return f"a plain memcached cannot {operation.name}; use a Couchbase server"
     if isinstance(operation, Upsert | Replace) and operation.preserve_expiry:
         return "preserve_expiry is more than a plain memcached can do; use a Couchbase server"
+    if isinstance(operation, Mutation) and operation.is_durable:
+        return "durability is more than a plain memcached can do; use a Couchbase server"
     return None
 
 
@@ -167,7 +177,20 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         ) from error
 
 
-def _require(operation: Operation, dialect: Dialect, feature: HelloFeature, asked: str) -> None:
+def _framing_extras(operation: Operation, body: Body, dialect: Dialect, time_left: float) -> bytes:
+    pieces: dict[int, bytes] = {}
+    if isinstance(operation, Mutation) and operation.is_durable:
+        _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
+        _require(dialect, HelloFeature.ALT_REQUEST, "durability")
+        pieces[RequestFrameInfo.DURABILITY] = encode_requirement(operation.durability, time_left)
+    if body.preserve_expiry:
+        _require(dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
+        _require(dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
+        pieces[RequestFrameInfo.PRESERVE_TTL] = b""
+    return encode_framing_extras(pieces)
+
+
+def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
     if feature not in dialect.features:
         where = "a plain memcached" if dialect.bare else "this server"
         raise FeatureNotAvailableException(f"{asked} needs the feature {feature.name}, which {where} does not offer")

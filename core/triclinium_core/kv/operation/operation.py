@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.requests import DocumentOperation, Operation
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
+from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.timers import TimerId
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.error_map import ErrorMapStore
@@ -19,6 +21,13 @@ from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy
+
+
+def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
+    """Return the seconds that an operation may take with all its retries."""
+    if isinstance(operation, Mutation) and operation.is_durable:
+        return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
+    return timeouts.kv
 
 
 class LiveOperation:

@@ -11,6 +11,7 @@ import msgspec
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
@@ -150,7 +151,22 @@ class Touch(DocumentOperation, frozen=True, gc=False):
         check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
 
 
-class Remove(DocumentOperation, frozen=True, gc=False):
+class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
+    """Base of the operations that can be asked to be durable."""
+
+    durability: DurabilityLevel = DurabilityLevel.NONE
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check_durability(self.durability)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether more than the memory of one node has to have the write."""
+        return self.durability is not DurabilityLevel.NONE
+
+
+class Remove(Mutation, frozen=True, gc=False):
     """Delete a document; a ``cas`` of 0 means whatever its version."""
 
     name: ClassVar[str] = "remove"
@@ -159,11 +175,11 @@ class Remove(DocumentOperation, frozen=True, gc=False):
     cas: Cas = Cas(0)
 
     def __post_init__(self) -> None:
-        DocumentOperation.__post_init__(self)
+        Mutation.__post_init__(self)
         check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
-class Store(DocumentOperation, frozen=True, gc=False):
+class Store(Mutation, frozen=True, gc=False):
     """Base of the operations that write a whole document."""
 
     value: bytes
@@ -171,7 +187,7 @@ class Store(DocumentOperation, frozen=True, gc=False):
     expiry: int = 0
 
     def __post_init__(self) -> None:
-        DocumentOperation.__post_init__(self)
+        Mutation.__post_init__(self)
         check.check_value(self.value)
         check.check_integer(self.flags, "flags", 0, check.UINT32_MAX)
         check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
@@ -212,14 +228,14 @@ class Replace(Store, frozen=True, gc=False):
         check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
-class Concatenate(DocumentOperation, frozen=True, gc=False):
+class Concatenate(Mutation, frozen=True, gc=False):
     """Base of the operations that add bytes to a document that must exist."""
 
     value: bytes
     cas: Cas = Cas(0)
 
     def __post_init__(self) -> None:
-        DocumentOperation.__post_init__(self)
+        Mutation.__post_init__(self)
         check.check_value(self.value)
         check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
@@ -238,7 +254,7 @@ class Prepend(Concatenate, frozen=True, gc=False):
     opcode: ClassVar[Opcode] = Opcode.PREPEND
 
 
-class Count(DocumentOperation, frozen=True, gc=False):
+class Count(Mutation, frozen=True, gc=False):
     """Base of the counter operations. ``initial`` None means that the document must exist."""
 
     delta: int = 1
@@ -246,7 +262,7 @@ class Count(DocumentOperation, frozen=True, gc=False):
     expiry: int = 0
 
     def __post_init__(self) -> None:
-        DocumentOperation.__post_init__(self)
+        Mutation.__post_init__(self)
         check.check_integer(self.delta, "delta", 0, check.UINT64_MAX)
         if self.initial is not None:
             check.check_integer(self.initial, "initial", 0, check.UINT64_MAX)

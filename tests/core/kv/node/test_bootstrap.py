@@ -134,8 +134,8 @@ def wanted(**changes: Any) -> set[int]:
 
 
 def test_features_asked_for() -> None:
-    """Those that are really used: new configs are announced; no tracing, no durability."""
-    assert {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x10, 0x12, 0x13, 0x14, 0x1F} == wanted()
+    """Those that are really used: new configs are announced; no tracing."""
+    assert {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x10, 0x11, 0x12, 0x13, 0x14, 0x1F} == wanted()
     assert {0x0A, 0x13} == wanted() - wanted(compression=False)
     assert {HelloFeature.XERROR} == wanted() - wanted(xerror=False)
 

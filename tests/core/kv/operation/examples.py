@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -45,14 +46,35 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
     GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},
     Unlock: {"key": "k", "cas": 1},
     Touch: {"key": "k", "expiry": 0},
-    Remove: {"key": "k", "cas": UINT64_MAX},
-    Insert: {"key": "k", "value": b"", "flags": 0, "expiry": 0},
-    Upsert: {"key": "k", "value": b"v", "flags": UINT32_MAX, "expiry": UINT32_MAX, "preserve_expiry": True},
-    Replace: {"key": "k", "value": b"v", "flags": 0, "expiry": 0, "preserve_expiry": True, "cas": 5},
-    Append: {"key": "k", "value": b"v", "cas": 5},
-    Prepend: {"key": "k", "value": b"v", "cas": 0},
-    Increment: {"key": "k", "delta": UINT64_MAX, "initial": UINT64_MAX, "expiry": UINT32_MAX - 1},
-    Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0},
+    Remove: {"key": "k", "cas": UINT64_MAX, "durability": DurabilityLevel.MAJORITY},
+    Insert: {"key": "k", "value": b"", "flags": 0, "expiry": 0, "durability": DurabilityLevel.NONE},
+    Upsert: {
+        "key": "k",
+        "value": b"v",
+        "flags": UINT32_MAX,
+        "expiry": UINT32_MAX,
+        "preserve_expiry": True,
+        "durability": DurabilityLevel.PERSIST_TO_MAJORITY,
+    },
+    Replace: {
+        "key": "k",
+        "value": b"v",
+        "flags": 0,
+        "expiry": 0,
+        "preserve_expiry": True,
+        "cas": 5,
+        "durability": DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
+    },
+    Append: {"key": "k", "value": b"v", "cas": 5, "durability": DurabilityLevel.MAJORITY},
+    Prepend: {"key": "k", "value": b"v", "cas": 0, "durability": DurabilityLevel.NONE},
+    Increment: {
+        "key": "k",
+        "delta": UINT64_MAX,
+        "initial": UINT64_MAX,
+        "expiry": UINT32_MAX - 1,
+        "durability": DurabilityLevel.MAJORITY,
+    },
+    Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0, "durability": DurabilityLevel.NONE},
 }
 """Every operation with every argument."""
 

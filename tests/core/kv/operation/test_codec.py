@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -17,6 +18,7 @@ from triclinium_core.kv.operation.codec import (
     encode_operation,
     opcode_of,
 )
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     OPERATIONS,
     Append,
@@ -28,6 +30,7 @@ from triclinium_core.kv.operation.requests import (
     Increment,
     Insert,
     Keyspace,
+    Mutation,
     Noop,
     Operation,
     Prepend,
@@ -69,8 +72,8 @@ def header(fields: str, cas: str = "00" * 8) -> str:
 
 
 def encode(operation: Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b"") -> bytes:
-    """Return the frame under the opaque that ``header`` has."""
-    return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix)
+    """Return the frame under the opaque that ``header`` has, ten seconds before the operation's deadline."""
+    return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
 
 
 def parts(data: bytes) -> Frame:
@@ -192,6 +195,71 @@ def test_preserve_expiry_needs_two_features(kind: type[Upsert | Replace], missin
 
     with pytest.raises(FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
         encode(operation, Dialect(ALL_FEATURES - {missing}))
+
+
+DURABLE = Dialect(frozenset({HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST}), compression=False)
+MUTATIONS = [sent for sent in SENT if isinstance(sent.operation, Mutation)]
+LEVELS = {
+    DurabilityLevel.MAJORITY: "01",
+    DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "02",
+    DurabilityLevel.PERSIST_TO_MAJORITY: "03",
+}
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+def test_durability(sent: Sent, level: DurabilityLevel) -> None:
+    """One framing extra, id 1 with three bytes, in a flexible header: the level, and 9 s as milliseconds."""
+    operation = msgspec.structs.replace(sent.operation, durability=level)
+    # Of the plain frame.
+    _, opcode, key_size, extras_size, datatype, vbucket, body_size, opaque, cas, *body = sent.wire.split()
+    header_of_both = f"{extras_size}{datatype}{vbucket}{int(body_size, 16) + 4:08x}{opaque}{cas}"
+    wire = f"08{opcode}04{key_size[2:]}{header_of_both}13{LEVELS[level]}2328{''.join(body)}"
+
+    assert wire == encode(operation, DURABLE).hex()
+
+
+def test_every_write_can_be_durable() -> None:
+    """But for those that concern an expiry or a lock only, for which no client offers it (RFC 0053)."""
+    assert {Insert, Upsert, Replace, Remove, Append, Prepend, Increment, Decrement} == {
+        type(sent.operation) for sent in MUTATIONS
+    }
+    assert {operation for operation in OPERATIONS if issubclass(operation, Mutation)} == {
+        type(sent.operation) for sent in MUTATIONS
+    }
+
+
+@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+def test_no_level_is_not_sent(sent: Sent) -> None:
+    """The frame of a write that need not be durable is what it always was."""
+    assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
+
+
+@pytest.mark.parametrize("kind", [Upsert, Replace])
+def test_durability_beside_a_preserved_expiry(kind: type[Upsert | Replace]) -> None:
+    """Both framing extras."""
+    operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True, durability=DurabilityLevel.MAJORITY)
+
+    assert "1301232850" == parts(encode(operation, Dialect(ALL_FEATURES))).framing_extras.hex()
+
+
+@pytest.mark.parametrize("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
+@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> None:
+    """Without either of them nothing is sent, and the error names what is missing."""
+    operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
+
+    with pytest.raises(FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
+        encode(operation, Dialect(ALL_FEATURES - {missing}))
+
+
+@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+def test_a_plain_memcached_has_no_durability(sent: Sent) -> None:
+    """Nothing is sent (decision C27)."""
+    operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
+
+    with pytest.raises(FeatureNotAvailableException, match="durability is more than a plain memcached can do"):
+        encode(operation, BARE)
 
 
 def test_no_framing_extras_unless_asked_for() -> None:

@@ -45,6 +45,7 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "delta": (-1, UINT64_MAX + 1, True, 1.0, None),
     "initial": (-1, UINT64_MAX + 1, True, 1.0, "0"),
     "preserve_expiry": (None, 0, 1, "yes"),
+    "durability": (None, 0, 1, True, "MAJORITY"),
     "transcoder": (None, "json", RawBinaryTranscoder, 5),
 }
 

@@ -1,0 +1,76 @@
+"""Durability levels, and what of an operation's time the server is given."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.durability import (
+    TIMEOUT_MS_MAX,
+    DurabilityLevel,
+    check_durability,
+    encode_requirement,
+)
+
+
+def test_levels_are_those_of_the_rfc() -> None:
+    """Their numbers travel (RFC 0053)."""
+    numbers = {level.name: level.value for level in DurabilityLevel}
+
+    assert {
+        "NONE": 0,
+        "MAJORITY": 1,
+        "MAJORITY_AND_PERSIST_TO_ACTIVE": 2,
+        "PERSIST_TO_MAJORITY": 3,
+    } == numbers
+
+
+@pytest.mark.parametrize("level", DurabilityLevel)
+def test_a_level_is_taken(level: DurabilityLevel) -> None:
+    """As it is."""
+    assert level is check_durability(level)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, "MAJORITY", None, True, DurabilityLevel, 10**5000], ids=type)
+def test_what_is_no_level(wrong: object) -> None:
+    """The error names those that there are."""
+    with pytest.raises(InvalidArgumentException, match="must be one of DurabilityLevel: NONE, MAJORITY") as caught:
+        check_durability(wrong)
+
+    assert "durability" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("time_left", "milliseconds"),
+    [
+        (10.0, 9000),
+        (2.5, 2250),
+        (1.5, 1350),
+        (1.0, 900),
+        (0.01, 9),
+        (0.0012, 1),
+        (0.001, 1),
+        (0.0, 1),
+        (-3.0, 1),
+        (72.8, 65520),
+        (72.815, 65533),
+        (72.816, TIMEOUT_MS_MAX),
+        (72.817, TIMEOUT_MS_MAX),
+        (75.0, TIMEOUT_MS_MAX),
+        (1e9, TIMEOUT_MS_MAX),
+        (math.inf, TIMEOUT_MS_MAX),
+    ],
+)
+def test_the_server_gets_nine_tenths(time_left: float, milliseconds: int) -> None:
+    """At least 1 ms and at most 65534: 0 and 65535 would be refused."""
+    content = encode_requirement(DurabilityLevel.MAJORITY, time_left)
+
+    assert (1, milliseconds) == (content[0], int.from_bytes(content[1:], "big"))
+
+
+@pytest.mark.parametrize("level", [level for level in DurabilityLevel if level is not DurabilityLevel.NONE])
+def test_the_level_stands_first(level: DurabilityLevel) -> None:
+    """One byte, before two of milliseconds."""
+    assert bytes([level.value, 0x03, 0xE8]) == encode_requirement(level, 1.112)
