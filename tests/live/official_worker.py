@@ -51,6 +51,10 @@ def _content(found: Any) -> dict[str, Any]:
     return {"content": _to_json(found.value), "cas": found.cas}
 
 
+def _copy(found: Any) -> dict[str, Any]:
+    return {"content": _to_json(found.value), "is_replica": found.is_replica}
+
+
 def _coder(command: Command) -> Any:
     return TRANSCODERS[command.get("as", "json")]()
 
@@ -66,6 +70,8 @@ def _counter(options: Any, command: Command) -> Any:
 
 COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "get": lambda store, key, command: _content(store.get(key, GetOptions(transcoder=_coder(command)))),
+    "get_any_replica": lambda store, key, command: _copy(store.get_any_replica(key)),
+    "get_all_replicas": lambda store, key, command: [_copy(found) for found in store.get_all_replicas(key)],
     "exists": lambda store, key, command: store.exists(key).exists,
     "insert": lambda store, key, command: store.insert(key, _value(command)).cas,
     "upsert": lambda store, key, command: (

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 import trio
@@ -200,6 +201,22 @@ async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: 
             await named.upsert("x" * 247, 1)
 
     assert "key" == caught.value.parameter
+
+
+@pytest.mark.parametrize("parameter", ["key", "transcoder", "retry_strategy"])
+async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock, parameter: str) -> None:
+    """It is refused before there is a block."""
+    async with open_pair() as (fake, _, people):
+        await people.exists("ada")
+        before = len(fake.node.command_log)
+        for wrong in WRONG[parameter]:
+            arguments: dict[str, Any] = {"key": "ada", parameter: wrong}
+            with pytest.raises(InvalidArgumentException) as caught:
+                people.get_all_replicas(**arguments)
+            assert parameter == caught.value.parameter
+        await trio.sleep(5)
+
+        assert before == len(fake.node.command_log)
 
 
 _NO_NAMES = ("", "x" * 252, "a b", "a.b", "a/b", "ä", "\n", b"people", 7, None)

@@ -10,11 +10,13 @@ from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
+from triclinium._replicas import ReplicaResults
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import (
     Cas,
     CounterResult,
     ExistsResult,
+    GetReplicaResult,
     GetResult,
     MutationResult,
     MutationToken,
@@ -62,6 +64,7 @@ __all__ = [
     "ErrorMapRetryStrategy",
     "ExistsResult",
     "FastFailOnTerminalErrorRetryStrategy",
+    "GetReplicaResult",
     "GetResult",
     "JsonTranscoder",
     "MutationResult",
@@ -70,6 +73,7 @@ __all__ = [
     "RawBinaryTranscoder",
     "RawJsonTranscoder",
     "RawStringTranscoder",
+    "ReplicaResults",
     "RetryAction",
     "RetryReason",
     "RetryRequest",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from triclinium._binary_collection import BinaryCollection
 from triclinium._document_operations import DocumentOperations
 from triclinium._driver import Driver
+from triclinium._replica_operations import ReplicaOperations
 from triclinium_core.kv.operation.requests import Keyspace
 
 
-class Collection(DocumentOperations):
+class Collection(DocumentOperations, ReplicaOperations):
     """Documents under string keys.
 
     All operations have in common:

@@ -86,12 +86,12 @@ class Keyspaces:
         return vbucket_of(operation.key.encode(), config.vbucket_count)
 
     def connection_for(self, operation: Operation, now: float) -> NodeMachine | None:
-        """Return the connection to the node that has an operation's document; None where no node has it now."""
+        """Return the connection to the node that has the document, or the copy of it; None where no node has it now."""
         bucket = operation.keyspace.bucket
         known = self._maps.get(bucket) if bucket is not None else None
         if known is None or not isinstance(operation, DocumentOperation):
             return self._connections.of_bucket(bucket, now)
-        address = known.active(self.vbucket(operation))
+        address = known.holder(self.vbucket(operation), operation.copy)
         return self._connections.of_address(bucket, address, now) if address is not None else None
 
     def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
-from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
+from triclinium_core.errors import CouchbaseException, DocumentUnretrievableException, FeatureNotAvailableException
 from triclinium_core.kv.actions import (
     Action,
     CompleteOperation,
@@ -215,8 +215,7 @@ class Operations:
     def _dispatch(self, operation: LiveOperation, now: float) -> None:
         node = self._keyspaces.connection_for(operation.request, now)
         if node is None:
-            detail = f"vbucket {self._keyspaces.vbucket(operation.request)} has no active node now"
-            self._feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
+            self._lack_node(operation, now)
             return
         obstacle = bare_obstacle(operation.request) if node.dialect.bare else None
         if obstacle is not None:
@@ -232,6 +231,18 @@ class Operations:
             self._feed(operation, failed, now)
         else:
             self._send(operation, node, now)
+
+    def _lack_node(self, operation: LiveOperation, now: float) -> None:
+        """Retry or fail an operation on a document, or a copy of it, that no node has."""
+        request = operation.request
+        vbucket = self._keyspaces.vbucket(request)
+        if request.copy:
+            # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
+            text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
+            self.fail(operation.token, DocumentUnretrievableException, text, now)
+            return
+        detail = f"vbucket {vbucket} has no active node now"
+        self._feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
 
     def _has_room(self, node: NodeMachine, now: float) -> bool:
         """Return whether a request can be sent; a connection that has had no room for long is closed."""

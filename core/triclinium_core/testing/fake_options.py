@@ -13,7 +13,14 @@ from triclinium_core.kv.node.scram import (
     ScramError,
     ScramServer,
 )
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name, check_type
+from triclinium_core.kv.operation.validation import (
+    DEFAULT_NAME,
+    REPLICAS_MAX,
+    UINT32_MAX,
+    check_integer,
+    check_name,
+    check_type,
+)
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import SASL_MECHANISMS
 from triclinium_core.retry.backoff import is_number
@@ -45,9 +52,6 @@ IMPLEMENTED_FEATURES = frozenset(
 
 VBUCKET_COUNTS = (128, 1024)
 """How many vbuckets a bucket has: 128 with small-bucket storage."""
-
-REPLICAS_MAX = 3
-"""No bucket can have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

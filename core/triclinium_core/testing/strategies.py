@@ -18,6 +18,7 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     GetAndTouch,
+    GetReplica,
     Operation,
     Remove,
     Replace,
@@ -60,7 +61,10 @@ from triclinium_core.testing.submissions import Place
 from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
-_KINDS: Mapping[str, type[Operation]] = {kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)}
+_KINDS: Mapping[str, type[Operation]] = {
+    kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica)
+}
+"""What is drawn. A replica may be behind, so the model could not judge who reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from triclinium_core.errors import CouchbaseException
@@ -160,9 +161,17 @@ class Recorded(Simulation):
         return found
 
 
-def ready(*, options: ClientOptions | None = None, rng: Random | None = None, **node_options: Any) -> Recorded:
-    """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest."""
+def ready(
+    *, options: ClientOptions | None = None, rng: Random | None = None, replicas: int = 0, **node_options: Any
+) -> Recorded:
+    """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest.
+
+    Args:
+        replicas: how many of each vbucket the map gives to the node, beside the vbuckets themselves.
+    """
     simulation = Recorded(options=options, rng=rng, **node_options)
+    cluster = simulation.node.cluster
+    cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
     simulation.flow()
     simulation.finish(Noop(TRAVEL))
     assert [NodeState.READY.name] * 2 == [each.state for each in simulation.machine.statistics().connections]

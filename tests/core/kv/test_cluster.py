@@ -38,10 +38,15 @@ MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeatur
 """Features of a node that does not announce a new map."""
 
 
-def nodes_of(count: int, features: frozenset[HelloFeature]) -> FakeNodes:
+def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES, *, replicas: int = 0) -> FakeNodes:
     """Return a cluster with one bucket."""
     options = FakeNodeOptions(
-        buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128, features=features
+        buckets=("travel",),
+        collections=COLLECTIONS,
+        error_map=SMALL_MAP,
+        vbuckets=128,
+        replicas=replicas,
+        features=features,
     )
     return FakeNodes(options, nodes=count)
 

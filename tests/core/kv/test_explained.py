@@ -12,6 +12,7 @@ from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, 
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.actions import CloseConnection
 from triclinium_core.retry.error_map import ErrorMapEntry, parse_error_map
 from triclinium_core.retry.explain import Case, KvAnswer, explain
@@ -81,7 +82,7 @@ def test_the_client_does_what_is_explained(kind: type[Operation], strategy: Retr
     operation = make(kind)
     simulation = None
     for status in STATUSES:
-        simulation = simulation or ready(options=client_options(retry_strategy=strategy))
+        simulation = simulation or ready(options=client_options(retry_strategy=strategy), replicas=REPLICAS_MAX)
         verdict = answered(simulation, operation, status)
         if verdict.closes:
             simulation = None

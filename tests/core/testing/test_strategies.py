@@ -22,6 +22,7 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     GetAndTouch,
+    GetReplica,
     Increment,
     Insert,
     Operation,
@@ -86,7 +87,9 @@ OWN_OPCODES = {
     Opcode.GET_COLLECTION_ID,
     Opcode.NOOP,
 }
-KINDS = {kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)}
+KINDS = {
+    kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica)
+}
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 DRAWS = settings(max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
 """More than there are different recipes, faults and cuts; enough of the strikes."""

@@ -35,6 +35,7 @@ from triclinium_core.kv.operation.requests import (
     Exists,
     Get,
     GetAndTouch,
+    GetReplica,
     Increment,
     Insert,
     Prepend,
@@ -130,7 +131,7 @@ def test_who_changes_the_cas() -> None:
     """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
     kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
 
-    assert {Get, Exists, Unlock} == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
+    assert {Get, GetReplica, Exists, Unlock} == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     GetAndTouch,
+    GetReplica,
     Increment,
     Insert,
     Mutation,
@@ -40,6 +41,7 @@ from triclinium_core.kv.operation.results import (
     CounterResult,
     Done,
     ExistsResult,
+    GetReplicaResult,
     GetResult,
     MutationResult,
     MutationToken,
@@ -262,6 +264,12 @@ def _decode_document(operation: Operation, frame: Frame, vbucket: int) -> Result
     return GetResult(Cas(frame.cas), flags, frame.value, operation.transcoder)
 
 
+def _decode_replica(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    assert isinstance(operation, GetReplica)
+    (flags,) = _UINT32.unpack(frame.extras)
+    return GetReplicaResult(Cas(frame.cas), flags, frame.value, operation.transcoder, is_replica=True)
+
+
 def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
     if frame.status == Status.KEY_NOT_FOUND:
         return ExistsResult(exists=False, cas=Cas(0))
@@ -299,6 +307,7 @@ def _mutation_token(operation: Operation, frame: Frame, vbucket: int) -> Mutatio
 CODECS: dict[type[Operation], Codec] = {
     Noop: Codec(_encode_nothing, _decode_done, Opcode.NOOP),
     Get: Codec(_encode_nothing, _decode_document, Opcode.GET),
+    GetReplica: Codec(_encode_nothing, _decode_replica, None),
     Exists: Codec(_encode_exists, _decode_exists, Opcode.GET),
     GetAndTouch: Codec(_encode_expiry, _decode_document, Opcode.GET_AND_TOUCH),
     GetAndLock: Codec(_encode_get_and_lock, _decode_document, None),

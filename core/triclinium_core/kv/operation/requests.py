@@ -57,6 +57,11 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
         if not isinstance(self.keyspace, Keyspace):
             raise InvalidArgumentException(f"keyspace={self.keyspace!r} must be a Keyspace", parameter="keyspace")
 
+    @property
+    def copy(self) -> int:
+        """Which copy of the document it is for: 0 for the active one, 1 for the first replica and so on."""
+        return 0
+
 
 class Noop(Operation, frozen=True, gc=False):
     """Nothing, answered by the node: for keep-alive, canary and ping."""
@@ -86,6 +91,26 @@ class Get(DocumentOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         check.check_transcoder(self.transcoder)
+
+
+class GetReplica(DocumentOperation, frozen=True, gc=False):
+    """Read a replica of a document: the first, unless ``replica`` says which."""
+
+    name: ClassVar[str] = "get_replica"
+    opcode: ClassVar[Opcode] = Opcode.GET_REPLICA
+
+    replica: int = 1
+    transcoder: Transcoder = JSON_TRANSCODER
+
+    def __post_init__(self) -> None:
+        DocumentOperation.__post_init__(self)
+        check.check_integer(self.replica, "replica", 1, check.REPLICAS_MAX)
+        check.check_transcoder(self.transcoder)
+
+    @property
+    def copy(self) -> int:
+        """Which replica."""
+        return self.replica
 
 
 class Exists(DocumentOperation, frozen=True, gc=False):
@@ -286,6 +311,7 @@ class Decrement(Count, frozen=True, gc=False):
 OPERATIONS: tuple[type[Operation], ...] = (
     Noop,
     Get,
+    GetReplica,
     Exists,
     GetAndTouch,
     GetAndLock,

@@ -53,6 +53,13 @@ class GetResult(msgspec.Struct, frozen=True, gc=False):
         return self.transcoder.decode(self.data, self.flags, as_type)
 
 
+class GetReplicaResult(GetResult, frozen=True, gc=False):
+    """A document that was read from any of its copies; a replica may be behind the active one."""
+
+    is_replica: bool
+    """Whether it came from a replica, and not from the active copy."""
+
+
 class MutationResult(msgspec.Struct, frozen=True, gc=False):
     """A mutation that was applied."""
 

@@ -16,6 +16,8 @@ UINT32_MAX = 0xFFFF_FFFF
 UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
 """Seconds up to which the server takes an expiry as relative; above, as an absolute Unix time."""
+REPLICAS_MAX = 3
+"""No bucket can have more replicas."""
 LOCK_TIME_MAX = 30
 """Seconds; the server silently takes its default for more, so we refuse more."""
 

@@ -36,7 +36,15 @@ class BucketMap:
 
     def active(self, vbucket: int) -> Address | None:
         """Return where the active copy of a vbucket is, or None where there is none, or none that can be reached."""
-        holder = self.holders[vbucket][0]
+        return self.holder(vbucket, 0)
+
+    def holder(self, vbucket: int, copy: int) -> Address | None:
+        """Return where a copy of a vbucket is: 0 for the active one, 1 for the first replica and so on.
+
+        None where there is none, or none that can be reached.
+        """
+        holders = self.holders[vbucket]
+        holder = holders[copy] if copy < len(holders) else NOBODY
         return self.nodes[holder] if holder != NOBODY else None
 
 

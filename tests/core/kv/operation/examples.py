@@ -14,6 +14,7 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     GetAndTouch,
+    GetReplica,
     Increment,
     Insert,
     Keyspace,
@@ -41,6 +42,7 @@ HOTELS = Keyspace("travel", "inventory", "hotel")
 VALID: Mapping[type[Operation], Mapping[str, object]] = {
     Noop: {},
     Get: {"key": "k", "transcoder": Raw()},
+    GetReplica: {"key": "k", "replica": 3, "transcoder": Raw()},
     Exists: {"key": "k"},
     GetAndTouch: {"key": "k", "expiry": 1, "transcoder": Raw()},
     GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},

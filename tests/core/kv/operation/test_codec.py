@@ -27,6 +27,7 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     GetAndTouch,
+    GetReplica,
     Increment,
     Insert,
     Keyspace,
@@ -45,6 +46,7 @@ from triclinium_core.kv.operation.results import (
     CounterResult,
     Done,
     ExistsResult,
+    GetReplicaResult,
     GetResult,
     MutationResult,
     MutationToken,
@@ -102,6 +104,7 @@ CAS = "1122334455667788"
 SENT = (
     Sent(Noop(Keyspace(None)), header("80 0a 0000 00 00 0123 00000000")),
     Sent(Get(TRAVEL, "ada"), header("80 00 0003 00 00 0123 00000003") + " 616461"),
+    Sent(GetReplica(TRAVEL, "ada", 2), header("80 83 0003 00 00 0123 00000003") + " 616461"),
     Sent(Exists(TRAVEL, "ada"), header("80 a0 0003 01 00 0123 00000004") + " 02 616461"),
     Sent(
         GetAndTouch(TRAVEL, "ada", 3600),
@@ -346,9 +349,9 @@ def test_bare_mode(sent: Sent) -> None:
     assert BARE_OPCODES[kind] == opcode_of(sent.operation, BARE)
 
 
-def test_bare_mode_refuses_exactly_the_locks() -> None:
+def test_bare_mode_refuses_exactly_the_locks_and_replicas() -> None:
     """Everything else has a counterpart."""
-    assert {GetAndLock, Unlock} == set(OPERATIONS) - set(BARE_OPCODES)
+    assert {GetAndLock, GetReplica, Unlock} == set(OPERATIONS) - set(BARE_OPCODES)
 
 
 def test_bare_exists_is_a_get() -> None:
@@ -383,6 +386,7 @@ DELETED_META = b"\x00\x00\x00\x01" + META[4:]
 NO_TOKEN = MutationResult(Cas(9))
 WITH_TOKEN = MutationResult(Cas(9), MutationToken("travel", 77, 0xAA, 0xBB))
 
+REPLICA = GetReplica(TRAVEL, "k", transcoder=RAW)
 GET, LOCK, TOUCHED = Get(TRAVEL, "k", RAW), GetAndLock(TRAVEL, "k", transcoder=RAW), GetAndTouch(TRAVEL, "k", 1, RAW)
 WRITES: tuple[Operation, ...] = (
     Insert(TRAVEL, "k", b"", 0),
@@ -411,6 +415,11 @@ ANSWERED = (
             GetResult(Cas(9), JSON_FLAGS, b"v", RAW),
         )
         for operation in (GET, LOCK, TOUCHED)
+    ),
+    Answered(
+        REPLICA,
+        response(0x83, cas=9, extras=FLAGS, value=b"v"),
+        GetReplicaResult(Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
     ),
     # A reader of a locked document is not told its CAS.
     Answered(
@@ -463,6 +472,7 @@ def test_token_without_a_bucket() -> None:
     ("operation", "extras_sizes", "value_sizes"),
     [
         (GET, {4}, None),
+        (REPLICA, {4}, None),
         (LOCK, {4}, None),
         (TOUCHED, {4}, None),
         *((operation, {0, 16}, None) for operation in WRITES),
@@ -518,6 +528,7 @@ def test_layouts_are_those_of_the_facts() -> None:
     assert {
         "noop": 0,
         "get": 0,
+        "get_replica": 0,
         "exists": 1,
         "get_and_touch": 4,
         "get_and_lock": 4,

@@ -17,6 +17,7 @@ from triclinium_core.kv.operation.requests import (
     DocumentOperation,
     Exists,
     Get,
+    GetReplica,
     Increment,
     Insert,
     Keyspace,
@@ -46,6 +47,7 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "initial": (-1, UINT64_MAX + 1, True, 1.0, "0"),
     "preserve_expiry": (None, 0, 1, "yes"),
     "durability": (None, 0, 1, True, "MAJORITY"),
+    "replica": (0, -1, 4, True, 1.0, None),
     "transcoder": (None, "json", RawBinaryTranscoder, 5),
 }
 
@@ -70,7 +72,7 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 def test_every_operation_is_listed() -> None:
     """Each has a name and an opcode of its own."""
     assert set(VALID) == set(OPERATIONS)
-    assert 15 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
+    assert 16 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
 
 
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
@@ -178,5 +180,5 @@ def test_wrong_names() -> None:
 
 
 def test_names_are_those_of_the_idempotent_list() -> None:
-    """Three operations of a user may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
-    assert {Noop, Get, Exists} == {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
+    """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
+    assert {Noop, Get, GetReplica, Exists} == {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}

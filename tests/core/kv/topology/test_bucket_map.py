@@ -40,6 +40,15 @@ def test_nodes_in_the_order_of_the_servers() -> None:
     assert Address("a.example", 11210) == found.here
 
 
+def test_copies_of_a_vbucket() -> None:
+    """The active one first; what the row lacks, or leaves empty, is nowhere."""
+    found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0, -1], [-1, 1]])
+    first, second = Address("a.example", 11210), Address("b.example", 11212)
+
+    assert [second, first, None, None] == [found.holder(0, copy) for copy in range(4)]
+    assert [None, second, None] == [found.holder(1, copy) for copy in range(3)]
+
+
 def test_ports_for_tls() -> None:
     """A node without one cannot be reached."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[0], [1]])

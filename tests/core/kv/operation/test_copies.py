@@ -1,0 +1,79 @@
+"""Reading all copies of a document: what is asked, and what it means when nobody has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CollectionNotFoundException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    DocumentUnretrievableException,
+    InvalidArgumentException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.copies import as_copy, failure_of, unretrievable, whole_document_reads
+from triclinium_core.kv.operation.requests import Get, GetReplica, Keyspace
+from triclinium_core.kv.operation.results import Cas, GetReplicaResult, GetResult
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+TRAVEL = Keyspace("travel")
+RAW = RawBinaryTranscoder()
+
+MISSING = DocumentNotFoundException("missing", ErrorContext(operation="get", key="ada"))
+NOWHERE = DocumentUnretrievableException("nowhere")
+LATE = UnambiguousTimeoutException("late")
+LOST = CollectionNotFoundException("lost")
+
+
+def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
+    """In the order of the map."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW)
+
+    assert [Get(TRAVEL, "ada", RAW), *(GetReplica(TRAVEL, "ada", each, RAW) for each in (1, 2, 3))] == list(reads)
+    assert [0, 1, 2, 3] == [read.copy for read in reads]
+
+
+def test_wrong_arguments() -> None:
+    """They are refused as by any read."""
+    with pytest.raises(InvalidArgumentException, match="key"):
+        whole_document_reads(TRAVEL, "")
+
+
+def test_a_copy_says_where_it_is_from() -> None:
+    """What the read of the active copy returns does not by itself."""
+    active = GetResult(Cas(5), 7, b"v", RAW)
+    replica = GetReplicaResult(Cas(5), 7, b"v", RAW, is_replica=True)
+
+    assert GetReplicaResult(Cas(5), 7, b"v", RAW, is_replica=False) == as_copy(active)
+    assert replica is as_copy(replica)
+
+
+@pytest.mark.parametrize(
+    ("errors", "failure"),
+    [
+        ([MISSING, NOWHERE, NOWHERE, NOWHERE], None),
+        ([MISSING, MISSING, NOWHERE, NOWHERE], None),
+        ([LATE, MISSING, NOWHERE, NOWHERE], LATE),
+        ([MISSING, LATE, NOWHERE, NOWHERE], LATE),
+        ([LOST, LATE, NOWHERE, NOWHERE], LOST),
+        ([NOWHERE, LOST, LATE, NOWHERE], LOST),
+    ],
+    ids=lambda errors: "",
+)
+def test_why_there_is_none(errors: list[CouchbaseException], failure: CouchbaseException | None) -> None:
+    """A copy that could not be asked may have it: the first failure that is more than an absence is told."""
+    told = unretrievable(errors)
+
+    assert failure is failure_of(errors)
+    assert failure is None or failure is told
+
+
+def test_no_copy_has_it() -> None:
+    """The error tells of the document, and of the read of the active copy."""
+    told = unretrievable([MISSING, NOWHERE, NOWHERE, NOWHERE])
+
+    assert type(told) is DocumentUnretrievableException
+    assert MISSING.context == told.context
+    assert "get 'ada': neither it nor any of its replicas is there" == str(told)

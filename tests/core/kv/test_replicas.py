@@ -1,0 +1,174 @@
+"""One client and several nodes that have replicas: which copy is read where, whatever becomes of the map."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.simulated import ADDRESS, HOTELS, TRAVEL, Recorded, client_options, ready
+from tests.core.kv.test_cluster import Cluster, nodes_of
+from triclinium_core.errors import (
+    DocumentNotFoundException,
+    DocumentUnretrievableException,
+    FeatureNotAvailableException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.requests import GetReplica, Keyspace
+from triclinium_core.kv.operation.results import GetReplicaResult
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.faults import drop_response, temporary_failure
+
+
+class Replicated(Cluster):
+    """A client of three nodes with two replicas of each vbucket."""
+
+    def __init__(self, replicas: int = 2) -> None:
+        Recorded.__init__(self, nodes_of(3, replicas=replicas), client_options(ADDRESS))
+
+    def readers(self) -> list[int]:
+        """Return the nodes that answered reads of replicas with success, by their place, and forget all commands."""
+        places = [
+            place
+            for place, node in enumerate(self.nodes)
+            for command in node.command_log
+            if (command.opcode, command.status) == (Opcode.GET_REPLICA, Status.SUCCESS)
+        ]
+        for node in self.nodes:
+            node.command_log.clear()
+        return places
+
+    def read(self, replica: int) -> GetReplicaResult:
+        """Return one replica of the document that the tests use."""
+        result = self.result(GetReplica(TRAVEL, "ada", replica))
+        assert isinstance(result, GetReplicaResult)
+        return result
+
+
+@pytest.fixture
+def simulation() -> Replicated:
+    """Return a client that has written the document."""
+    simulation = Replicated()
+    simulation.write(["ada"])
+    return simulation
+
+
+def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
+    """At the first attempt; the result says that it is one."""
+    for replica in (1, 2):
+        found = simulation.read(replica)
+
+        assert ({}, True) == (found.content, found.is_replica)
+        assert [simulation.nodes.replica_holders_of("ada")[replica - 1]] == simulation.readers()
+    assert {} == simulation.machine.statistics().retries_by_reason
+
+
+def test_the_first_operation_of_all() -> None:
+    """It waits for the map that says who has the replica."""
+    simulation = Replicated()
+    simulation.nodes.documents.put("travel", "ada", b"1")
+
+    assert 1 == simulation.read(2).content
+
+
+def test_in_a_collection() -> None:
+    """Its id stands before the key, as in any read."""
+    simulation = Replicated()
+    simulation.write(["ada"], HOTELS)
+
+    assert isinstance(simulation.result(GetReplica(HOTELS, "ada")), GetReplicaResult)
+    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
+
+
+def test_a_replica_may_be_behind(simulation: Replicated) -> None:
+    """What it says is what the client returns."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.hold_replication(first)
+    simulation.nodes.documents.put("travel", "ada", b"2")
+
+    assert [{}, 2] == [simulation.read(replica).content for replica in (1, 2)]
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 2])
+def test_a_replica_that_there_is_not(replicas: int) -> None:
+    """It fails at once, by the map, and nothing is sent."""
+    simulation = Replicated(replicas)
+    simulation.write(["ada"])
+    began = simulation.now
+    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 3))
+
+    assert f"has no replica {3} on any node now" in str(error)
+    assert began == simulation.now
+    assert [] == simulation.commands(Opcode.GET_REPLICA)
+
+
+def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
+    """Those that are left move up, and the last one is none."""
+    simulation.nodes.fail_over(simulation.nodes.replica_holders_of("ada")[0])
+    simulation.flow()
+
+    assert {} == simulation.read(1).content
+    simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
+
+
+def test_a_replica_that_has_moved(simulation: Replicated) -> None:
+    """Its former node says so and brings the new map; the read is retried there."""
+    owner, first, second = simulation.nodes.map.chain(vbucket := simulation.nodes.documents.address("t", "ada").vbucket)
+    del owner
+    token = simulation.submit(GetReplica(TRAVEL, "ada"))
+    simulation.nodes.move([vbucket], to=first)
+    simulation.nodes.hold_config(second)
+    simulation.run()
+
+    assert token in simulation.results
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET] >= 1
+
+
+def test_a_dead_node(simulation: Replicated) -> None:
+    """Its replica cannot be read before it comes back, while the others can."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.kill(first)
+    simulation.live(0.1)
+    token = simulation.submit(GetReplica(TRAVEL, "ada", 1))
+
+    assert {} == simulation.read(2).content
+    simulation.run()
+    error = simulation.error(UnambiguousTimeoutException, token)
+    assert {RetryReason.SOCKET_NOT_AVAILABLE} == set(error.context.retry_reasons)
+
+
+def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
+    """It is sent again whatever became of it."""
+    first, _ = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes[first].faults.next(Opcode.GET_REPLICA, temporary_failure())
+    simulation.nodes[first].faults.next(Opcode.GET_REPLICA, drop_response())
+    token = simulation.submit(GetReplica(TRAVEL, "ada"))
+    simulation.live(0.1)
+    simulation.nodes.kill(first)
+    simulation.live(0.1)
+    simulation.nodes.revive(first)
+    simulation.run()
+
+    assert token in simulation.results
+    assert simulation.machine.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+
+
+def test_a_missing_document(simulation: Replicated) -> None:
+    """It is not found, as with any read."""
+    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "nobody"))
+
+
+def test_a_plain_memcached_has_no_replicas() -> None:
+    """The read is refused before anything is sent."""
+    simulation = Recorded(options=client_options("memcached://127.0.0.1:11210"))
+    simulation.flow()
+
+    simulation.failure(FeatureNotAvailableException, GetReplica(Keyspace(None), "ada"))
+
+
+def test_one_node_that_has_every_copy() -> None:
+    """No map of a real cluster says so; the read goes where the map says."""
+    simulation = ready(replicas=3)
+    simulation.node.documents.put("travel", "ada", b"1")
+
+    assert isinstance(simulation.result(GetReplica(TRAVEL, "ada", 3)), GetReplicaResult)

@@ -1,0 +1,47 @@
+"""The official client reads replicas from a fake cluster of three nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.live.test_official_nodes import Official, official_client
+from triclinium.testing import Opcode, open_tcp_cluster
+from triclinium_core.testing import FakeNodeOptions, FakeNodes
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
+
+
+async def all_replicas(official: Official) -> list[tuple[Any, bool]]:
+    """Return content and origin of all copies, the active one first."""
+    answer = await official.ask(do="get_all_replicas", key="ada")
+    return sorted(((copy["content"], copy["is_replica"]) for copy in answer["result"]), key=lambda copy: copy[::-1])
+
+
+async def test_it_reads_replicas(safety_net: None) -> None:
+    """Each from the node that has it, fresh or stale, and after a failover the one that is left."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        await official.ask(do="upsert", key="ada", value=1)
+        owner, holders = nodes.owner_of("ada"), nodes.replica_holders_of("ada")
+        assert owner is not None
+        assert [(1, False), (1, True), (1, True)] == await all_replicas(official)
+        assert all(nodes[index].command_log[-1].opcode == Opcode.GET_REPLICA for index in holders)
+
+        nodes.hold_replication(holders[1])
+        await official.ask(do="upsert", key="ada", value=2)
+        assert [(2, False), (1, True), (2, True)] == await all_replicas(official)
+
+        nodes.release_replication(holders[1])
+        nodes.kill(owner)
+        found = await official.ask(do="get_any_replica", key="ada")
+        assert {"result": {"content": 2, "is_replica": True}} == found
+
+
+async def test_no_copy_has_it(safety_net: None) -> None:
+    """It says so in the words that this client uses."""
+    async with open_tcp_cluster(nodes=2, replicas=1) as fake, official_client(fake) as official:
+        found = await official.ask(do="get_any_replica", key="nobody")
+
+        assert {"error": "DocumentUnretrievableException"} == found

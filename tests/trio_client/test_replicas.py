@@ -1,0 +1,351 @@
+"""Reading replicas, with a cluster of fake nodes: whichever copy answers first, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.cancelling import Moments, at_every_moment, end_of
+from tests.trio_client.pair import PATIENCE, Never
+from triclinium import (
+    BestEffortRetryStrategy,
+    Cluster,
+    Collection,
+    FastFailOnTerminalErrorRetryStrategy,
+    GetReplicaResult,
+    RawStringTranscoder,
+)
+from triclinium.errors import (
+    CollectionNotFoundException,
+    DocumentUnretrievableException,
+    UnambiguousTimeoutException,
+)
+from triclinium.testing import (
+    FakeCluster,
+    Opcode,
+    delay,
+    drop_response,
+    open_fake_cluster,
+    temporary_failure,
+)
+from triclinium_core.testing import FakeNodeOptions
+
+OPTIONS = FakeNodeOptions(
+    buckets=("travel",), vbuckets=128, replicas=2, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
+)
+
+
+STRATEGY = FastFailOnTerminalErrorRetryStrategy()
+
+
+class Copies(NamedTuple):
+    """Three nodes that have a copy each, a client of them, and the nodes by the copy that they have."""
+
+    fake: FakeCluster
+    cluster: Cluster
+    people: Collection
+    holders: tuple[int, ...]
+
+    def strike(self, copy: int, fault: Any) -> None:
+        """Let a fault wait for the read of one copy."""
+        self.fake.nodes[self.holders[copy]].faults.next(Opcode.GET_REPLICA if copy else Opcode.GET, fault)
+
+    def reads(self) -> int:
+        """Return how many reads the nodes were asked for."""
+        return sum(
+            command.opcode in (Opcode.GET, Opcode.GET_REPLICA)
+            for node in self.fake.nodes
+            for command in node.command_log
+        )
+
+
+@asynccontextmanager
+async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
+    """Give the block a cluster that stores one document, and a client that knows the map."""
+    with trio.fail_after(PATIENCE):
+        async with (
+            open_fake_cluster(nodes=3, options=OPTIONS) as fake,
+            fake.open_client(retry_strategy=BestEffortRetryStrategy()) as cluster,
+        ):
+            people = cluster.bucket("travel").default_collection()
+            await people.exists("somebody")
+            await trio.sleep(0.1)
+            if value is not None:
+                fake.nodes.documents.put("travel", "ada", value)
+            owner = fake.nodes.owner_of("ada")
+            assert owner is not None
+            yield Copies(fake, cluster, people, (owner, *fake.nodes.replica_holders_of("ada")))
+
+
+async def all_of(people: Collection, key: str = "ada") -> list[tuple[object, bool]]:
+    """Return content and origin of all copies, the active one first."""
+    async with people.get_all_replicas(key) as copies:
+        found = [(copy.content, copy.is_replica) async for copy in copies]
+    return sorted(found, key=lambda copy: copy[1])
+
+
+async def test_all_copies(autojump_clock: MockClock) -> None:
+    """One from each node, and each says whether it is a replica; they are asked for at once."""
+    async with open_copies() as (fake, cluster, people, _):
+        began = trio.current_time()
+        for node in fake.nodes:
+            node.faults.next(None, delay(1.0))
+
+        assert [(1, False), (1, True), (1, True)] == await all_of(people)
+        assert 1.0 == trio.current_time() - began
+        assert (0, 0) == (cluster.statistics().open_operations, cluster.statistics().in_flight)
+
+
+async def test_the_first_operation_of_all(autojump_clock: MockClock) -> None:
+    """Before there is a map nobody knows how many replicas there are; it is waited for."""
+    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake, fake.open_client() as cluster:
+        fake.nodes.documents.put("travel", "ada", b"1")
+
+        assert 3 == len(await all_of(cluster.bucket("travel").default_collection()))
+
+
+async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
+    """As with any read."""
+    async with open_copies() as (_, cluster, _, _):
+        people = cluster.bucket("travel").scope("inventory").collection("people")
+        await people.upsert("ada", "text", transcoder=RawStringTranscoder())
+        found = await people.get_any_replica("ada", transcoder=RawStringTranscoder())
+        async with people.get_all_replicas("ada", transcoder=RawStringTranscoder()) as copies:
+            contents = [copy.content async for copy in copies]
+
+    assert "text" == found.content
+    assert ["text"] * 3 == contents
+
+
+async def test_stale_replicas(autojump_clock: MockClock) -> None:
+    """What a replica has not heard of is not in its copy."""
+    async with open_copies() as (fake, _, people, holders):
+        fake.nodes.hold_replication(holders[2])
+        await people.upsert("ada", 2)
+        await people.upsert("bob", 2)
+
+        assert [(1, True), (2, False), (2, True)] == sorted(await all_of(people), key=str)
+        fake.nodes.release_replication(holders[2])
+        assert [(2, False), (2, True), (2, True)] == await all_of(people)
+
+
+async def test_the_order_is_that_of_arrival(autojump_clock: MockClock) -> None:
+    """The fastest first; who wants only that one leaves, and the others are given up."""
+    async with open_copies() as copies:
+        copies.strike(0, delay(0.3))
+        copies.strike(1, delay(0.1))
+        copies.strike(2, delay(0.2))
+        async with copies.people.get_all_replicas("ada") as found:
+            times = [(trio.current_time(), copy.is_replica) async for copy in found]
+
+        assert [True, True, False] == [is_replica for _, is_replica in times]
+        assert [0.1, 0.1] == [pytest.approx(after - before) for (before, _), (after, _) in pairwise(times)]
+
+
+@pytest.mark.parametrize("fast", [0, 1, 2])
+async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
+    """The first that comes is returned at once, and the other reads are given up."""
+    async with open_copies() as copies:
+        began = trio.current_time()
+        for copy in {0, 1, 2} - {fast}:
+            copies.strike(copy, drop_response())
+        found = await copies.people.get_any_replica("ada")
+
+        assert (1, fast != 0) == (found.content, found.is_replica)
+        assert isinstance(found, GetReplicaResult)
+        assert began == trio.current_time()
+        assert 0 == copies.cluster.statistics().open_operations
+
+
+async def test_a_dead_active_node(autojump_clock: MockClock) -> None:
+    """``get`` has to wait, while a replica is there."""
+    async with open_copies() as (fake, _, people, holders):
+        fake.nodes.kill(holders[0])
+        await trio.sleep(0.1)
+        began = trio.current_time()
+        found = await people.get_any_replica("ada")
+
+        assert (1, True) == (found.content, found.is_replica)
+        assert began == trio.current_time()
+        with pytest.raises(UnambiguousTimeoutException):
+            await people.get("ada")
+
+
+async def test_all_copies_with_a_dead_node(autojump_clock: MockClock) -> None:
+    """Its copy is missing, and the errors say why; that takes as long as any read is tried for."""
+    async with open_copies() as (fake, _, people, holders):
+        fake.nodes.kill(holders[1])
+        await trio.sleep(0.1)
+        async with people.get_all_replicas("ada") as copies:
+            found = [copy.is_replica async for copy in copies]
+            late, absent = copies.errors
+
+    assert [False, True] == sorted(found)
+    assert isinstance(late, UnambiguousTimeoutException)
+    assert isinstance(absent, DocumentUnretrievableException)
+
+
+async def test_all_nodes_dead(autojump_clock: MockClock) -> None:
+    """Nobody knows whether there is a copy: both ways of reading say that they were too late."""
+    async with open_copies() as (fake, _, people, _):
+        for index in range(3):
+            fake.nodes.kill(index)
+        await trio.sleep(0.1)
+        with pytest.raises(UnambiguousTimeoutException, match="^get 'ada'"):
+            await people.get_any_replica("ada")
+        async with people.get_all_replicas("ada") as copies:
+            with pytest.raises(UnambiguousTimeoutException):
+                await anext(copies)
+
+
+async def test_no_copy_has_it(autojump_clock: MockClock) -> None:
+    """One of them is asked for: that fails. All of them are: there are none."""
+    async with open_copies(value=None) as (_, _, people, _):
+        with pytest.raises(DocumentUnretrievableException, match="get 'ada'") as caught:
+            await people.get_any_replica("ada")
+
+        assert "ada" == caught.value.context.key
+        assert [] == await all_of(people)
+
+
+async def test_only_a_replica_has_it(autojump_clock: MockClock) -> None:
+    """A replica that has not heard of the removal still returns it."""
+    async with open_copies() as (fake, _, people, holders):
+        fake.nodes.hold_replication(holders[1])
+        await people.remove("ada")
+
+        assert [(1, True)] == await all_of(people)
+        assert (await people.get_any_replica("ada")).is_replica
+
+
+async def test_after_a_failover(autojump_clock: MockClock) -> None:
+    """There is one copy less, which is no error."""
+    async with open_copies() as (fake, _, people, holders):
+        fake.nodes.fail_over(holders[0])
+        await trio.sleep(1.0)
+
+        assert [(1, False), (1, True)] == await all_of(people)
+
+
+async def test_a_collection_that_there_is_not(autojump_clock: MockClock) -> None:
+    """No copy can be read, and the error says why."""
+    async with open_copies() as (_, cluster, _, _):
+        nowhere = cluster.bucket("travel").scope("inventory").collection("nowhere")
+        with pytest.raises(CollectionNotFoundException):
+            await nowhere.get_any_replica("ada", retry_strategy=STRATEGY)
+        async with nowhere.get_all_replicas("ada", retry_strategy=STRATEGY) as copies:
+            with pytest.raises(CollectionNotFoundException):
+                await anext(copies)
+
+
+async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClock) -> None:
+    """It decides about each read."""
+    async with open_copies() as copies:
+        for copy in range(3):
+            copies.strike(copy, temporary_failure())
+        async with copies.people.get_all_replicas("ada", retry_strategy=Never()) as found:
+            with pytest.raises(triclinium.errors.TemporaryFailureException):
+                await anext(found)
+        for copy in range(3):
+            copies.strike(copy, temporary_failure())
+        with triclinium.retrying(Never()), pytest.raises(triclinium.errors.TemporaryFailureException):
+            await copies.people.get_any_replica("ada")
+
+
+async def test_leaving_the_block_gives_up_the_rest(autojump_clock: MockClock) -> None:
+    """Nothing goes on behind it, and the results are closed."""
+    async with open_copies() as copies:
+        for copy in (1, 2):
+            copies.strike(copy, drop_response())
+        async with copies.people.get_all_replicas("ada") as found:
+            first = await anext(found)
+
+        assert not first.is_replica
+        assert 0 == copies.cluster.statistics().open_operations
+        with pytest.raises(trio.ClosedResourceError):
+            await anext(found)
+
+
+async def test_the_exception_of_the_block_leaves_as_it_is(autojump_clock: MockClock) -> None:
+    """It is in no group, whatever was under way."""
+    error = ZeroDivisionError()
+    async with open_copies() as copies:
+        copies.strike(1, drop_response())
+        with pytest.raises(ZeroDivisionError) as caught:
+            async with copies.people.get_all_replicas("ada"):
+                raise error
+
+    assert error is caught.value
+
+
+async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
+    """Who waits for a copy is told."""
+    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:
+        for node in fake.nodes:
+            node.faults.always(None, drop_response())
+        async with trio.open_nursery() as nursery, fake.open_client() as cluster:
+            people = cluster.bucket("travel").default_collection()
+
+            async def read() -> None:
+                with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
+                    await people.get_any_replica("ada")
+
+            nursery.start_soon(read)
+            await trio.sleep(1.0)
+
+
+async def test_time_that_is_up(autojump_clock: MockClock) -> None:
+    """``fail_after`` lists the reads that were given up, and none of them is ambiguous."""
+    async with open_copies() as copies:
+        for copy in range(3):
+            copies.strike(copy, drop_response())
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):
+            await copies.people.get_any_replica("ada")
+
+        assert isinstance(caught.value, triclinium.errors.UnambiguousTooSlowError)
+        assert ["get", "get_replica", "get_replica"] == sorted(each.operation for each in caught.value.operations)
+
+
+class Aftermath(NamedTuple):
+    """What is left when everything has settled."""
+
+    tasks: dict[str, int]
+    open_operations: int
+    in_flight: int
+
+
+@pytest.mark.parametrize("slow", [(), (0,), (0, 1, 2)], ids=str)
+def test_it_may_be_cancelled_at_any_moment(slow: tuple[int, ...]) -> None:
+    """It ends as if nobody had cancelled, or is given up; nothing is left over, and the client serves as before."""
+
+    async def live(moments: Moments) -> tuple[str | None, bool, int, Aftermath]:
+        async with open_copies() as copies:
+            for copy in slow:
+                copies.strike(copy, delay(0.5))
+            before = copies.reads()
+            ending = await end_of(partial(copies.people.get_any_replica, "ada"), moments)
+            await trio.sleep(5.0)
+            sent = copies.reads() - before
+            assert 1 == (await copies.people.get("ada")).content
+            statistics = copies.cluster.statistics()
+            left = Aftermath(dict(moments.tasks), statistics.open_operations, statistics.in_flight)
+            assert not ending.is_ambiguous
+            return ending.outcome, ending.was_caught, sent, left
+
+    runs = at_every_moment(live)
+
+    assert ("GetReplicaResult", False) == runs.undisturbed[:2]
+    assert (None, True, 0) == runs.cancelled[0][:3]
+    for outcome, was_caught, _, left in runs.cancelled:
+        assert (outcome, was_caught) in {("GetReplicaResult", False), (None, True)}
+        assert runs.undisturbed[3] == left
+    assert (0, 0) == runs.undisturbed[3][1:]
+    assert runs.moments > 5

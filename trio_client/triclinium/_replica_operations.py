@@ -1,0 +1,61 @@
+"""The operations that read a document from any of its copies."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+
+import trio
+
+from triclinium._arguments import transcoder_or_json
+from triclinium._collection_base import CollectionBase
+from triclinium._context import strategy_for
+from triclinium._replicas import ReplicaResults, reading_copies
+from triclinium_core.kv.operation.copies import as_copy, unretrievable, whole_document_reads
+from triclinium_core.kv.operation.results import GetReplicaResult, GetResult
+from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.transcoding.transcoder import Transcoder
+
+
+class ReplicaOperations(CollectionBase):
+    """Reading replicas; part of ``Collection``, which says what all operations have in common.
+
+    A replica may be behind the active copy: what was written and acknowledged may be missing there.
+    """
+
+    async def get_any_replica(
+        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+    ) -> GetReplicaResult:
+        """Read a document from whichever copy answers first, the active one among them; the others are given up.
+
+        Raises:
+            DocumentUnretrievableException: no copy has it.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            reading = self.get_all_replicas(key, transcoder=transcoder, retry_strategy=retry_strategy)
+        except Exception:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        async with reading as copies:
+            async for copy in copies:
+                return copy
+        raise unretrievable(copies.errors)
+
+    def get_all_replicas(
+        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+    ) -> AbstractAsyncContextManager[ReplicaResults[GetReplicaResult]]:
+        """Give a block all copies of a document, read at once, each as soon as it arrives.
+
+        A copy that cannot be read is left out, and ``errors`` says why. Leaving the block gives up what has not come::
+
+            async with people.get_all_replicas("ada") as copies:
+                async for copy in copies:
+                    print(copy.is_replica, copy.content)
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+
+        Cancellation: reads are given up when the block is left.
+        """
+        reads = whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder))
+        return reading_copies(self._driver, reads, GetResult, as_copy, strategy_for(retry_strategy))

@@ -1,0 +1,128 @@
+"""All copies of a document at once: one task reads each, for the length of a block."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from triclinium._driver import Driver
+from triclinium._hidden_nursery import in_background
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.copies import failure_of
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.retry.strategy import AnyRetryStrategy
+
+S = TypeVar("S")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class _Readers(Generic[S, R_co]):
+    """One task for each copy, until all are read or the block is left."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        reads: Sequence[Operation],
+        returns: type[S],
+        as_copy: Callable[[S], R_co],
+        strategy: AnyRetryStrategy | None,
+    ) -> None:
+        self.started = trio.Event()
+        self.started.set()
+        self.errors: dict[int, CouchbaseException] = {}
+        """Why a copy is missing, by its place among the reads."""
+        self.ending: trio.ClosedResourceError | None = None
+        """Set when the cluster was closed meanwhile."""
+        self._arriving, self.arrived = trio.open_memory_channel[R_co](len(reads))
+        self._driver = driver
+        self._reads = reads
+        self._returns = returns
+        self._as_copy = as_copy
+        self._strategy = strategy
+        self._scope = trio.CancelScope(shield=True)
+
+    async def run(self) -> None:
+        """Read all copies; the block learns of a cancellation, and ends this when it is left."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                for place, read in enumerate(self._reads):
+                    nursery.start_soon(self._read, place, read)
+            self._arriving.close()
+
+    def close(self) -> None:
+        """Give up what was not read yet."""
+        self._scope.cancel()
+
+    async def _read(self, place: int, read: Operation) -> None:
+        try:
+            result = await self._driver.perform(self._returns, lambda: read, self._strategy)
+        except CouchbaseException as error:
+            self.errors[place] = error
+        except trio.ClosedResourceError as error:
+            self.ending = error
+        else:
+            self._arriving.send_nowait(self._as_copy(result))
+
+
+class ReplicaResults(Generic[R_co]):
+    """The copies of a document in the order in which they arrive: ``async for copy in copies``.
+
+    Several tasks may take from it; each copy goes to one of them. It belongs to its block: afterwards it raises
+    ``trio.ClosedResourceError``.
+    """
+
+    def __init__(self, readers: _Readers[Any, R_co]) -> None:
+        self._readers = readers
+        self._found = False
+
+    @property
+    def errors(self) -> tuple[CouchbaseException, ...]:
+        """Why copies are missing, as far as it is known by now, the active one first; one that there is not is missing."""
+        return tuple(self._readers.errors[place] for place in sorted(self._readers.errors))
+
+    def __aiter__(self) -> ReplicaResults[R_co]:
+        return self
+
+    async def __anext__(self) -> R_co:
+        """Return the next copy that has arrived.
+
+        Raises:
+            StopAsyncIteration: all have.
+            CouchbaseException: none could be read, and for another reason than that there is none.
+            trio.ClosedResourceError: the block was left, or the cluster is closed.
+        """
+        try:
+            copy = await self._readers.arrived.receive()
+        except trio.EndOfChannel:
+            failure = self._readers.ending or (None if self._found else failure_of(self.errors))
+            if failure is not None:
+                raise failure from None
+            raise StopAsyncIteration from None
+        self._found = True
+        return copy
+
+
+@asynccontextmanager
+async def reading_copies(
+    driver: Driver,
+    reads: Sequence[Operation],
+    returns: type[S],
+    as_copy: Callable[[S], R_co],
+    strategy: AnyRetryStrategy | None,
+) -> AsyncIterator[ReplicaResults[R_co]]:
+    """Give the block the copies that ``reads`` find, as they arrive.
+
+    Args:
+        returns: what the reads return.
+        as_copy: makes a copy of one.
+
+    Cancellation: one that is pending on entering is noticed before anything is sent.
+    """
+    await trio.lowlevel.checkpoint_if_cancelled()
+    readers = _Readers(driver, reads, returns, as_copy, strategy)
+    with readers.arrived:
+        async with in_background(readers):
+            yield ReplicaResults(readers)
