@@ -14,6 +14,7 @@ import pytest
 import trio
 
 from tests.environment import missing
+from tests.live.couchbase_mock import CouchbaseMock, MockProgram, find_program
 from tests.live.line_process import LineProcess
 from tests.live.memcached import Memcached, port_to_come_back_to
 
@@ -44,6 +45,33 @@ def memcached(memcached_program: str) -> Iterator[Memcached]:
 def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
     """Give a test a memcached that it may end and start."""
     with Memcached(memcached_program, port_to_come_back_to()) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mock_program() -> MockProgram:
+    """Return where CouchbaseMock is."""
+    return find_program()
+
+
+@pytest.fixture(scope="session")
+def common_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
+    """Give the session one CouchbaseMock; each test has keys of its own."""
+    with CouchbaseMock(mock_program) as server:
+        yield server
+
+
+@pytest.fixture
+def couchbase_mock(common_mock: CouchbaseMock) -> Iterator[CouchbaseMock]:
+    """Give a test the session's CouchbaseMock, and end afterwards what goes wrong in it."""
+    yield common_mock
+    common_mock.restore()
+
+
+@pytest.fixture
+def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
+    """Give a test a CouchbaseMock of its own, whose nodes may fail."""
+    with CouchbaseMock(mock_program) as server:
         yield server
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError
+from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError, ScramRefused
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -250,16 +250,24 @@ class Bootstrap:
             try:
                 payload = self._scram.final(frame.value)
             except ScramError as error:
-                return self._fail(f"{mechanism}: {error}")
+                return self._on_scram_failed(mechanism, error)
             return self._request(Opcode.SASL_STEP, self._on_sasl, key=mechanism.encode(), value=payload)
         if frame.status == Status.SUCCESS:
             if self._scram is not None:
                 try:
                     self._scram.verify(frame.value)
                 except ScramError as error:
-                    return self._fail(f"{mechanism}: {error}")
+                    return self._on_scram_failed(mechanism, error)
             return self._join()
         return self._on_sasl_refused(frame, mechanism)
+
+    def _on_scram_failed(self, mechanism: str, error: ScramError) -> bytes:
+        if not isinstance(error, ScramRefused):
+            return self._fail(f"{mechanism}: {error}")
+        # Decision C6: the refusal stands in the message itself, so its status has no say.
+        self.sasl_status = int(Status.AUTH_ERROR)
+        text = f"refused the credentials of {self._plan.authenticator.username!r}: {mechanism}: {error}"
+        return self._fail(text, FailureKind.CREDENTIALS, Status.AUTH_ERROR)
 
     def _on_sasl_refused(self, frame: Frame, mechanism: str) -> bytes:
         offered = self.negotiated.offered_mechanisms

@@ -65,6 +65,10 @@ class ScramError(Exception):
     """The exchange failed, or cannot start; one line says why and never shows the password."""
 
 
+class ScramRefused(ScramError):
+    """The other side says itself that the exchange failed (RFC 5802 §5.1, ``e``)."""
+
+
 class ScramClient:
     """The side that knows a password and wants to be let in.
 
@@ -277,7 +281,7 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
             raise ScramError(f"{name}: the attribute {letter}= is there twice")
         attributes[letter] = value
     if "e" in attributes:
-        raise ScramError(f"{name}: the other side refused with {_shown(attributes['e'])}")
+        raise ScramRefused(f"{name}: the other side refused with {_shown(attributes['e'])}")
     if tuple(attributes)[: len(leading)] != leading:
         expected, got = ("=, ".join(letters) + "=" for letters in (leading, attributes))
         raise ScramError(f"{name}: must begin with the attributes {expected}, has {_shown(got)}")

@@ -1,0 +1,258 @@
+"""CouchbaseMock: the test server of Couchbase's own clients, in Java, started on this machine and ended with its test.
+
+It comes from Maven, and is kept in the cache of the gate, or in ``.cache`` beside the sources. Its nodes listen on
+loopback; each bucket has nodes of its own, and its name is the user. Commands go over a connection that it makes to its
+test, and it ends with that. It has an HTTP side too, which is not used here; for that there is no choice of an address.
+
+What it can do at most: no collections, no durability, no pushed configs, no GET_META. A failed node goes on holding its
+connections, and answers nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+from tests.environment import missing
+from triclinium import PasswordAuthenticator
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.error_map import ErrorMap, parse_error_map
+
+ARTIFACT = "com.couchbase.mock:CouchbaseMock:1.5.27"
+MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+JAR_NAME = "CouchbaseMock-1.5.27.jar"
+ERROR_MAP_IN_JAR = "errmap/errmap_v1.json"
+
+CACHE = Path(os.environ.get("TRICLINIUM_CACHE") or Path(__file__).parents[2] / ".cache")
+
+DOWNLOAD_SECONDS = 300.0
+"""A repository that has not answered by then does not answer."""
+
+WAIT_SECONDS = 60.0
+"""A mock that has said nothing by then is broken, and its test fails."""
+
+NO_ANSWER = "Could not transfer"
+"""What Maven says of a repository that does not answer; of one that lacks an artifact it says something else."""
+
+JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""It serves little, and has to start soon."""
+
+ANY_OPERATION = 0xFF
+"""What OPFAIL takes for every opcode."""
+
+
+class MockProgram(NamedTuple):
+    """What it takes to start a mock."""
+
+    java: str
+    jar: Path
+
+
+def find_program() -> MockProgram:
+    """Return the server, fetched by Maven the first time.
+
+    Ends the test where a program is missing: a skip at a desk, a failure in CI. Where Maven's repository does not
+    answer, it is a skip everywhere.
+    """
+    java = shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
+    jar = CACHE / "couchbase_mock" / JAR_NAME
+    if not jar.exists():
+        _fetch(jar, shutil.which("mvn") or missing("mvn", "on Debian: apt-get install maven"))
+    return MockProgram(java, jar)
+
+
+def _fetch(jar: Path, maven: str) -> None:
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    # Beside it, so that only a whole jar ever stands in its place.
+    with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
+        command = [
+            maven,
+            "--batch-mode",
+            f"-Dmaven.repo.local={CACHE / 'maven'}",
+            "--update-snapshots",
+            MAVEN_PLUGIN,
+            f"-Dartifact={ARTIFACT}",
+            f"-DoutputDirectory={folder}",
+        ]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DOWNLOAD_SECONDS)
+        except subprocess.TimeoutExpired:
+            pytest.skip(f"Maven's repository does not answer, so {ARTIFACT} cannot be had; its tests did not run")
+        if run.returncode and NO_ANSWER in run.stdout + run.stderr:
+            pytest.skip(f"Maven's repository does not answer, so {ARTIFACT} cannot be had; its tests did not run")
+        assert 0 == run.returncode, run.stdout + run.stderr
+        Path(folder, JAR_NAME).replace(jar)
+
+
+class CouchbaseMock:
+    """One mock; a context manager that ends it.
+
+    Args:
+        nodes: how many; each document has a replica on all others, so that none is lost when one fails.
+        bucket: its only one, and the user of it.
+    """
+
+    def __init__(
+        self, program: MockProgram, *, nodes: int = 3, bucket: str = "travel", password: str = "secret"
+    ) -> None:
+        self._command = [
+            program.java,
+            *JAVA_OPTIONS,
+            "-jar",
+            str(program.jar),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--cccp",
+        ]
+        self._command += ["--nodes", str(nodes), "--replicas", str(nodes - 1), "--vbuckets", "64"]
+        self._command += ["--buckets", f"{bucket}:{password}:couchbase"]
+        self._process: subprocess.Popen[bytes]
+        self._control: socket.socket
+        self.nodes: range = range(nodes)
+        self.bucket: str = bucket
+        self.authenticator: PasswordAuthenticator = PasswordAuthenticator(bucket, password)
+        with zipfile.ZipFile(program.jar) as archive:
+            self.error_map: ErrorMap = parse_error_map(archive.read(ERROR_MAP_IN_JAR))
+            """What it serves, read from its own file."""
+
+    def __enter__(self) -> Self:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(WAIT_SECONDS)
+            address = f"127.0.0.1:{listener.getsockname()[1]}"
+            self._process = subprocess.Popen([*self._command, "--harakiri-monitor", address], stdin=subprocess.DEVNULL)
+            try:
+                self._control, _ = listener.accept()
+                self._control.settimeout(WAIT_SECONDS)
+                # The port of its HTTP side, which nobody needs here.
+                self._hear(b"\0")
+            except BaseException:
+                self._end()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # It would end by itself, some time after it has lost this connection.
+        self._control.close()
+        self._end()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait(WAIT_SECONDS)
+
+    def _hear(self, end: bytes) -> bytes:
+        heard = b""
+        while not heard.endswith(end):
+            piece = self._control.recv(65536)
+            assert piece, "CouchbaseMock ended"
+            heard += piece
+        return heard.removesuffix(end)
+
+    @property
+    def connection_string(self) -> str:
+        """How to connect to all nodes."""
+        return "couchbase://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports of all nodes, whether they have failed or not."""
+        ports = self.do("GET_MCPORTS", bucket=self.bucket)
+        assert isinstance(ports, list)
+        return ports
+
+    def ask(self, command: str, **payload: Any) -> Mapping[str, Any]:
+        """Return what it answers to a command."""
+        line = json.dumps({"command": command, "payload": payload})
+        self._control.sendall(line.encode() + b"\n")
+        answer = json.loads(self._hear(b"\n"))
+        assert isinstance(answer, dict)
+        return answer
+
+    def do(self, command: str, **payload: Any) -> Any:
+        """Have a command carried out, and return what comes of it."""
+        answer = self.ask(command, **payload)
+        assert "ok" == answer["status"], answer
+        return answer.get("payload")
+
+    def fail(self, code: int, *, opcode: int = ANY_OPERATION, count: int = -1) -> None:
+        """Have all nodes answer a status instead of doing anything; the order replaces an earlier one.
+
+        Args:
+            opcode: only to these commands.
+            count: how often each node does so; -1 for always.
+        """
+        self.do("OPFAIL", code=code, count=count, operation=opcode, servers=[])
+
+    def hiccup(self, milliseconds: int) -> None:
+        """Have each node sleep before each of its replies; 0 for no more."""
+        # It sleeps where a reply has reached as many bytes, and loses a reply that has fewer.
+        self.do("HICCUP", msecs=milliseconds, offset=1 if milliseconds else 0)
+
+    def truncate(self, limit: int) -> None:
+        """Have replies of fewer bytes vanish, and all others wait for a limit of 0."""
+        self.do("TRUNCATE", limit=limit)
+
+    def fail_over(self, node: int) -> None:
+        """Have a node answer nothing, and give its vbuckets to the others; nearly all others move as well."""
+        self.do("FAILOVER", idx=node, bucket=self.bucket)
+
+    def respawn(self, node: int) -> None:
+        """Take a node in again; nearly all vbuckets move."""
+        self.do("RESPAWN", idx=node, bucket=self.bucket)
+
+    def travel(self, seconds: int) -> None:
+        """Have its clock go forward."""
+        self.do("TIME_TRAVEL", Offset=seconds)
+
+    def owner_of(self, key: str) -> int:
+        """Return the node that has a document."""
+        copies = self.do("KEYINFO", Bucket=self.bucket, Key=key)
+        return next(node for node, copy in enumerate(copies) if copy is not None and copy["Conf"]["Type"] == "master")
+
+    def stored(self, key: str) -> Mapping[str, Any]:
+        """Return ``Value``, ``CAS`` and ``Snappy`` of a document, as the node that has it keeps it."""
+        copies = self.do("KEYINFO", Bucket=self.bucket, Key=key)
+        found = next(copy["Cache"] for copy in copies if copy is not None and copy["Conf"]["Type"] == "master")
+        assert isinstance(found, dict)
+        return found
+
+    def log_commands(self) -> None:
+        """Have all nodes take down what they are asked from now on."""
+        self.forget_commands()
+        for node in self.nodes:
+            self.do("START_CMDLOG", idx=node, bucket=self.bucket)
+
+    def forget_commands(self) -> None:
+        """Have no node take down what it is asked any more."""
+        for node in self.nodes:
+            self.do("STOP_CMDLOG", idx=node, bucket=self.bucket)
+
+    def commands(self, opcode: Opcode) -> list[int]:
+        """Return how often each node was asked this since ``log_commands``."""
+        logs = [self.do("GET_CMDLOG", idx=node, bucket=self.bucket) for node in self.nodes]
+        return [sum(entry["opcode"] == opcode for entry in log) for log in logs]
+
+    def restore(self) -> None:
+        """End whatever goes wrong."""
+        self.fail(0, count=0)
+        self.truncate(0)
+        self.hiccup(0)
+        self.forget_commands()
+        self.do("SET_CCCP", enabled=True)
+        self.do("SET_ENHANCED_ERRORS", enabled=False)
+        self.do("SET_COMPRESSION", mode="disabled")
+        self.do("SET_SASL_MECHANISMS", mechs=["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"])

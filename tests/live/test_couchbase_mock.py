@@ -1,0 +1,443 @@
+"""Bootstrap and documents against CouchbaseMock, the test server of Couchbase's own clients."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+
+from tests.live.couchbase_mock import CouchbaseMock
+from triclinium import (
+    Cas,
+    Cluster,
+    Collection,
+    ConnectionStatistics,
+    PasswordAuthenticator,
+    RawBinaryTranscoder,
+    RawStringTranscoder,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium.errors import (
+    AuthenticationFailureException,
+    CasMismatchException,
+    CouchbaseException,
+    DeltaInvalidException,
+    DocumentExistsException,
+    DocumentLockedException,
+    DocumentNotFoundException,
+    FeatureNotAvailableException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
+
+pytestmark = pytest.mark.live
+
+PATIENT = TimeoutOptions(kv=60.0)
+"""No test waits for a timeout that it does not expect."""
+HASTY = TimeoutOptions(kv=1.0)
+"""For operations that can only time out, once the reason has shown."""
+BINARY = RawBinaryTranscoder()
+TASKS = 300
+
+
+class NeverRetry:
+    """Gives up at the first failure."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+@pytest.fixture
+async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
+    """Give the test a client of its own."""
+    mock = couchbase_mock
+    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
+    """Return the only collection that there is."""
+    return cluster.bucket(couchbase_mock.bucket).default_collection()
+
+
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
+async def attempt(
+    mock: CouchbaseMock,
+    authenticator: PasswordAuthenticator | None = None,
+    *,
+    bucket: str = "",
+    timeouts: TimeoutOptions = PATIENT,
+) -> Cluster:
+    """Write a document with a new client, and return it, closed."""
+    async with open_cluster(mock.connection_string, authenticator or mock.authenticator, timeouts=timeouts) as cluster:
+        await cluster.bucket(bucket or mock.bucket).default_collection().upsert("attempt", 1)
+    return cluster
+
+
+def ready(cluster: Cluster) -> list[ConnectionStatistics]:
+    """Return the connections that have all of their bootstrap behind them, of which there are some."""
+    found = [connection for connection in cluster.statistics().connections if connection.state == "READY"]
+    assert found
+    return found
+
+
+# -- Bootstrap.
+
+
+async def test_what_is_negotiated(couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection) -> None:
+    """HELLO, SCRAM, the error map, the bucket and its map: one connection to each node in the end."""
+    for number in range(TASKS):
+        await store.upsert(f"negotiated{number}", number)
+    connections = [found for found in cluster.statistics().connections if found.bucket == couchbase_mock.bucket]
+
+    assert {f"127.0.0.1:{port}" for port in couchbase_mock.ports} == {found.node for found in connections}
+    assert 3 == len(connections)
+    for found in connections:
+        assert "READY" == found.state
+        assert ("MUTATION_SEQNO", "SELECT_BUCKET", "XERROR") == found.features
+        assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == found.sasl_mechanisms
+        assert "SCRAM-SHA512" == found.sasl_mechanism
+        assert (1, 1) == (found.error_map_version, found.error_map_revision)
+        assert found.config_revision is not None
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"])
+async def test_each_mechanism(safety_net: None, couchbase_mock: CouchbaseMock, mechanism: str) -> None:
+    """It lets the right password in, and the wrong one fails at once, under its own name."""
+    mock = couchbase_mock
+    right = PasswordAuthenticator(mock.bucket, "secret", allowed_sasl_mechanisms=(mechanism,))
+    wrong = PasswordAuthenticator(mock.bucket, "secreT", allowed_sasl_mechanisms=(mechanism,))
+
+    cluster = await attempt(mock, right)
+    assert {mechanism} == {found.sasl_mechanism for found in ready(cluster)}
+    with pytest.raises(AuthenticationFailureException):
+        await attempt(mock, wrong)
+
+
+async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """Where the best is not offered, the next one is taken; never PLAIN without TLS, unless it is asked for."""
+    couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["SCRAM-SHA1", "PLAIN"])
+    cluster = await attempt(couchbase_mock)
+    couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["PLAIN"])
+    with pytest.raises(UnambiguousTimeoutException, match="PLAIN needs TLS"):
+        await attempt(couchbase_mock, timeouts=HASTY)
+
+    assert {"SCRAM-SHA1"} == {found.sasl_mechanism for found in ready(cluster)}
+
+
+async def test_a_bucket_that_is_not_there(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """It ends at once, and names the bucket."""
+    with pytest.raises(CouchbaseException, match="BUCKET_ACCESS_ERROR.*'other'"):
+        await attempt(couchbase_mock, bucket="other")
+
+
+REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[CouchbaseException], str]] = {
+    "credentials": (Opcode.SASL_AUTH, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
+    "proof": (Opcode.SASL_STEP, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
+    "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, CouchbaseException, "BUCKET_ACCESS_ERROR"),
+    "HELLO": (Opcode.HELLO, Status.UNKNOWN_COMMAND, UnsupportedOperationException, "memcached://"),
+    "bucket elsewhere": (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, UnambiguousTimeoutException, "not on this node"),
+    "config": (Opcode.GET_CLUSTER_CONFIG, Status.NOT_SUPPORTED, UnambiguousTimeoutException, "no cluster config"),
+    "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, UnambiguousTimeoutException, "refused HELLO"),
+}
+
+
+@pytest.mark.parametrize("step", REFUSED_STEPS)
+async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
+    """Each ends in an error that names it, at once where waiting is of no use."""
+    opcode, status, error, text = REFUSED_STEPS[step]
+    couchbase_mock.fail(status, opcode=opcode)
+
+    with pytest.raises(error, match=text) as caught:
+        await attempt(couchbase_mock, timeouts=HASTY if error is UnambiguousTimeoutException else PATIENT)
+    assert error is type(caught.value)
+
+
+@pytest.mark.parametrize("step", ["bucket elsewhere", "config", "busy HELLO"])
+async def test_a_step_that_is_refused_once(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
+    """The client connects again, and what was asked meanwhile is done."""
+    opcode, status, _, _ = REFUSED_STEPS[step]
+    couchbase_mock.fail(status, opcode=opcode, count=1)
+
+    async with open_cluster(
+        couchbase_mock.connection_string, couchbase_mock.authenticator, timeouts=PATIENT
+    ) as cluster:
+        await cluster.bucket(couchbase_mock.bucket).default_collection().upsert("once", 1)
+
+
+async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """A node that has none is as good as any."""
+    couchbase_mock.fail(Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
+    cluster = await attempt(couchbase_mock)
+
+    assert {None} == {found.error_map_revision for found in ready(cluster)}
+
+
+async def test_hello_after_authentication(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """The other order of the steps works too."""
+    mock = couchbase_mock
+    async with open_cluster(
+        mock.connection_string, mock.authenticator, timeouts=PATIENT, hello_after_auth=True
+    ) as cluster:
+        await cluster.bucket(mock.bucket).default_collection().upsert("late", 1)
+        features = {found.features for found in ready(cluster)}
+
+    assert {("MUTATION_SEQNO", "SELECT_BUCKET", "XERROR")} == features
+
+
+async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """A bucket needs its map: without one nothing is sent, and the error says why."""
+    couchbase_mock.do("SET_CCCP", enabled=False)
+    couchbase_mock.log_commands()
+    with pytest.raises(UnambiguousTimeoutException, match="gives no cluster config"):
+        await attempt(couchbase_mock, timeouts=HASTY)
+
+    assert [0, 0, 0] == couchbase_mock.commands(Opcode.SET)
+
+
+# -- Documents.
+
+
+async def test_get_returns_what_was_upserted(store: Collection, key: str) -> None:
+    """A value comes back under the CAS of its version, and a mutation has a token."""
+    first = await store.upsert(key, {"born": 1815})
+    found = await store.get(key)
+    second = await store.upsert(key, {"born": 1816})
+
+    assert ({"born": 1815}, first.cas) == (found.content, found.cas)
+    assert first.cas != second.cas
+    assert {"born": 1816} == (await store.get(key)).content
+    assert first.mutation_token is not None is not second.mutation_token
+    assert first.mutation_token.vbucket_uuid == second.mutation_token.vbucket_uuid
+    assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
+
+
+async def test_flags_travel(store: Collection, key: str) -> None:
+    """Text and bytes come back as what they are, with the flags of their format."""
+    await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
+    text = await store.get(key, transcoder=RawStringTranscoder())
+    await store.upsert(key, bytes(range(256)), transcoder=BINARY)
+    raw = await store.get(key, transcoder=BINARY)
+
+    assert ("ἀριθμός", STRING_FLAGS) == (text.content, text.flags)
+    assert (bytes(range(256)), BINARY_FLAGS) == (raw.content, raw.flags)
+
+
+async def test_documents_are_created_once(store: Collection, key: str) -> None:
+    """An insert and a replace each need the other case."""
+    with pytest.raises(DocumentNotFoundException):
+        await store.replace(key, 0)
+    await store.insert(key, 1)
+    with pytest.raises(DocumentExistsException):
+        await store.insert(key, 2)
+
+    assert 1 == (await store.get(key)).content
+
+
+async def test_an_older_version_is_not_changed(store: Collection, key: str) -> None:
+    """With the CAS of an older version nothing happens; a document is removed once."""
+    old = await store.insert(key, 1)
+    new = await store.replace(key, 2, cas=old.cas)
+
+    with pytest.raises(CasMismatchException):
+        await store.replace(key, 3, cas=old.cas)
+    with pytest.raises(CasMismatchException):
+        await store.remove(key, cas=old.cas)
+    assert 2 == (await store.get(key)).content
+    await store.remove(key, cas=new.cas)
+    with pytest.raises(DocumentNotFoundException):
+        await store.remove(key)
+
+
+MISSING_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
+    "get": lambda store, key: store.get(key),
+    "get_and_touch": lambda store, key: store.get_and_touch(key, timedelta(hours=1)),
+    "get_and_lock": lambda store, key: store.get_and_lock(key, timedelta(seconds=1)),
+    "unlock": lambda store, key: store.unlock(key, Cas(1)),
+    "touch": lambda store, key: store.touch(key, timedelta(hours=1)),
+    "replace": lambda store, key: store.replace(key, 1),
+    "remove": lambda store, key: store.remove(key),
+    "append": lambda store, key: store.binary.append(key, b"1"),
+    "prepend": lambda store, key: store.binary.prepend(key, b"1"),
+    "increment": lambda store, key: store.binary.increment(key),
+    "decrement": lambda store, key: store.binary.decrement(key),
+}
+
+
+@pytest.mark.parametrize("operation", MISSING_DOCUMENT)
+async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
+    """Each operation that needs a document says that there is none, and creates none."""
+    with pytest.raises(DocumentNotFoundException) as caught:
+        await MISSING_DOCUMENT[operation](store, key)
+
+    assert (operation, 0) == (caught.value.context.operation, caught.value.context.retry_attempts)
+    assert await store.get_or_none(key) is None
+
+
+async def test_counters(store: Collection, key: str) -> None:
+    """A counter is created with its initial value, and counts up and down; another document is none."""
+    created = await store.binary.increment(key, delta=7, initial=5)
+    up = await store.binary.increment(key, delta=7, initial=5)
+    down = await store.binary.decrement(key)
+
+    assert [5, 12, 11] == [result.content for result in (created, up, down)]
+    assert up.mutation_token is not None
+    await store.upsert(key, "many")
+    with pytest.raises(DeltaInvalidException):
+        await store.binary.increment(key)
+
+
+async def test_append_and_prepend(store: Collection, key: str) -> None:
+    """Bytes are added at either end, to the version that was asked for."""
+    old = await store.insert(key, b"in", transcoder=BINARY)
+    await store.binary.append(key, b" the end", cas=old.cas)
+    with pytest.raises(CasMismatchException):
+        await store.binary.prepend(key, b"not ", cas=old.cas)
+    await store.binary.prepend(key, b"with")
+
+    assert b"within the end" == (await store.get(key, transcoder=BINARY)).content
+
+
+async def test_expiry(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """A document ends when its time has come, as it was written or touched last."""
+    keys = {name: f"{key}-{name}" for name in ("forever", "hour", "day", "touched", "read", "untouched")}
+    await store.upsert(keys["forever"], 1)
+    await store.upsert(keys["hour"], 1, expiry=timedelta(hours=1))
+    await store.insert(keys["day"], 1, expiry=datetime.now(UTC) + timedelta(days=1))
+    for name in ("touched", "read", "untouched"):
+        await store.upsert(keys[name], 1, expiry=timedelta(hours=1))
+    await store.touch(keys["touched"], timedelta(days=1))
+    assert 1 == (await store.get_and_touch(keys["read"], None)).content
+    couchbase_mock.travel(2 * 60 * 60)
+
+    left = {name for name, name_key in keys.items() if await store.get_or_none(name_key) is not None}
+    assert {"forever", "day", "touched", "read"} == left
+
+
+async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """Who refuses to wait is told; whoever has its CAS may unlock it or write through it, and it ends with its time."""
+    await store.upsert(key, 1)
+    lock = await store.get_and_lock(key, timedelta(seconds=25))
+    with pytest.raises(DocumentLockedException):
+        await store.upsert(key, 2, retry_strategy=NeverRetry())
+    with pytest.raises(DocumentLockedException):
+        await store.remove(key, retry_strategy=NeverRetry())
+    with pytest.raises(DocumentLockedException):
+        await store.touch(key, None, retry_strategy=NeverRetry())
+    with pytest.raises(TemporaryFailureException):
+        # The protocol has LOCKED for that; this server says otherwise.
+        await store.get_and_lock(key, timedelta(seconds=1), retry_strategy=NeverRetry())
+    await store.unlock(key, lock.cas)
+    await store.upsert(key, 2)
+    lock = await store.get_and_lock(key, timedelta(seconds=25))
+    await store.replace(key, 3, cas=lock.cas)
+    await store.get_and_lock(key, timedelta(seconds=25))
+    couchbase_mock.travel(26)
+    await store.upsert(key, 4)
+
+    assert 4 == (await store.get(key)).content
+
+
+async def test_a_writer_waits_for_the_lock(cluster: Cluster, store: Collection, key: str) -> None:
+    """Under the default strategy, what meets a lock is done once the lock is gone."""
+    await store.upsert(key, 1)
+    lock = await store.get_and_lock(key, timedelta(seconds=25))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.upsert, key, 2)
+        while not cluster.statistics().retries_by_reason:  # noqa: ASYNC110 - the server is another process
+            await trio.sleep(0.001)
+        await store.unlock(key, lock.cas)
+
+    assert 2 == (await store.get(key)).content
+    assert {RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
+
+
+# -- Sizes, and many at once.
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, 4 * 1024 * 1024], ids=str)
+async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
+    """They come back byte by byte."""
+    value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
+    await store.upsert(key, value, transcoder=BINARY)
+
+    assert value == (await store.get(key, transcoder=BINARY)).content
+    await store.remove(key)
+
+
+@pytest.mark.parametrize("mode", ["disabled", "off", "passive"])
+async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net: None) -> None:
+    """A value comes back as it was, whatever the server makes of compressed ones."""
+    mock = couchbase_mock
+    mock.do("SET_COMPRESSION", mode=mode)
+    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
+        store = cluster.bucket(mock.bucket).default_collection()
+        await store.upsert("long", "again and " * 1000)
+        found = await store.get("long")
+        features = {name for connection in cluster.statistics().connections for name in connection.features}
+
+    assert "again and " * 1000 == found.content
+    assert (mode != "disabled") == ("SNAPPY" in features)
+    assert (mode == "passive") == mock.stored("long")["Snappy"]
+
+
+async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """Each gets the answer to its own question, from the node that has its document."""
+    found = dict[int, object]()
+    couchbase_mock.log_commands()
+
+    async def write_and_read(number: int) -> None:
+        await store.upsert(f"{key}{number}", {"number": number})
+        found[number] = (await store.get(f"{key}{number}")).content
+
+    async with trio.open_nursery() as nursery:
+        for number in range(TASKS):
+            nursery.start_soon(write_and_read, number)
+    owners = [couchbase_mock.owner_of(f"{key}{number}") for number in range(TASKS)]
+
+    assert {number: {"number": number} for number in range(TASKS)} == found
+    assert [owners.count(node) for node in couchbase_mock.nodes] == couchbase_mock.commands(Opcode.SET)
+    assert all(owners.count(node) for node in couchbase_mock.nodes)
+
+
+# -- What it cannot do.
+
+
+async def test_collections_are_not_offered(couchbase_mock: CouchbaseMock, cluster: Cluster) -> None:
+    """The caller is told before anything is sent."""
+    people = cluster.bucket(couchbase_mock.bucket).scope("inventory").collection("people")
+    couchbase_mock.log_commands()
+    with pytest.raises(FeatureNotAvailableException, match="inventory.people"):
+        await people.upsert("ada", 1)
+
+    assert [0, 0, 0] == couchbase_mock.commands(Opcode.SET)
+
+
+async def test_what_is_not_offered(store: Collection, key: str) -> None:
+    """An option of ours needs what HELLO did not grant; a command that the server lacks is refused by it."""
+    await store.upsert(key, 1)
+    with pytest.raises(FeatureNotAvailableException):
+        await store.upsert(key, 2, preserve_expiry=True)
+    with pytest.raises(UnsupportedOperationException, match="UNKNOWN_COMMAND"):
+        await store.exists(key)
+
+    assert 1 == (await store.get(key)).content

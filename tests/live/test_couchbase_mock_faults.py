@@ -1,0 +1,431 @@
+"""What goes wrong with CouchbaseMock: statuses, late and lost replies, nodes that fail and come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import pytest
+import trio
+
+from tests.live.couchbase_mock import CouchbaseMock
+from triclinium import (
+    Cluster,
+    Collection,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    RequestCanceledException,
+    TimeoutException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.error_map import ErrorMapEntry
+from triclinium_core.retry.explain import Case, KvAnswer, explain
+from triclinium_core.retry.explanation import Explanation, Outcome
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+
+R = TypeVar("R")
+
+pytestmark = pytest.mark.live
+
+PATIENT = TimeoutOptions(kv=60.0)
+HASTY = TimeoutOptions(kv=0.2)
+"""For operations that can only time out."""
+POLL_SECONDS = 0.001
+KEYS = [f"key-{number}" for number in range(60)]
+
+STATUSES = [*range(0x08), 0x09, 0x20, 0x21, 0x24, *range(0x81, 0x87), *range(0xC0, 0xCC), 0x7FF0, 0x7FF1, 0x7FF2]
+"""Whatever OPFAIL can answer, but for the one that says something to operations on a part of a document only."""
+
+
+class NeverRetry:
+    """Gives up at the first failure."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+class Operated(NamedTuple):
+    """An operation on a document that there is, but for an insert; ``cas`` is that of its lock where it needs one."""
+
+    opcode: Opcode
+    perform: Callable[[Collection, str, Any, AnyRetryStrategy], Awaitable[object]]
+    needs_lock: bool = False
+
+
+OPERATIONS: dict[str, Operated] = {
+    "get": Operated(Opcode.GET, lambda store, key, cas, by: store.get(key, retry_strategy=by)),
+    "get_and_touch": Operated(
+        Opcode.GET_AND_TOUCH, lambda store, key, cas, by: store.get_and_touch(key, None, retry_strategy=by)
+    ),
+    "get_and_lock": Operated(
+        Opcode.GET_AND_LOCK,
+        lambda store, key, cas, by: store.get_and_lock(key, timedelta(seconds=1), retry_strategy=by),
+    ),
+    "unlock": Operated(
+        Opcode.UNLOCK, lambda store, key, cas, by: store.unlock(key, cas, retry_strategy=by), needs_lock=True
+    ),
+    "touch": Operated(Opcode.TOUCH, lambda store, key, cas, by: store.touch(key, None, retry_strategy=by)),
+    "insert": Operated(Opcode.ADD, lambda store, key, cas, by: store.insert(f"{key}+", 1, retry_strategy=by)),
+    "upsert": Operated(Opcode.SET, lambda store, key, cas, by: store.upsert(key, 1, retry_strategy=by)),
+    "replace": Operated(Opcode.REPLACE, lambda store, key, cas, by: store.replace(key, 1, retry_strategy=by)),
+    "remove": Operated(Opcode.DELETE, lambda store, key, cas, by: store.remove(key, retry_strategy=by)),
+    "append": Operated(Opcode.APPEND, lambda store, key, cas, by: store.binary.append(key, b"1", retry_strategy=by)),
+    "prepend": Operated(Opcode.PREPEND, lambda store, key, cas, by: store.binary.prepend(key, b"1", retry_strategy=by)),
+    "increment": Operated(Opcode.INCREMENT, lambda store, key, cas, by: store.binary.increment(key, retry_strategy=by)),
+    "decrement": Operated(Opcode.DECREMENT, lambda store, key, cas, by: store.binary.decrement(key, retry_strategy=by)),
+}
+
+
+async def persist(call: Callable[[], Awaitable[R]]) -> R:
+    """Return what a call returns that nothing prevents, however little time a busy machine has left for it."""
+    while True:
+        try:
+            return await call()
+        except TimeoutException:
+            continue
+
+
+@asynccontextmanager
+async def client_of(
+    mock: CouchbaseMock, timeouts: TimeoutOptions = PATIENT, *keys: str
+) -> AsyncIterator[tuple[Cluster, Collection]]:
+    """Give the block a client that is connected to the nodes of ``keys``, which are stored, and its collection."""
+    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=timeouts) as cluster:
+        store = cluster.bucket(mock.bucket).default_collection()
+        for key in keys:
+            await persist(partial(store.upsert, key, 1))
+        yield cluster, store
+
+
+@pytest.fixture
+async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
+    """Give the test a client of its own."""
+    async with client_of(couchbase_mock) as (opened, _):
+        yield opened
+
+
+@pytest.fixture
+def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
+    """Return the only collection that there is."""
+    return cluster.bucket(couchbase_mock.bucket).default_collection()
+
+
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
+# -- Statuses: the client does what `triclinium explain` says.
+
+
+def explained(operation: str, status: int, entry: ErrorMapEntry | None, strategy: AnyRetryStrategy) -> Explanation:
+    """Return what becomes of the first answer of an operation."""
+    return explain(
+        Case(service=Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy)
+    )
+
+
+async def check(
+    mock: CouchbaseMock, cluster: Cluster, key: str, expected: Explanation, *, status: int, by: AnyRetryStrategy
+) -> None:
+    """Have the first two answers to an operation be a status, and check that the client does as expected."""
+    name = expected.operation
+    operated, store = OPERATIONS[name], cluster.bucket(mock.bucket).default_collection()
+    await store.upsert(key, 1)
+    cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
+    before = dict(cluster.statistics().retries_by_reason)
+    mock.fail(status, opcode=operated.opcode, count=2 if expected.outcome is Outcome.RETRY else 1)
+    error: CouchbaseException | None = None
+    try:
+        await operated.perform(store, key, cas, by)
+    except CouchbaseException as raised:
+        error = raised
+    after = dict(cluster.statistics().retries_by_reason)
+    mock.fail(0, count=0)
+
+    seen = {reason: count - before.get(reason, 0) for reason, count in after.items() if count != before.get(reason, 0)}
+    if expected.outcome is Outcome.RETRY:
+        assert (None, {expected.reason: 2}) == (error, seen), name
+    elif expected.outcome is Outcome.COMPLETE:
+        assert (None, {}) == (error, seen), name
+    else:
+        assert error is not None, name
+        assert (expected.error, {}) == (type(error).__name__, seen), name
+        assert (name, 0, status) == (error.context.operation, error.context.retry_attempts, error.context.status)
+
+
+@pytest.mark.parametrize("status", STATUSES, ids=lambda status: f"0x{status:02x}")
+@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy, NeverRetry], ids=lambda kind: kind.__name__)
+async def test_the_client_does_what_explain_says(
+    couchbase_mock: CouchbaseMock, cluster: Cluster, key: str, status: int, strategy: type[AnyRetryStrategy]
+) -> None:
+    """Every operation, after every status that the server can give: an error, or a retry and success."""
+    entry = couchbase_mock.error_map.entries.get(status)
+    for name in OPERATIONS:
+        expected = explained(name, status, entry, strategy())
+        await check(couchbase_mock, cluster, f"{key}-{name}", expected, status=status, by=strategy())
+
+
+@pytest.mark.parametrize("status", [Status.OUT_OF_MEMORY, Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}")
+async def test_the_error_map_decides(safety_net: None, couchbase_mock: CouchbaseMock, key: str, status: int) -> None:
+    """What is retried for the sake of the map fails at once where the node has none."""
+    couchbase_mock.fail(Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
+    async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
+        strategy = FastFailOnTerminalErrorRetryStrategy()
+        expected = explained("get", status, None, strategy)
+        assert Outcome.FAIL is expected.outcome
+        await check(couchbase_mock, cluster, key, expected, status=status, by=strategy)
+
+
+async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: Cluster, key: str) -> None:
+    """Nobody knows what was done: the connection is given up, a read is sent again, and anything else fails."""
+    status = Status.SUBDOC_MULTI_PATH_FAILURE
+    for name, operated in OPERATIONS.items():
+        expected = explained(name, status, None, FastFailOnTerminalErrorRetryStrategy())
+        store = cluster.bucket(couchbase_mock.bucket).default_collection()
+        await store.upsert(key, 1)
+        cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
+        couchbase_mock.fail(status, opcode=operated.opcode, count=1)
+        error: CouchbaseException | None = None
+        try:
+            await operated.perform(store, key, cas, FastFailOnTerminalErrorRetryStrategy())
+        except CouchbaseException as raised:
+            error = raised
+
+        assert (Outcome.RETRY if error is None else Outcome.FAIL) is expected.outcome, name
+        assert (error is None) == (name == "get")
+        assert expected.error == (None if error is None else type(error).__name__)
+        if cas is not None:
+            await store.unlock(key, cas)
+
+
+async def test_what_the_server_says_of_an_error(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """Its own words and its reference stand in the error, and what its map says of the status."""
+    couchbase_mock.do("SET_ENHANCED_ERRORS", enabled=True)
+    with pytest.raises(DocumentNotFoundException) as missing:
+        await store.get(key)
+    couchbase_mock.fail(0x7FF0, opcode=Opcode.GET)
+    with pytest.raises(CouchbaseException) as refused:
+        await store.get(key, retry_strategy=NeverRetry())
+
+    assert "Failed to lookup item" == missing.value.context.server_context
+    assert missing.value.context.server_ref
+    assert "DUMMY_ERROR_RETRY_CONSTANT" == refused.value.context.status_name
+    assert "Dummy retry error for constant backoff" == refused.value.context.status_text
+    assert missing.value.context.server_ref != refused.value.context.server_ref
+
+
+async def test_moved_vbuckets_are_always_tried_again(
+    couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
+) -> None:
+    """A node that refuses a vbucket again and again is asked again and again, whatever the strategy."""
+    couchbase_mock.fail(Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
+    await store.upsert(key, 1, retry_strategy=NeverRetry())
+
+    assert {RetryReason.KV_NOT_MY_VBUCKET: 4} == cluster.statistics().retries_by_reason
+
+
+# -- Late replies, and lost ones.
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what the other process does."""
+    while not condition():  # noqa: ASYNC110 - nobody tells
+        await trio.sleep(POLL_SECONDS)
+
+
+async def test_a_node_that_is_slow(
+    couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
+) -> None:
+    """Whoever has the time gets the answer."""
+    found = list[object]()
+
+    async def write_and_read(number: int) -> None:
+        await store.upsert(f"{key}{number}", number)
+        found.append((await store.get(f"{key}{number}")).content)
+
+    await store.upsert(key, 1)
+    couchbase_mock.hiccup(20)
+    async with trio.open_nursery() as nursery:
+        for number in range(10):
+            nursery.start_soon(write_and_read, number)
+
+    assert list(range(10)) == sorted(int(str(number)) for number in found)
+    assert ({}, 0) == (cluster.statistics().retries_by_reason, cluster.statistics().orphans)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["held back", "lost"])
+async def test_replies_that_do_not_come(safety_net: None, couchbase_mock: CouchbaseMock, key: str, lost: bool) -> None:
+    """A write may have been applied, and was; a read cannot do harm. The connection goes on with what follows."""
+    mock = couchbase_mock
+    async with client_of(mock, HASTY, key) as (cluster, store):
+        connections = ready_connections(cluster)
+        mock.truncate(10_000 if lost else 1)
+        with pytest.raises(AmbiguousTimeoutException) as written:
+            await store.upsert(key, 2)
+        with pytest.raises(UnambiguousTimeoutException) as read:
+            await store.get(key)
+        with trio.move_on_after(0.05) as scope:
+            await store.upsert(key, 3)
+        await until(lambda: "3" == mock.stored(key)["Value"])
+        mock.truncate(0)
+        late = 0 if lost else 3
+        await until(lambda: cluster.statistics().orphans == late)
+
+        assert scope.cancelled_caught
+        assert {0} == {error.value.context.retry_attempts for error in (written, read)}
+        assert 3 == (await persist(partial(store.get, key))).content
+        assert late == cluster.statistics().orphans
+        assert connections <= ready_connections(cluster)
+        # What is never answered stays known until its connection ends, or a late answer would be taken for another's.
+        assert (3 if lost else 0, 0) == (cluster.statistics().in_flight, cluster.statistics().open_operations)
+
+
+def ready_connections(cluster: Cluster) -> set[str]:
+    """Return to which nodes there is a connection."""
+    return {found.node for found in cluster.statistics().connections if found.bucket and found.state == "READY"}
+
+
+async def test_a_node_that_hangs_is_given_up(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
+    """It answers no NOOP either: a read is sent again over another connection, a write fails and says what may be."""
+    timeouts = TimeoutOptions(kv=60.0, keep_alive_interval=0.1, keep_alive=0.1)
+    results = dict[str, object]()
+    async with client_of(couchbase_mock, timeouts, key) as (cluster, store):
+
+        async def read() -> None:
+            results["read"] = (await store.get(key)).content
+
+        async def write() -> None:
+            with pytest.raises(RequestCanceledException, match="NOOP"):
+                await store.upsert(key, 2)
+            couchbase_mock.truncate(0)
+
+        couchbase_mock.truncate(10_000)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read)
+            nursery.start_soon(write)
+
+        assert results["read"] in {1, 2}
+        assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT in cluster.statistics().retries_by_reason
+
+
+async def test_a_bootstrap_that_hangs(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
+    """It is given up, and tried again until there is an answer."""
+    couchbase_mock.truncate(10_000)
+    async with client_of(couchbase_mock, TimeoutOptions(kv=60.0, connect=0.1)) as (cluster, store):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(store.upsert, key, 1)
+            await until(lambda: any(found.last_error for found in cluster.statistics().connections))
+            couchbase_mock.truncate(0)
+
+        assert 1 == (await store.get(key)).content
+
+
+# -- Nodes that fail, and come back.
+
+
+async def store_and_read(store: Collection, value: int, keys: list[str]) -> None:
+    """Write documents and read them, all at once."""
+    found = dict[str, object]()
+
+    async def write_and_read(key: str) -> None:
+        await store.upsert(key, value)
+        found[key] = (await store.get(key)).content
+
+    async with trio.open_nursery() as nursery:
+        for key in keys:
+            nursery.start_soon(write_and_read, key)
+
+    assert dict.fromkeys(keys, value) == found
+
+
+async def test_it_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) -> None:
+    """Failover and respawn move nearly all vbuckets: each operation ends up where its document is."""
+    mock = mortal_mock
+    async with client_of(mock) as (cluster, store):
+        await store_and_read(store, 1, KEYS)
+        ports = mock.ports
+        mock.fail_over(1)
+        gone = [key for key in KEYS if mock.owner_of(key) == 1]
+        assert [] == gone
+
+        # It answers no more, so nothing is sent to it before the client has heard of the new map.
+        await until_away(mock, cluster, store, 1)
+        mock.log_commands()
+        await store_and_read(store, 2, KEYS)
+        written = mock.commands(Opcode.SET)
+        assert [[mock.owner_of(key) for key in KEYS].count(node) for node in mock.nodes] == written
+        assert 0 == written[1]
+        assert f"127.0.0.1:{ports[1]}" not in nodes_of(cluster, mock)
+
+        mock.respawn(1)
+        await store_and_read(store, 3, KEYS)
+        mock.log_commands()
+        await store_and_read(store, 4, KEYS)
+        assert [[mock.owner_of(key) for key in KEYS].count(node) for node in mock.nodes] == mock.commands(Opcode.SET)
+        assert {f"127.0.0.1:{port}" for port in ports} == nodes_of(cluster, mock)
+        assert cluster.statistics().retries_by_reason[RetryReason.KV_NOT_MY_VBUCKET]
+
+
+def nodes_of(cluster: Cluster, mock: CouchbaseMock) -> set[str]:
+    """Return the nodes that the client keeps connections of the bucket to."""
+    return {found.node for found in cluster.statistics().connections if found.bucket == mock.bucket}
+
+
+async def until_away(mock: CouchbaseMock, cluster: Cluster, store: Collection, node: int) -> None:
+    """Write to the nodes that are left, which tell of the new map, until the client has let go of the failed one."""
+    gone = f"127.0.0.1:{mock.ports[node]}"
+    while gone in nodes_of(cluster, mock):
+        for key in KEYS:
+            with trio.move_on_after(0.05):
+                await store.get(key)
+
+
+async def test_what_was_on_its_way_to_a_node_that_failed(safety_net: None, mortal_mock: CouchbaseMock) -> None:
+    """Reads come back from wherever the documents are now; a write succeeds, or says that it may have been applied."""
+    mock, ended = mortal_mock, dict[str, list[object]]()
+    timeouts = TimeoutOptions(kv=60.0, keep_alive_interval=0.2, keep_alive=0.2)
+    async with client_of(mock, timeouts, *KEYS) as (cluster, store):
+
+        async def read(key: str) -> None:
+            ended.setdefault("read", []).append((await store.get(key)).content)
+
+        async def write(key: str) -> None:
+            try:
+                await store.upsert(key, 2)
+            except RequestCanceledException:
+                ended.setdefault("lost", []).append(key)
+            else:
+                ended.setdefault("written", []).append(key)
+
+        mock.fail_over(2)
+        async with trio.open_nursery() as nursery:
+            for key in KEYS[:30]:
+                nursery.start_soon(read, key)
+            for key in KEYS[30:]:
+                nursery.start_soon(write, key)
+
+        assert [1] * 30 == ended["read"]
+        assert sorted(KEYS[30:]) == sorted(map(str, [*ended["written"], *ended["lost"]]))
+        assert ended["lost"]
+        assert [2] * len(ended["written"]) == [(await store.get(str(key))).content for key in ended["written"]]
+        reasons = cluster.statistics().retries_by_reason.keys()
+        assert {RetryReason.KV_NOT_MY_VBUCKET, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT} <= reasons

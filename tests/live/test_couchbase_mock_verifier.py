@@ -1,0 +1,141 @@
+"""CouchbaseMock judges the retry schedules of its error map: one for each algorithm of SDK-RFC 0013.
+
+Its verdict is about milliseconds, so a busy machine can spoil an attempt, and then there is another one. A wrong
+schedule is wrong every time.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from tests.live.couchbase_mock import CouchbaseMock
+from triclinium import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium.errors import CouchbaseException, TemporaryFailureException, UnambiguousTimeoutException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.error_map import ErrorMapEntry
+from triclinium_core.retry.strategy import RetryStrategy
+
+pytestmark = pytest.mark.live
+
+TIMEOUTS = TimeoutOptions(kv=1.0)
+"""Beyond ``max-duration``, which is 0.5 s for each of them."""
+TOLERANCE_MS = 30
+ATTEMPTS = 10
+KEY = "ada"
+
+CONSTANT, LINEAR, EXPONENTIAL = 0x7FF0, 0x7FF1, 0x7FF2
+ALGORITHMS = {CONSTANT: "constant", LINEAR: "linear", EXPONENTIAL: "exponential"}
+
+each_algorithm = pytest.mark.parametrize("status", ALGORITHMS, ids=ALGORITHMS.get)
+
+
+class NeverRetry:
+    """Gives up at the first failure."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+class OtherSchedule:
+    """Follows another entry of the error map than that of the status."""
+
+    def __init__(self, entry: ErrorMapEntry) -> None:
+        self._entry = entry
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Ask as if the status were the other one."""
+        return ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """Let nothing of this process come between two retries."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+async def verdict(
+    mock: CouchbaseMock, strategy: RetryStrategy, status: int, error: type[CouchbaseException]
+) -> tuple[str, int]:
+    """Return what the verifier minds, and how often a read was sent that can only meet a status and fail."""
+    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=TIMEOUTS) as cluster:
+        store = cluster.bucket(mock.bucket).default_collection()
+        await store.upsert(KEY, 1)
+        place = {"bucket": mock.bucket, "idx": mock.owner_of(KEY)}
+        mock.fail(status, opcode=Opcode.GET)
+        mock.do("START_RETRY_VERIFY", **place)
+        with without_garbage_collection(), pytest.raises(error) as caught:
+            await store.get(KEY, retry_strategy=strategy)
+        sent = sum(mock.commands(Opcode.GET))
+        answer = mock.ask("CHECK_RETRY_VERIFY", opcode=Opcode.GET, errcode=status, fuzz_ms=TOLERANCE_MS, **place)
+    assert error is type(caught.value)
+    return "" if answer["status"] == "ok" else str(answer["error"]), sent
+
+
+@each_algorithm
+async def test_the_schedule_of_the_map_is_followed(
+    safety_net: None, couchbase_mock: CouchbaseMock, status: int
+) -> None:
+    """``after``, ``interval``, ``ceil`` and ``max-duration`` are kept, and then the status's own error is raised."""
+    complaints = []
+    for _ in range(ATTEMPTS):
+        complaint, sent = await verdict(couchbase_mock, ErrorMapRetryStrategy(), status, TemporaryFailureException)
+        if not complaint:
+            break
+        complaints.append(complaint)
+    else:
+        pytest.fail(f"the verifier minds: {complaints}")
+
+    assert sent > 5
+
+
+@each_algorithm
+async def test_the_verifier_can_complain(safety_net: None, couchbase_mock: CouchbaseMock, status: int) -> None:
+    """Neither the default strategies, which do not look at a schedule, nor no retry at all are let pass."""
+    too_soon, _ = await verdict(couchbase_mock, BestEffortRetryStrategy(), status, UnambiguousTimeoutException)
+    none, sent = await verdict(couchbase_mock, NeverRetry(), status, TemporaryFailureException)
+
+    # Which of its two faults is found first depends on how busy the machine is.
+    assert "FirstRetryTooSoonException" in too_soon or "DurationExceededException" in too_soon
+    assert ("No commands executed" in none, 1) == (True, sent)
+
+
+@pytest.mark.parametrize(
+    ("status", "followed"),
+    # Within the tolerance, the first half second of the linear one may be taken for the constant one.
+    [
+        (CONSTANT, EXPONENTIAL),
+        (LINEAR, CONSTANT),
+        (LINEAR, EXPONENTIAL),
+        (EXPONENTIAL, CONSTANT),
+        (EXPONENTIAL, LINEAR),
+    ],
+    ids=ALGORITHMS.get,
+)
+async def test_one_algorithm_is_not_another(
+    safety_net: None, couchbase_mock: CouchbaseMock, status: int, followed: int
+) -> None:
+    """Who follows the entry of another status does not pass."""
+    strategy = OtherSchedule(couchbase_mock.error_map.entries[followed])
+    complaint, sent = await verdict(couchbase_mock, strategy, status, TemporaryFailureException)
+
+    assert complaint
+    assert sent > 5
