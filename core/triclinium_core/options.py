@@ -73,15 +73,33 @@ class TimeoutOptions:
     """A connection that was silent for so long is sent a NOOP."""
     keep_alive: float = 2.5
     """A connection that does not answer that NOOP within so long is given up."""
+    config_poll_interval: float = 2.5
+    """A node that does not announce new cluster configs is asked for the newest so often (SDK-RFC 0024)."""
+    config_poll_floor: float = 0.05
+    """No connection is asked for a config sooner than this after it was asked before, whatever happens."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
-                raise InvalidArgumentException(
-                    f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
-                    parameter=name,
-                )
+            check_seconds(getattr(self, name), name)
+        if self.config_poll_interval < self.config_poll_floor:
+            raise InvalidArgumentException(
+                f"config_poll_interval={self.config_poll_interval!r} must be at least "
+                f"config_poll_floor={self.config_poll_floor!r}",
+                parameter="config_poll_interval",
+            )
+
+
+def check_seconds(value: float, name: str) -> None:
+    """Refuse what is no duration.
+
+    Raises:
+        InvalidArgumentException: it is not.
+    """
+    if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
+        raise InvalidArgumentException(
+            f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
+            parameter=name,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +119,11 @@ class ClientOptions:
     renegotiate_on_corrupt_error_map: bool = False
     """Reconnect without XERROR when the error map is corrupt, as RFC 0013 says, at the price of decision C18."""
     user_agent: str = "triclinium/0.1"
+    network: str = "auto"
+    """By which of its addresses each node is reached: ``default``, ``external``, or another name; ``auto`` for the
+    network in which the address stands by which the cluster was found."""
+    enable_dns_srv: bool = True
+    """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
 
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
@@ -112,6 +135,8 @@ class ClientOptions:
             ("hello_after_auth", (bool,), "True or False"),
             ("renegotiate_on_corrupt_error_map", (bool,), "True or False"),
             ("user_agent", (str,), "a string"),
+            ("network", (str,), "a string such as 'external'"),
+            ("enable_dns_srv", (bool,), "True or False"),
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
@@ -119,6 +144,10 @@ class ClientOptions:
         if not is_strategy(self.retry_strategy):
             raise InvalidArgumentException(
                 f"retry_strategy={self.retry_strategy!r} has no method retry_after", parameter="retry_strategy"
+            )
+        if not self.network:
+            raise InvalidArgumentException(
+                "network='' must be auto, or the name of a network such as default or external", parameter="network"
             )
 
 

@@ -12,8 +12,8 @@ from docs._ext.markdown import markdown
 from triclinium_core import options
 from triclinium_core.kv.node.bootstrap import USER_AGENT_SIZE_MAX
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
-from triclinium_core.kv.topology import connection_string
-from triclinium_core.kv.topology.connection_string import TIMEOUT_OPTIONS
+from triclinium_core.kv.topology import string_options
+from triclinium_core.kv.topology.string_options import OPTIONS, StringOption
 from triclinium_core.options import SECONDS_MAX, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry import circuit_breaker
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
@@ -40,6 +40,11 @@ TIMEOUTS: Rows = {
     "connect": (_SECONDS, "an attempt to connect: from opening a stream to the end of its bootstrap"),
     "keep_alive_interval": (_SECONDS, "silence: then a NOOP is sent"),
     "keep_alive": (_SECONDS, "the answer to that NOOP: then the connection is given up, and opened anew"),
+    "config_poll_interval": (
+        _SECONDS,
+        "between two questions for the map, to a node that announces none: shorter sees a failover sooner, longer asks less",
+    ),
+    "config_poll_floor": (_SECONDS, "no node is asked for the map sooner than this after it was asked before"),
 }
 
 CIRCUIT_BREAKER: Rows = {
@@ -67,6 +72,11 @@ CLIENT: Rows = {
         f"text, of which {USER_AGENT_SIZE_MAX} characters are sent",
         "who the client is to the server; `open_cluster` sends the default",
     ),
+    "network": (
+        "`auto`, `default`, `external`, or another name",
+        "by which of its addresses each node is reached; {doc}`/howto/connect`",
+    ),
+    "enable_dns_srv": (_FLAG, "whether a lone host without a port may be the name of a cluster in DNS"),
 }
 
 
@@ -93,9 +103,16 @@ def client_options() -> str:
 def connection_string_options() -> str:
     """Return the options of a connection string."""
     return markdown(
-        ("option", "sets", "limits"),
-        ((f"`{name}`", f"`TimeoutOptions.{field}`", TIMEOUTS[field][1]) for name, field in TIMEOUT_OPTIONS.items()),
+        ("option", "sets", "takes", "meaning"),
+        (
+            (f"`{name}`", f"`{option.group.__name__}.{option.field}`", option.wanted, _meaning(option))
+            for name, option in OPTIONS.items()
+        ),
     )
+
+
+def _meaning(option: StringOption) -> str:
+    return (TIMEOUTS if option.group is TimeoutOptions else CLIENT)[option.field][1]
 
 
 def _rows(options_class: type, rows: Rows) -> list[tuple[str, str, str, str]]:
@@ -122,5 +139,5 @@ OPTION_TABLES: Mapping[str, Callable[[], str]] = {
 }
 """What ``{generated}`` can show of options."""
 
-OPTION_SOURCES = (options, circuit_breaker, connection_string)
+OPTION_SOURCES = (options, circuit_breaker, string_options)
 """Whose change makes these tables other ones."""

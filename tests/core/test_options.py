@@ -132,6 +132,33 @@ def test_right_timeout(name: str, value: float) -> None:
     assert value == getattr(make_timeouts(**{name: value}), name)
 
 
+@pytest.mark.parametrize(("interval", "floor"), [(2.5, 0.05), (0.05, 0.05), (math.inf, math.inf), (math.inf, 1.0)])
+def test_polls(interval: float, floor: float) -> None:
+    """As often as the floor allows, or never."""
+    options = TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
+
+    assert (interval, floor) == (options.config_poll_interval, options.config_poll_floor)
+    assert (2.5, 0.05) == (TimeoutOptions().config_poll_interval, TimeoutOptions().config_poll_floor)
+
+
+@pytest.mark.parametrize(("interval", "floor"), [(0.01, 0.05), (2.5, 3.0), (1.0, math.inf)])
+def test_polls_below_the_floor(interval: float, floor: float) -> None:
+    """They would not be polls at that interval."""
+    with pytest.raises(InvalidArgumentException, match="config_poll_floor") as caught:
+        TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
+
+    assert "config_poll_interval" == caught.value.parameter
+
+
+@pytest.mark.parametrize(("name", "value"), [("config_poll_interval", 0), ("config_poll_floor", -1.0)])
+def test_polls_without_time(name: str, value: float) -> None:
+    """Seconds, like the others."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        TimeoutOptions(**{name: value})
+
+    assert name == caught.value.parameter
+
+
 def test_timeouts_are_keyword_only() -> None:
     """Nobody has to count positions of five numbers."""
     with pytest.raises(TypeError):
@@ -165,6 +192,9 @@ class NoStrategy:
         ("compression", "snappy"),
         ("hello_after_auth", 0),
         ("renegotiate_on_corrupt_error_map", "no"),
+        ("network", ""),
+        ("network", None),
+        ("enable_dns_srv", "yes"),
         ("user_agent", None),
         ("user_agent", b"mine/1.0"),
     ],

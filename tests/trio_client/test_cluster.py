@@ -319,6 +319,8 @@ class ByeConnector:
         ("hello_after_auth", {"hello_after_auth": "yes"}),
         ("renegotiate_on_corrupt_error_map", {"renegotiate_on_corrupt_error_map": 1}),
         ("compression", {"compression": None}),
+        ("network", {"network": None}),
+        ("network", {"network": ""}),
         ("redact_logs", {"redact_logs": "no"}),
     ],
 )

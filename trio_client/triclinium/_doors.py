@@ -37,6 +37,7 @@ def open_cluster(
     hello_after_auth: bool = False,
     renegotiate_on_corrupt_error_map: bool = False,
     compression: bool = True,
+    network: str = "auto",
     redact_logs: bool = False,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
@@ -56,6 +57,7 @@ def open_cluster(
         hello_after_auth: for servers that refuse HELLO before authentication.
         renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
         compression: whether values may travel compressed.
+        network: by which of its addresses each node is reached; by default that by which the cluster was found.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
 
     Raises:
@@ -76,6 +78,7 @@ def open_cluster(
                 hello_after_auth=hello_after_auth,
                 renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
                 compression=compression,
+                network=network,
             ),
             connector=_connector(connector, ssl_context, tls=parse_connection_string(connection_string).tls),
             log=Log(redact=check_flag(redact_logs, "redact_logs")),
@@ -95,6 +98,7 @@ async def run_cluster(
     hello_after_auth: bool = False,
     renegotiate_on_corrupt_error_map: bool = False,
     compression: bool = True,
+    network: str = "auto",
     redact_logs: bool = False,
     task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -115,6 +119,7 @@ async def run_cluster(
         hello_after_auth=hello_after_auth,
         renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
         compression=compression,
+        network=network,
         redact_logs=redact_logs,
     ) as cluster:
         task_status.started(cluster)
@@ -148,6 +153,7 @@ def _options(
     hello_after_auth: bool,
     renegotiate_on_corrupt_error_map: bool,
     compression: bool,
+    network: str,
 ) -> ClientOptions:
     """Return the options of the core, once their types are right; the core knows what the values may be."""
     for name, value, kind in (
@@ -166,6 +172,7 @@ def _options(
         retry_strategy=retry_strategy or FastFailOnTerminalErrorRetryStrategy(),
         circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
         compression=check_flag(compression, "compression"),
+        network=network,
         hello_after_auth=check_flag(hello_after_auth, "hello_after_auth"),
         renegotiate_on_corrupt_error_map=check_flag(
             renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"

@@ -44,6 +44,7 @@ from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
+from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random, is_number
@@ -73,6 +74,7 @@ class ClientMachine:
         if not callable(getattr(rng, "random", None)):
             raise InvalidArgumentException(f"rng={rng!r} has no method random", parameter="rng")
         connection_string = parse_connection_string(options.connection_string)
+        options = connection_string.over(options)
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._actions: list[Action] = []
         self._timers = Timers()
@@ -94,13 +96,14 @@ class ClientMachine:
         self._keyspaces = Keyspaces(
             self._connections,
             tls=connection_string.tls,
+            network=Network(options.network, connection_string.addresses),
             terminal_states=terminal_states,
             error_maps=error_maps,
             timers=self._timers,
             emit=self._emit,
         )
         self._operations = Operations(
-            timeouts=connection_string.timeouts(options.timeouts),
+            timeouts=options.timeouts,
             strategy=options.retry_strategy,
             connections=self._connections,
             keyspaces=self._keyspaces,
@@ -162,6 +165,10 @@ class ClientMachine:
             orphans=self._orphans,
             retries_by_reason=self._operations.retries_by_reason,
         )
+
+    def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
+        """Return epoch and revision of a bucket's newest config; ``Connections`` calls this."""
+        return self._keyspaces.config_revision(bucket)
 
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited for the connection; ``Connections`` calls this."""

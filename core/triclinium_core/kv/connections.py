@@ -82,9 +82,9 @@ class Connections:
             )
         self._options = options
         self._connection_string = connection_string
-        self._timeouts: TimeoutOptions = connection_string.timeouts(options.timeouts)
+        self._timeouts: TimeoutOptions = options.timeouts
         self._timers = NodeTimers(timers)
-        self.upkeep: Upkeep = Upkeep(self, self._timers, self._timeouts)
+        self.upkeep: Upkeep = Upkeep(self, self._timers, self._timeouts, listener.config_revision)
         self._rng = rng
         self._terminal_states = terminal_states
         self._error_maps = error_maps
@@ -270,6 +270,7 @@ class Connections:
             xerror=node.xerror,
             tls=self._connection_string.tls,
             nonce=nonce,
+            known_config=self._listener.config_revision(node.bucket),
             connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
         )
 

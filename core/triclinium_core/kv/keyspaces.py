@@ -22,6 +22,7 @@ from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, map_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
+from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -58,6 +59,7 @@ class Keyspaces:
         connections: Connections,
         *,
         tls: bool,
+        network: Network,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
         timers: Timers,
@@ -65,6 +67,7 @@ class Keyspaces:
     ) -> None:
         self._connections = connections
         self._tls = tls
+        self._network = network
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._timers = timers
@@ -78,6 +81,10 @@ class Keyspaces:
         config = self._configs.get(bucket)
         return config.revision if config is not None else None
 
+    def map_of(self, bucket: str | None) -> BucketMap | None:
+        """Return the newest map of a bucket; None before the first."""
+        return self._maps.get(bucket) if bucket is not None else None
+
     def vbucket(self, operation: Operation) -> int:
         """Return the vbucket of an operation's document; 0 where there is none."""
         config = self._configs.get(operation.keyspace.bucket)
@@ -85,14 +92,24 @@ class Keyspaces:
             return 0
         return vbucket_of(operation.key.encode(), config.vbucket_count)
 
-    def connection_for(self, operation: Operation, now: float) -> NodeMachine | None:
-        """Return the connection to the node that has the document, or the copy of it; None where no node has it now."""
+    def connection_for(self, operation: Operation, now: float, *, forward: bool = False) -> NodeMachine | None:
+        """Return the connection to the node that has the document, or the copy of it; None where no node has it now.
+
+        Args:
+            forward: whether to go by the map that a rebalance is to lead to, where there is one.
+        """
         bucket = operation.keyspace.bucket
-        known = self._maps.get(bucket) if bucket is not None else None
+        known = self.map_of(bucket)
         if known is None or not isinstance(operation, DocumentOperation):
             return self._connections.of_bucket(bucket, now)
-        address = known.holder(self.vbucket(operation), operation.copy)
+        vbucket, copy = self.vbucket(operation), operation.copy
+        address = (known.next_holder(vbucket, copy) if forward else None) or known.holder(vbucket, copy)
         return self._connections.of_address(bucket, address, now) if address is not None else None
+
+    def obstacle(self, operation: Operation) -> str:
+        """Return why no node has an operation's document now."""
+        known = self.map_of(operation.keyspace.bucket)
+        return "there is no map" if known is None else known.obstacle(self.vbucket(operation))
 
     def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:
         """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
@@ -215,7 +232,8 @@ class Keyspaces:
         return None
 
     def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
-        bucket_map = map_of(config, source=node.address, tls=self._tls)
+        network = self._network.name(config.nodes_ext, node.address)
+        bucket_map = map_of(config, source=node.address, tls=self._tls, network=network)
         self._maps[bucket] = bucket_map
         # Whoever tells of no node at all is kept: it may tell of some again.
         if bucket_map.addresses:

@@ -27,7 +27,10 @@ LostRequest = tuple[InFlightRequest, HandedOver]
 
 
 class Listener(Protocol):
-    """Hears what happens on any connection."""
+    """Hears what happens on any connection, and tells what is known."""
+
+    def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
+        """Return epoch and revision of a bucket's newest config that nobody needs to tell again; None for none."""
 
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """The connection can be used."""

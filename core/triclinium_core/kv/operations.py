@@ -173,6 +173,7 @@ class Operations:
         """
         operation = self._open[token]
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
+        operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
         if not kv_responses.is_success(operation.request.name, frame.status):
             details = parse_error_body(frame.value)
             response = facts.KvResponse(frame.status, node.node, details.context, details.ref)
@@ -213,7 +214,12 @@ class Operations:
         self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
 
     def _dispatch(self, operation: LiveOperation, now: float) -> None:
-        node = self._keyspaces.connection_for(operation.request, now)
+        known = self._keyspaces.map_of(operation.request.keyspace.bucket)
+        if known is not operation.map:
+            operation.map, operation.led_astray = known, 0
+        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
+        forward = operation.led_astray % 2 == 1
+        node = self._keyspaces.connection_for(operation.request, now, forward=forward)
         if node is None:
             self._lack_node(operation, now)
             return
@@ -235,13 +241,13 @@ class Operations:
     def _lack_node(self, operation: LiveOperation, now: float) -> None:
         """Retry or fail an operation on a document, or a copy of it, that no node has."""
         request = operation.request
-        vbucket = self._keyspaces.vbucket(request)
         if request.copy:
+            vbucket = self._keyspaces.vbucket(request)
             # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
             text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
             self.fail(operation.token, DocumentUnretrievableException, text, now)
             return
-        detail = f"vbucket {vbucket} has no active node now"
+        detail = self._keyspaces.obstacle(request)
         self._feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
 
     def _has_room(self, node: NodeMachine, now: float) -> bool:

@@ -16,13 +16,11 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
+from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.circuit_breaker import BreakerEvent
-
-CONFIG_POLL_SECONDS = 2.5
-"""Between two questions for a cluster config, where the node does not announce new ones."""
 
 
 class Sender(Protocol):
@@ -42,8 +40,15 @@ class Sender(Protocol):
 class Upkeep:
     """Our own requests on connections that are ready."""
 
-    def __init__(self, sender: Sender, timers: NodeTimers, timeouts: TimeoutOptions) -> None:
+    def __init__(
+        self,
+        sender: Sender,
+        timers: NodeTimers,
+        timeouts: TimeoutOptions,
+        known_config: Callable[[str | None], tuple[int, int] | None],
+    ) -> None:
         self._sender = sender
+        self._known_config = known_config
         self._timers = timers
         self._timeouts = timeouts
 
@@ -51,7 +56,7 @@ class Upkeep:
         """Look after a connection that has become ready."""
         self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
         if node.has_to_be_polled:
-            self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
+            self._timers.schedule(node, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
 
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
@@ -61,8 +66,9 @@ class Upkeep:
             case TimerKind.KEEP_ALIVE_ANSWER:
                 self._sender.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
             case TimerKind.CONFIG_POLL:
-                self._timers.schedule(node, TimerKind.CONFIG_POLL, now + CONFIG_POLL_SECONDS)
                 self.refresh_config(node, now)
+                if node.has_to_be_polled and node.state is NodeState.READY:
+                    self._timers.schedule(node, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
             case TimerKind.CIRCUIT_BREAKER:
                 self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
             case TimerKind.CANARY:
@@ -82,11 +88,19 @@ class Upkeep:
             self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
 
     def refresh_config(self, node: NodeMachine, now: float) -> None:
-        """Ask for the newest cluster config, unless that was asked a moment ago and not answered yet."""
-        is_asked = now - node.config_asked_at < QUESTION_PATIENCE
-        if node.state is NodeState.READY and not is_asked and not node.dialect.bare and self.may_ask_again(node, now):
-            node.config_asked_at = now
-            self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG)
+        """Ask for the newest cluster config: now, or as soon as the floor under such questions allows.
+
+        A question that was asked a moment ago, and is not answered yet, is enough.
+        """
+        if node.state is not NodeState.READY or node.dialect.bare or now - node.config_asked_at < QUESTION_PATIENCE:
+            return
+        allowed_at = node.config_polled_at + self._timeouts.config_poll_floor
+        if now < allowed_at:
+            self._timers.schedule(node, TimerKind.CONFIG_POLL, allowed_at)
+        elif self.may_ask_again(node, now):
+            node.config_asked_at = node.config_polled_at = now
+            extras = encode_version(self._known_config(node.bucket)) if node.tells_only_news else b""
+            self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG, extras)
 
     def may_ask_again(self, node: NodeMachine, now: float) -> bool:
         """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
@@ -109,5 +123,5 @@ class Upkeep:
         self._send_own(node, Purpose.KEEP_ALIVE, Opcode.NOOP)
         self._timers.schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
 
-    def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode) -> None:
-        self._sender.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
+    def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode, extras: bytes = b"") -> None:
+        self._sender.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque, extras=extras))

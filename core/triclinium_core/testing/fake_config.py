@@ -59,6 +59,11 @@ def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
         node["thisNode"] = True
     if options.host != HOST_PLACEHOLDER:
         node["hostname"] = options.host
+    if options.alternate_addresses:
+        node["alternateAddresses"] = {
+            network: {"hostname": host, "ports": dict.fromkeys(services, port)}
+            for network, (host, port) in options.alternate_addresses.items()
+        }
     return node
 
 
@@ -74,6 +79,7 @@ def _bucket_part(
         if feature is None or feature in features
         for name in names
     ]
+    forward = [[positions[owner]] for owner in known.forward]
     return {
         "name": bucket,
         "uuid": f"{zlib.crc32(bucket.encode()):032x}",
@@ -91,5 +97,6 @@ def _bucket_part(
             "vBucketMap": [
                 [positions[node] for node in chain] for chain in zip(known.owners, *known.replicas, strict=True)
             ],
-        },
+        }
+        | ({"vBucketMapForward": forward} if forward else {}),
     }

@@ -28,6 +28,8 @@ class FakeMap:
     """The node of each vbucket, ``NO_NODE`` where there is none."""
     replicas: tuple[tuple[int, ...], ...] = ()
     """For the first replica, then for the second and so on: the node of each vbucket's, ``NO_NODE`` for none."""
+    forward: tuple[int, ...] = ()
+    """What ``owners`` are to become by the rebalance that is announced; empty where none is."""
 
     def with_version(self, version: ConfigVersion) -> FakeMap:
         """Return the same map under another version."""

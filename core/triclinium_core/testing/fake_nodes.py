@@ -25,7 +25,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from triclinium_core.errors import InvalidArgumentException
@@ -140,6 +140,8 @@ class FakeNodes:
             options = node.options
             if port == (options.tls_port if tls else options.port) and options.host in (host, HOST_PLACEHOLDER):
                 return node
+            if (host, port) in options.alternate_addresses.values():
+                return node
         return None
 
     def connection_string(self, *, host: str | None = None, tls: bool = False) -> str | None:
@@ -215,6 +217,29 @@ class FakeNodes:
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)
         self._publish(members, owners, replicas)
+
+    def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
+        """Name a node that vbuckets are to be moved to, as configs do while a rebalance is under way.
+
+        They stay where they are until ``move``; with the next change of the map the announcement is over.
+
+        Raises:
+            InvalidArgumentException: there is no such vbucket, or the node is not in.
+        """
+        forward = list(self.map.owners)
+        for vbucket in vbuckets:
+            forward[check_integer(vbucket, "vbuckets", 0, len(forward) - 1)] = self._check_member(to, "to")
+        present = self.map.followed_by(self.map.members, self.map.owners, self.map.replicas)
+        self._set_map(replace(present, forward=tuple(forward)))
+
+    def set_alternate_addresses(self, index: int, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """Have a node stand in configs with these addresses in other networks, instead of those that it had.
+
+        Raises:
+            InvalidArgumentException: addresses that no node can have.
+        """
+        self._cluster.nodes[index] = replace(self._nodes[self._check(index)].options, alternate_addresses=addresses)
+        self._publish(self.map.members, self.map.owners, self.map.replicas)
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
         """Give all configs another version.
@@ -300,7 +325,10 @@ def _numbered(options: FakeNodeOptions, nodes: int) -> list[FakeNodeOptions]:
     steps = range(0, nodes * PORT_STRIDE, PORT_STRIDE)
     return [
         replace(
-            options, port=options.port + step, tls_port=None if options.tls_port is None else options.tls_port + step
+            options,
+            port=options.port + step,
+            tls_port=None if options.tls_port is None else options.tls_port + step,
+            alternate_addresses=_further(options, step),
         )
         for step in steps
     ]
@@ -311,7 +339,14 @@ def _addressed(options: FakeNodeOptions, nodes: Sequence[tuple[str, int]]) -> li
         raise InvalidArgumentException(
             f"nodes={nodes!r} must be a number, or 1 to {NODES_MAX} pairs of a host and a port", parameter="nodes"
         )
-    return [replace(options, host=host, port=port) for host, port in nodes]
+    return [
+        replace(options, host=host, port=port, alternate_addresses=_further(options, PORT_STRIDE * place))
+        for place, (host, port) in enumerate(nodes)
+    ]
+
+
+def _further(options: FakeNodeOptions, step: int) -> Mapping[str, tuple[str, int]]:
+    return {network: (host, port + step) for network, (host, port) in options.alternate_addresses.items()}
 
 
 def _is_address(address: object) -> bool:
@@ -321,12 +356,11 @@ def _is_address(address: object) -> bool:
 def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
     taken: set[tuple[str, int]] = set()
     for options in places:
-        for port in (options.port, options.tls_port):
-            if port is None:
-                continue
-            if (options.host, port) in taken:
+        own = [(options.host, port) for port in (options.port, options.tls_port) if port is not None]
+        for host, port in (*own, *options.alternate_addresses.values()):
+            if (host, port) in taken:
                 raise InvalidArgumentException(
-                    f"port {port} of {options.host} would be taken twice; give each node an address of its own",
+                    f"port {port} of {host} would be taken twice; give each node an address of its own",
                     parameter="nodes",
                 )
-            taken.add((options.host, port))
+            taken.add((host, port))

@@ -6,10 +6,10 @@ Source: kv_engine docs/BinaryProtocol.md, server request 0x01.
 from __future__ import annotations
 
 from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.testing.fake_state import Connection, NodeState
-from triclinium_core.testing.fake_topology_commands import CONFIG_VERSION
 
 _OPAQUE = 0xC0FF_EE00
 """A client's answer carries it; nobody looks at it."""

@@ -67,6 +67,8 @@ class FakeNodeOptions:
     port: int = 11210
     """Under which the node stands in configs: the one that it is really served on."""
     tls_port: int | None = None
+    alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Host and KV port in other networks, by their names, such as ``external``; with TLS and without."""
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     buckets: tuple[str, ...] = ("default",)
@@ -93,6 +95,7 @@ class FakeNodeOptions:
         check_integer(self.port, "port", 1, 0xFFFF)
         if self.tls_port is not None:
             check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
+        _check_addresses(self.alternate_addresses)
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
@@ -137,6 +140,20 @@ def _check_collections(collections: object) -> None:
     assert isinstance(collections, Mapping)
     for ids in collections.values():
         check_type(ids, "collections", Mapping)
+
+
+def _check_addresses(addresses: object) -> None:
+    check_type(addresses, "alternate_addresses", Mapping)
+    assert isinstance(addresses, Mapping)
+    for network, address in addresses.items():
+        _check_text("alternate_addresses", network)
+        if not isinstance(address, tuple) or len(address) != 2:
+            raise InvalidArgumentException(
+                f"alternate_addresses={addresses!r} must map names of networks to pairs of a host and a port",
+                parameter="alternate_addresses",
+            )
+        _check_text("alternate_addresses", address[0])
+        check_integer(address[1], "alternate_addresses", 1, 0xFFFF)
 
 
 def _check_credentials(username: str, password: str) -> None:

@@ -8,15 +8,13 @@ from __future__ import annotations
 from struct import Struct
 
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Answer, Refused
 from triclinium_core.testing.fake_map import ConfigVersion
 from triclinium_core.testing.fake_requests import Command, Needs, Part, Request
 from triclinium_core.testing.fake_state import Connection, NodeState
-
-CONFIG_VERSION = Struct(">qq")
-"""Epoch and revision, signed: an epoch that is not known yet is negative."""
 
 _COLLECTION_ID = Struct(">QI")
 """Uid of the manifest, id of the collection."""

@@ -811,7 +811,7 @@ def configs_asked(simulation: Recorded) -> int:
 
 
 def test_config_is_asked_for_once() -> None:
-    """However many responses ask for a newer one, until that has come."""
+    """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
     simulation = ready()
     requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
     for request in requests[:2]:
@@ -821,8 +821,10 @@ def test_config_is_asked_for_once() -> None:
     simulation.inject(respond(asked))
     simulation.inject(respond(requests[2], Status.NOT_MY_VBUCKET))
     counts.append(configs_asked(simulation))
+    simulation.advance(TimeoutOptions().config_poll_floor)
+    counts.append(configs_asked(simulation))
 
-    assert [2, 3] == counts
+    assert [2, 2, 3] == counts
 
 
 def test_config_is_asked_for_again_after_a_while() -> None:
@@ -1058,6 +1060,9 @@ def test_timers_of_others_are_refused() -> None:
     """An operation's timer never comes here."""
 
     class Deaf:
+        def config_revision(self, bucket: str | None) -> None:
+            """Know nothing."""
+
         def on_ready(self, node: object, now: float) -> None:
             """Hear nothing."""
 

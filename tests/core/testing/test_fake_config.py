@@ -131,3 +131,24 @@ def test_who_is_out_is_not_named() -> None:
 def test_addresses() -> None:
     """A colon in the host needs brackets before the port."""
     assert ["a:1", "[::1]:2"] == [address_of("a", 1), address_of("::1", 2)]
+
+
+def test_alternate_addresses() -> None:
+    """Under the name of their network, with the services that the node has."""
+    options = FakeNodeOptions(tls_port=11207, alternate_addresses={"external": ("ext.example", 31210)})
+    (node,) = config_of(options)["nodesExt"]
+
+    assert {"external": {"hostname": "ext.example", "ports": {"kv": 31210, "kvSSL": 31210}}} == node[
+        "alternateAddresses"
+    ]
+    assert "alternateAddresses" not in config_of(FakeNodeOptions())["nodesExt"][0]
+
+
+def test_forward_map() -> None:
+    """There only while a rebalance is announced, by the positions of the nodes in the config."""
+    version = ConfigVersion(1, 2)
+    nodes = [FakeNodeOptions(), FakeNodeOptions(port=2), FakeNodeOptions(port=4)]
+    config = decoded(nodes, FakeMap(version, (0, 2), (0, 2), forward=(2, 2)), 0)
+
+    assert [[1], [1]] == config["vBucketServerMap"]["vBucketMapForward"]
+    assert "vBucketMapForward" not in decoded(nodes, FakeMap(version, (0, 2), (0, 2)), 0)["vBucketServerMap"]

@@ -445,3 +445,53 @@ def test_the_alarm(nodes: FakeNodes) -> None:
     nodes.rebalance()
 
     assert [-math.inf] * 4 == rung
+
+
+def test_alternate_addresses() -> None:
+    """Each node has its own, and is found by it; a change is a config of the next revision."""
+    nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=2)
+
+    assert [nodes[0], nodes[1], None] == [nodes.find("ext.example", port) for port in (31210, 31212, 31214)]
+
+    nodes.set_alternate_addresses(1, {})
+
+    assert nodes.find("ext.example", 31212) is None
+    assert 2 == nodes.map.version.revision
+
+
+def test_alternate_addresses_of_named_nodes() -> None:
+    """Their ports are as far apart as those of numbered ones."""
+    options = FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)})
+    nodes = FakeNodes(options, nodes=[("a.example", 1), ("b.example", 1)])
+
+    assert ("ext.example", 31212) == nodes[1].options.alternate_addresses["external"]
+
+
+def test_alternate_addresses_that_two_would_have() -> None:
+    """As with their own, nobody could tell them apart."""
+    options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
+    with pytest.raises(InvalidArgumentException, match="taken twice"):
+        FakeNodes(options, nodes=1)
+
+
+def test_announced_move() -> None:
+    """Configs name the next node until the map changes; whose the vbuckets are does not change."""
+    nodes = FakeNodes(nodes=2)
+    nodes.announce_move([0, 2], to=1)
+
+    assert (1, 1, 1, 1, 0) == nodes.map.forward[:5]
+    assert (0, 1, 0, 1, 0) == nodes.map.owners[:5]
+    assert 2 == nodes.map.version.revision
+
+    nodes.move([0, 2], to=1)
+
+    assert () == nodes.map.forward
+
+
+@pytest.mark.parametrize(("vbuckets", "to", "parameter"), [([1024], 0, "vbuckets"), ([0], 2, "to")])
+def test_impossible_announcements(vbuckets: list[int], to: int, parameter: str) -> None:
+    """Nobody could have such a vbucket, and nobody is there to have it."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeNodes(nodes=2).announce_move(vbuckets, to=to)
+
+    assert parameter == caught.value.parameter

@@ -23,8 +23,8 @@ from triclinium_core.testing import FakeNode, FakeNodes
 class ClientArguments(TypedDict, total=False):
     """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on.
 
-    ``timeouts``, ``retry_strategy``, ``circuit_breaker``, ``hello_after_auth``, ``renegotiate_on_corrupt_error_map`` and
-    ``compression``; none has to be there.
+    ``timeouts``, ``retry_strategy``, ``circuit_breaker``, ``hello_after_auth``, ``renegotiate_on_corrupt_error_map``,
+    ``compression`` and ``network``; none has to be there.
     """
 
     timeouts: TimeoutOptions
@@ -33,6 +33,7 @@ class ClientArguments(TypedDict, total=False):
     hello_after_auth: bool
     renegotiate_on_corrupt_error_map: bool
     compression: bool
+    network: str
 
 
 @dataclass(frozen=True, slots=True)

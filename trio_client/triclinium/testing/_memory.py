@@ -98,7 +98,8 @@ class FakeConnector:
 
     def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
         nodes = self._server.nodes
-        return nodes.find(nodes[0].options.host if len(nodes) == 1 else host, port, tls=tls)
+        known = nodes.find(host, port, tls=tls)
+        return nodes.find(nodes[0].options.host, port, tls=tls) if known is None and len(nodes) == 1 else known
 
 
 def _checked(piece_sizes: Sequence[int] | None) -> tuple[int, ...]:

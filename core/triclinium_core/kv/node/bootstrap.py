@@ -16,6 +16,7 @@ from enum import Enum, unique
 
 from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError, ScramRefused
 from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
@@ -33,6 +34,8 @@ WANTED_FEATURES = (
     HelloFeature.SYNC_REPLICATION,
     HelloFeature.COLLECTIONS,
     HelloFeature.PRESERVE_TTL,
+    HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
+    HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
 )
 COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
@@ -78,6 +81,8 @@ class BootstrapPlan:
     xerror: bool = True
     hello_after_auth: bool = False
     renegotiate_on_corrupt_error_map: bool = False
+    known_config: tuple[int, int] | None = None
+    """Epoch and revision of the cluster config that need not be told again; None where any is wanted."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -88,7 +93,14 @@ class BootstrapPlan:
 
 
 def plan_of(
-    options: ClientOptions, *, bucket: str | None, xerror: bool, tls: bool, nonce: str, connection_id: str
+    options: ClientOptions,
+    *,
+    bucket: str | None,
+    xerror: bool,
+    tls: bool,
+    nonce: str,
+    connection_id: str,
+    known_config: tuple[int, int] | None = None,
 ) -> BootstrapPlan:
     """Return what a client with these options negotiates."""
     assert options.authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
@@ -103,6 +115,7 @@ def plan_of(
         xerror=xerror,
         hello_after_auth=options.hello_after_auth,
         renegotiate_on_corrupt_error_map=options.renegotiate_on_corrupt_error_map,
+        known_config=known_config,
     )
 
 
@@ -165,11 +178,17 @@ class Bootstrap:
         return data
 
     def _request(
-        self, opcode: Opcode, step: Callable[[Frame], bytes], *, key: bytes = b"", value: bytes = b""
+        self,
+        opcode: Opcode,
+        step: Callable[[Frame], bytes],
+        *,
+        extras: bytes = b"",
+        key: bytes = b"",
+        value: bytes = b"",
     ) -> bytes:
         self._opaque += 1
         self._steps[self._opaque] = opcode, step
-        return encode_request(opcode, opaque=self._opaque, key=key, value=value)
+        return encode_request(opcode, opaque=self._opaque, extras=extras, key=key, value=value)
 
     def _fail(self, text: str, kind: FailureKind = FailureKind.PROTOCOL, status: int | None = None) -> bytes:
         self.failure = BootstrapFailure(kind, text, status)
@@ -290,7 +309,9 @@ class Bootstrap:
         burst = self._hello() if self._plan.hello_after_auth else b""
         if self._plan.bucket is not None:
             burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())
-        return burst + self._request(Opcode.GET_CLUSTER_CONFIG, self._on_config)
+        knows_versions = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
+        extras = encode_version(self._plan.known_config) if knows_versions else b""
+        return burst + self._request(Opcode.GET_CLUSTER_CONFIG, self._on_config, extras=extras)
 
     def _on_bucket(self, frame: Frame) -> bytes:
         self.bucket_status = frame.status

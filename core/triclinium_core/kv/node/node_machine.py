@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from struct import Struct
 
 import msgspec
 
@@ -30,14 +29,12 @@ from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
-
-_REVISION = Struct(">qq")
-"""Epoch and revision of a config."""
 
 _SNAPPY = int(Datatype.SNAPPY)
 """A plain number: testing a bit of an enumeration takes far longer."""
@@ -81,6 +78,8 @@ class NodeMachine:
         """With a table of requests that is full."""
         self.config_asked_at: float = -math.inf
         """When a cluster config was asked for that has not come yet."""
+        self.config_polled_at: float = -math.inf
+        """When a cluster config was asked for last, answered or not."""
         self.announced: tuple[int, int] | None = None
         """Epoch and revision of the config that the node said it has, until it was asked for that."""
         self.xerror: bool = True
@@ -113,6 +112,11 @@ class NodeMachine:
     def has_to_be_polled(self) -> bool:
         """Whether the node of the present stream will not say of itself that it has a new cluster config."""
         return not self._bare and HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF not in self.negotiated.features
+
+    @property
+    def tells_only_news(self) -> bool:
+        """Whether the node of the present stream, told which cluster config is known, leaves that one out."""
+        return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
 
     @property
     def unavailable_reason(self) -> RetryReason:
@@ -201,8 +205,8 @@ class NodeMachine:
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""
         is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
-        if is_news and len(frame.extras) == _REVISION.size and self.state is NodeState.READY:
-            epoch, revision = _REVISION.unpack(frame.extras)
+        if is_news and len(frame.extras) == CONFIG_VERSION.size and self.state is NodeState.READY:
+            epoch, revision = CONFIG_VERSION.unpack(frame.extras)
             self.announced = (epoch, revision)
             news.append(ConfigAnnounced())
 

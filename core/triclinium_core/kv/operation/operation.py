@@ -12,6 +12,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.timers import TimerId
+from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import Random
@@ -37,6 +38,8 @@ class LiveOperation:
         "client_context",
         "deadline",
         "deadline_timer",
+        "led_astray",
+        "map",
         "node",
         "opaque",
         "request",
@@ -76,6 +79,10 @@ class LiveOperation:
         self.stream: int | None = None
         """The stream on which that attempt travels."""
         self.vbucket: int = 0
+        self.map: BucketMap | None = None
+        """By which the newest attempt was sent."""
+        self.led_astray: int = 0
+        """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
 
     @property
     def idempotent(self) -> bool:

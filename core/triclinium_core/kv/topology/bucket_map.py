@@ -5,11 +5,12 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
+from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of
 
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
@@ -20,14 +21,20 @@ class BucketMap:
     """The map of one bucket.
 
     Args:
-        nodes: where each server of the map is reached; None for one that offers no such port.
+        nodes: where each server of the map is reached; None for one that is not.
         holders: by vbucket, the indexes of the active node and of the replicas.
         here: which of the nodes told the map, if it said so.
+        forward: what ``holders`` are to become by the rebalance that is under way; empty where none is.
+        network: in which the nodes are reached.
+        networks: in which any of them is.
     """
 
     nodes: tuple[Address | None, ...]
     holders: Sequence[Sequence[int]]
     here: Address | None = None
+    forward: Sequence[Sequence[int]] = ()
+    network: str = DEFAULT
+    networks: Collection[str] = (DEFAULT,)
 
     @property
     def addresses(self) -> tuple[Address, ...]:
@@ -43,37 +50,59 @@ class BucketMap:
 
         None where there is none, or none that can be reached.
         """
-        holders = self.holders[vbucket]
+        return self._reached(self.holders[vbucket], copy)
+
+    def next_holder(self, vbucket: int, copy: int) -> Address | None:
+        """Return where a copy of a vbucket is to be after the rebalance; None also where none is under way."""
+        return self._reached(self.forward[vbucket], copy) if self.forward else None
+
+    def obstacle(self, vbucket: int) -> str:
+        """Return why the active copy of a vbucket cannot be reached."""
+        holder = self.holders[vbucket][0]
+        if holder == NOBODY:
+            return f"vbucket {vbucket} has no active node now"
+        if self.network not in self.networks:
+            known = ", ".join(self.networks)
+            return f"no node of the cluster is in network {self.network!r}; the networks of its config are {known}"
+        missing = "port for this service" if self.network == DEFAULT else f"address in network {self.network!r}"
+        return f"vbucket {vbucket} is on node {holder} of the map, which has no {missing}"
+
+    def _reached(self, holders: Sequence[int], copy: int) -> Address | None:
         holder = holders[copy] if copy < len(holders) else NOBODY
         return self.nodes[holder] if holder != NOBODY else None
 
 
-def map_of(config: ClusterConfig, *, source: Address, tls: bool) -> BucketMap:
+def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT) -> BucketMap:
     """Return the map in a bucket's config.
 
     Args:
         source: where the config came from; its host stands for nodes that do not name theirs.
         tls: whether the ports for TLS are wanted.
+        network: by which of its addresses each node is to be reached.
     """
     servers = config.v_bucket_server_map
     assert servers is not None, "a bucket's config has a map, or it would have been refused"
     count = len(servers.server_list)
     entries = config.nodes_ext[:count]
-    service = "kvSSL" if tls else "kv"
-    nodes = [_address(entry, service, source) for entry in entries]
-    nodes += [None if tls else _parse(server) for server in servers.server_list[len(nodes) :]]
+    nodes = nodes_of(entries, source=source, tls=tls, network=network)
+    is_listed = not tls and network == DEFAULT
+    nodes += [_parse(server) if is_listed else None for server in servers.server_list[len(nodes) :]]
     itself = source if source in nodes else None
     here = next((node for entry, node in zip(entries, nodes, strict=False) if entry.this_node), itself)
-    return BucketMap(tuple(nodes), servers.v_bucket_map, here)
+    return BucketMap(
+        tuple(nodes), servers.v_bucket_map, here, servers.v_bucket_map_forward, network, networks_of(entries)
+    )
 
 
-def _address(entry: NodeEntry, service: str, source: Address) -> Address | None:
-    port = entry.services.get(service)
-    host = source.host if entry.hostname is None else entry.hostname.removeprefix("[").removesuffix("]")
-    if port is None:
-        # The node that tells the map can be reached, as it was just now.
-        return source if entry.this_node else None
-    return Address(host, port)
+def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, network: str) -> list[Address | None]:
+    """Return where the KV service of each of the nodes is reached; None where it is not. For ``Args`` see ``map_of``."""
+    service = "kvSSL" if tls else "kv"
+    addresses = [address_in(network, entry, service, source) for entry in entries]
+    if network != DEFAULT:
+        return addresses
+    # The node that tells the map can be reached, as it was just now.
+    told = [source if entry.this_node else None for entry in entries]
+    return [address or teller for address, teller in zip(addresses, told, strict=True)]
 
 
 def _parse(server: str) -> Address | None:

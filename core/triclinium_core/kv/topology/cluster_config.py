@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
+
 CONFIG_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """A config of a thousand nodes with 1024 vbuckets has well under a megabyte."""
 HOST_PLACEHOLDER = b"$HOST"
@@ -19,12 +21,21 @@ class MalformedClusterConfig(ValueError):
     """The config is none; the text says where."""
 
 
+class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a node is reached in another network; without ``ports`` at the same as in its own."""
+
+    hostname: str
+    ports: dict[str, int] | None = None
+
+
 class NodeEntry(msgspec.Struct, frozen=True, rename="camel"):
     """One element of ``nodesExt``."""
 
     services: dict[str, int] = {}
     hostname: str | None = None
     this_node: bool = False
+    alternate_addresses: dict[str, AlternateAddress] = {}
+    """By the name of the network."""
 
 
 class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,6 +45,8 @@ class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
     v_bucket_map: list[list[int]]
     num_replicas: int = 0
     hash_algorithm: str = "CRC"
+    v_bucket_map_forward: list[list[int]] = []
+    """What the map is to become by the rebalance that is under way; empty where none is."""
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
@@ -46,6 +59,16 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     node_locator: str | None = None
     v_bucket_server_map: VBucketServerMap | None = None
     bucket_capabilities: list[str] = []
+    cluster_capabilities: dict[str, list[str]] = {}
+
+    @property
+    def can(self) -> frozenset[BucketCapability]:
+        """What the bucket can do, of what this client has heard of."""
+        return known_capabilities(BucketCapability, self.bucket_capabilities)
+
+    def service_can(self, service: str) -> frozenset[ClusterCapability]:
+        """Return what a service of the cluster can do, by its name in configs, such as ``n1ql``."""
+        return known_capabilities(ClusterCapability, self.cluster_capabilities.get(service, ()))
 
     @property
     def revision(self) -> tuple[int, int]:
@@ -98,6 +121,12 @@ def _check_bucket_config(config: ClusterConfig) -> None:
         raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to 65536 are possible")
     assert config.v_bucket_server_map is not None
     servers = len(config.v_bucket_server_map.server_list)
-    for vbucket, holders in enumerate(config.v_bucket_server_map.v_bucket_map):
-        if not holders or not all(-1 <= holder < servers for holder in holders):
-            raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders[:4]!r}, but there are {servers} servers")
+    forward = config.v_bucket_server_map.v_bucket_map_forward
+    if len(forward) not in {0, count}:
+        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets, and {len(forward)} in its forward map")
+    for holders_of in (config.v_bucket_server_map.v_bucket_map, forward):
+        for vbucket, holders in enumerate(holders_of):
+            if not holders or not all(-1 <= holder < servers for holder in holders):
+                raise MalformedClusterConfig(
+                    f"vbucket {vbucket} is on {holders[:4]!r}, but there are {servers} servers"
+                )

@@ -12,11 +12,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum, unique
+from typing import Any
 from urllib.parse import parse_qsl
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
-from triclinium_core.options import TimeoutOptions
+from triclinium_core.kv.topology.string_options import OPTIONS
+from triclinium_core.options import ClientOptions, TimeoutOptions
 
 CONNECTION_STRING_SIZE_MAX = 8192
 """Characters; hundreds of hosts fit."""
@@ -36,13 +38,6 @@ DEFAULT_PORTS: Mapping[Scheme, int] = {Scheme.COUCHBASE: 11210, Scheme.COUCHBASE
 HTTP_PORTS: Mapping[int, int] = {8091: 11210, 18091: 11207}
 """Ports of the web console, which people often write instead of those of the KV service."""
 
-TIMEOUT_OPTIONS: Mapping[str, str] = {
-    "kv_timeout": "kv",
-    "kv_durable_timeout": "kv_durable",
-    "connect_timeout": "connect",
-}
-"""Options of the query part, in seconds, and the field of ``TimeoutOptions`` that each sets."""
-
 _WITHOUT_BOTH_SLASHES = re.compile(
     # A colon and digits are a port: then what looks like a scheme is a host.
     rf"(?:(?P<scheme>{'|'.join(Scheme)})(?::/?(?!\d+(?:[/?,;]|$))|//?)|[a-z]+:/)(?P<rest>[^/:].*)",
@@ -50,6 +45,7 @@ _WITHOUT_BOTH_SLASHES = re.compile(
 )
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
 # Letters of any script: a host name may be an internationalised one.
+_PORT = re.compile(r":[0-9]+$")
 _NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
 
 
@@ -60,6 +56,8 @@ class ConnectionString:
     scheme: Scheme
     addresses: tuple[Address, ...]
     options: Mapping[str, str] = field(default_factory=dict)
+    has_port: bool = field(default=False, compare=False)
+    """Whether any host was written with a port."""
 
     @property
     def tls(self) -> bool:
@@ -68,8 +66,32 @@ class ConnectionString:
 
     def timeouts(self, given: TimeoutOptions) -> TimeoutOptions:
         """Return ``given`` with the options of the string laid over it."""
-        named = {TIMEOUT_OPTIONS[name]: float(value) for name, value in self.options.items()}
-        return replace(given, **named)
+        return replace(given, **self._named(TimeoutOptions))
+
+    def over(self, given: ClientOptions) -> ClientOptions:
+        """Return ``given`` with all options of the string laid over it.
+
+        Raises:
+            InvalidArgumentException: they contradict each other.
+        """
+        return replace(given, timeouts=self.timeouts(given.timeouts), **self._named(ClientOptions))
+
+    def _named(self, group: type) -> dict[str, Any]:
+        return {
+            option.field: option.read(self.options[name])
+            for name, option in OPTIONS.items()
+            if option.group is group and name in self.options
+        }
+
+    @property
+    def service(self) -> str | None:
+        """The name under which DNS may list the cluster's nodes; None where the string names them itself."""
+        if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
+            return None
+        host = self.addresses[0].host.removesuffix(".")
+        # RFC 6761 §6.3: what is called localhost is this machine, and no business of a name server.
+        is_local = host.lower() == "localhost" or host.lower().endswith(".localhost")
+        return None if is_local or _is_literal(host) else f"_{self.scheme}._tcp.{host}"
 
 
 def parse_connection_string(text: object) -> ConnectionString:
@@ -92,10 +114,12 @@ def parse_connection_string(text: object) -> ConnectionString:
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())
     hosts, _, query = rest.partition("?")
-    addresses = tuple(_parse_address(host.strip(), scheme) for host in re.split("[,;]", hosts.removesuffix("/")))
+    written = [host.strip() for host in re.split("[,;]", hosts.removesuffix("/"))]
+    addresses = tuple(_parse_address(host, scheme) for host in written)
     if scheme is Scheme.MEMCACHED and len(addresses) > 1:
         raise _wrong("memcached:// takes one host; there is no cluster to find the others in")
-    return ConnectionString(scheme, addresses, _parse_options(query))
+    has_port = any(_PORT.search(host) for host in written)
+    return ConnectionString(scheme, addresses, _parse_options(query), has_port)
 
 
 def _parse_address(text: str, scheme: Scheme) -> Address:
@@ -118,16 +142,22 @@ def _parse_options(query: str) -> Mapping[str, str]:
         raise _wrong(f"the options {query[:80]!r} are not name=value pairs joined by &") from error
     options: dict[str, str] = {}
     for name, value in pairs:
-        if name not in TIMEOUT_OPTIONS:
-            raise _wrong(f"option {name[:40]!r} is not known; known are {', '.join(TIMEOUT_OPTIONS)}")
+        option = OPTIONS.get(name)
+        if option is None:
+            raise _wrong(f"option {name[:40]!r} is not known; known are {', '.join(OPTIONS)}")
         if name in options:
             raise _wrong(f"option {name} stands twice")
         try:
-            TimeoutOptions(**{TIMEOUT_OPTIONS[name]: float(value)})
-        except (ValueError, InvalidArgumentException) as error:
-            raise _wrong(f"option {name}={value[:40]} is not a number of seconds > 0") from error
+            option.read(value)
+        except ValueError as error:
+            raise _wrong(f"option {name}={value[:40]} is not {option.wanted}") from error
         options[name] = value
     return options
+
+
+def _is_literal(host: str) -> bool:
+    """Tell whether a host is an address rather than a name; a resolver takes 127.1 for one too."""
+    return ":" in host or host.rpartition(".")[2].isdigit()
 
 
 def _wrong(text: str) -> InvalidArgumentException:

@@ -19,16 +19,27 @@ TWO_NODES: list[dict[str, Any]] = [
 
 
 def parsed(
-    nodes: list[dict[str, Any]], servers: list[str], *, tls: bool = False, vbuckets: list[list[int]] | None = None
+    nodes: list[dict[str, Any]],
+    servers: list[str],
+    *,
+    tls: bool = False,
+    network: str = "default",
+    vbuckets: list[list[int]] | None = None,
+    forward: list[list[int]] | None = None,
 ) -> BucketMap:
     """Return the map in a config with these nodes and servers."""
     document = {
         "rev": 1,
         "name": "travel",
         "nodesExt": nodes,
-        "vBucketServerMap": {"serverList": servers, "vBucketMap": vbuckets or [[0]]},
+        "vBucketServerMap": {
+            "serverList": servers,
+            "vBucketMap": vbuckets or [[0]],
+            "vBucketMapForward": forward or [],
+        },
     }
-    return map_of(parse_cluster_config(json.dumps(document).encode(), host=SOURCE.host), source=SOURCE, tls=tls)
+    config = parse_cluster_config(json.dumps(document).encode(), host=SOURCE.host)
+    return map_of(config, source=SOURCE, tls=tls, network=network)
 
 
 def test_nodes_in_the_order_of_the_servers() -> None:
@@ -108,6 +119,46 @@ def test_ipv6() -> None:
     found = parsed([{"services": {"kv": 11210}, "hostname": "[::1]"}], ["[::1]:11210"])
 
     assert (Address("::1", 11210),) == found.nodes
+
+
+def test_another_network() -> None:
+    """Who is not in it cannot be reached, and neither can a server that has no entry."""
+    nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}, TWO_NODES[1]]
+    servers = ["a.example:11210", "b.example:11212", "c.example:11214"]
+    found = parsed(nodes, servers, network="external", vbuckets=[[0], [1], [2], [-1]])
+
+    assert (Address("x.example", 11210), None, None) == found.nodes
+    assert Address("x.example", 11210) == found.here
+    assert "vbucket 1 is on node 1 of the map, which has no address in network 'external'" == found.obstacle(1)
+    assert "vbucket 3 has no active node now" == found.obstacle(3)
+
+
+def test_a_network_that_nobody_is_in() -> None:
+    """The reason names those that there are."""
+    nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}]
+    found = parsed(nodes, ["a.example:11210"], network="extern")
+
+    assert () == found.addresses
+    assert (
+        "no node of the cluster is in network 'extern'; the networks of its config are default, external"
+        == found.obstacle(0)
+    )
+
+
+def test_no_port_for_tls_is_a_reason() -> None:
+    """It is named, without a network where nobody asked for another one."""
+    found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[1]])
+
+    assert "vbucket 0 is on node 1 of the map, which has no port for this service" == found.obstacle(0)
+
+
+def test_forward_map() -> None:
+    """Where vbuckets are to be; nowhere while no rebalance is under way."""
+    servers = ["a.example:11210", "b.example:11212"]
+    found = parsed(TWO_NODES, servers, vbuckets=[[0], [0]], forward=[[1], [-1]])
+
+    assert [Address("b.example", 11212), None] == [found.next_holder(0, 0), found.next_holder(1, 0)]
+    assert parsed(TWO_NODES, servers, vbuckets=[[0], [0]]).next_holder(0, 0) is None
 
 
 def test_a_map_without_nodes() -> None:

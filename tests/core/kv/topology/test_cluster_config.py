@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from triclinium_core.kv.topology.cluster_config import (
     CONFIG_SIZE_BYTES_MAX,
+    AlternateAddress,
     ClusterConfig,
     MalformedClusterConfig,
     NodeEntry,
@@ -75,6 +76,61 @@ def test_bucket_config() -> None:
     )
     assert (2, 7) == config.revision
     assert 2 == config.vbucket_count
+
+
+FULL: Mapping[str, Any] = {
+    "name": "travel",
+    "nodeLocator": "vbucket",
+    "bucketType": "membase",
+    "storageBackend": "couchstore",
+    "authType": "sasl",
+    "uri": "/pools/default/buckets/travel?bucket_uuid=0123",
+    "streamingUri": "/pools/default/bucketsStreaming/travel?bucket_uuid=0123",
+    "controllers": {"flush": "/pools/default/buckets/travel/controller/doFlush"},
+    "ddocs": {"uri": "/pools/default/buckets/travel/ddocs"},
+    "quota": {"ram": 536870912, "rawRAM": 268435456},
+    "basicStats": {"itemCount": 3, "opsPerSec": 0.5},
+    "nodes": [
+        {
+            "hostname": "10.0.0.1:8091",
+            "ports": {"direct": 11210, "httpsMgmt": 18091},
+            "thisNode": True,
+            "status": "healthy",
+            "systemStats": {"cpu_utilization_rate": 2.5},
+            "uptime": "42",
+        }
+    ],
+    "vBucketServerMap": {
+        "hashAlgorithm": "CRC",
+        "numReplicas": 0,
+        "serverList": ["10.0.0.1:11210"],
+        "vBucketMap": [[0]] * 128,
+        "vBucketMapForward": [[0]] * 128,
+    },
+    "bucketCapabilities": ["collections", "touch"],
+    "rev": 12,
+}
+"""As the REST interface tells it, without ``nodesExt``."""
+
+
+def test_full_config() -> None:
+    """What is said of each node's health and of the bucket's quota is passed over; the servers are enough."""
+    config = parse_cluster_config(json.dumps(FULL).encode(), host="h")
+
+    assert (0, 12) == config.revision
+    assert 128 == config.vbucket_count
+    assert [] == config.nodes_ext
+    assert config.v_bucket_server_map is not None
+    assert ["10.0.0.1:11210"] == config.v_bucket_server_map.server_list
+    assert [[0]] * 128 == config.v_bucket_server_map.v_bucket_map_forward
+
+
+def test_alternate_addresses() -> None:
+    """By network; ports are optional."""
+    entries = [{"alternateAddresses": {"external": {"hostname": "x", "ports": {"kv": 1}}, "other": {"hostname": "y"}}}]
+    (entry,) = parse_cluster_config(changed(nodesExt=entries), host="h").nodes_ext
+
+    assert {"external": AlternateAddress("x", {"kv": 1}), "other": AlternateAddress("y")} == entry.alternate_addresses
 
 
 def test_global_config() -> None:
@@ -143,6 +199,11 @@ def test_host_placeholder(host: str, expected: str) -> None:
         changed(nodesExt=[{"services": []}]),
         changed(nodesExt=[{"hostname": 5}]),
         changed(bucketCapabilities="collections"),
+        changed(clusterCapabilities=["n1ql"]),
+        changed(nodesExt=[{"alternateAddresses": []}]),
+        changed(nodesExt=[{"alternateAddresses": {"external": {}}}]),
+        changed(nodesExt=[{"alternateAddresses": {"external": {"hostname": "h", "ports": {"kv": "1"}}}}]),
+        changed_map(vBucketMapForward=[0]),
         changed(vBucketServerMap=[]),
         changed(vBucketServerMap={}),
         changed_map(serverList=None),
@@ -175,6 +236,9 @@ def test_not_a_config(document: bytes) -> None:
         (changed_map(vBucketMap=[[0, 0, 0, 0, 9]]), "vbucket 0"),
         (changed_map(serverList=[]), "there are 0 servers"),
         (changed(nodeLocator="ketama"), "memcached bucket"),
+        (changed_map(vBucketMapForward=[[0]]), "2 vbuckets, and 1 in its forward map"),
+        (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on [2], but there are 2 servers"),
+        (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on []"),
     ],
 )
 def test_impossible_bucket(document: bytes, hint: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, strategies as st
@@ -13,12 +15,12 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.connection_string import (
     CONNECTION_STRING_SIZE_MAX,
     HTTP_PORTS,
-    TIMEOUT_OPTIONS,
     ConnectionString,
     Scheme,
     parse_connection_string,
 )
-from triclinium_core.options import TimeoutOptions
+from triclinium_core.kv.topology.string_options import OPTIONS
+from triclinium_core.options import ClientOptions, TimeoutOptions
 
 
 def refused(text: object) -> InvalidArgumentException:
@@ -92,7 +94,7 @@ def test_unknown_option() -> None:
     error = refused("couchbase://test.local:11210?key=value")
 
     assert "'key'" in str(error)
-    assert all(name in str(error) for name in TIMEOUT_OPTIONS)
+    assert all(name in str(error) for name in OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +209,61 @@ def test_timeouts(query: str, expected: TimeoutOptions) -> None:
     assert expected == parsed.timeouts(TimeoutOptions())
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("network=external", {"network": "external"}),
+        ("enable_dns_srv=false", {"enable_dns_srv": False}),
+        ("enable_dns_srv=true&network=a%20b", {"network": "a b"}),
+        (
+            "config_poll_interval=5&config_poll_floor=1",
+            {"timeouts": TimeoutOptions(config_poll_interval=5.0, config_poll_floor=1.0)},
+        ),
+        ("kv_timeout=1", {"timeouts": TimeoutOptions(kv=1.0)}),
+        ("", {}),
+    ],
+)
+def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
+    """They go over what the program says, and leave the rest of it alone."""
+    given = ClientOptions(connection_string="couchbase://h", compression=False)
+    over = parse_connection_string(f"couchbase://h?{query}").over(given)
+
+    assert replace(given, **expected) == over
+
+
+def test_options_that_contradict_each_other() -> None:
+    """One in the string, the other one in the program: the error names both."""
+    given = ClientOptions(connection_string="couchbase://h", timeouts=TimeoutOptions(config_poll_floor=1.0))
+    with pytest.raises(InvalidArgumentException) as caught:
+        parse_connection_string("couchbase://h?config_poll_interval=0.5").over(given)
+
+    assert "config_poll_interval" == caught.value.parameter
+    assert "config_poll_floor=1.0" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "service"),
+    [
+        ("couchbase://cluster.example", "_couchbase._tcp.cluster.example"),
+        ("couchbases://cluster.example", "_couchbases._tcp.cluster.example"),
+        ("couchbase://cluster.example./?kv_timeout=1", "_couchbase._tcp.cluster.example"),
+        ("couchbase://cluster", "_couchbase._tcp.cluster"),
+        ("couchbase://7.cluster7", "_couchbase._tcp.7.cluster7"),
+        ("couchbase://cluster.example:11210", None),
+        ("couchbase://a.example,b.example", None),
+        ("couchbase://10.0.0.1", None),
+        ("couchbase://127.1", None),
+        ("couchbase://[::1]", None),
+        ("couchbase://localhost", None),
+        ("couchbase://node.LocalHost.", None),
+        ("memcached://cluster.example", None),
+    ],
+)
+def test_name_of_the_service(text: str, service: str | None) -> None:
+    """A lone name without a port may stand for the whole cluster; what is no name, or this machine's, may not."""
+    assert service == parse_connection_string(text).service
+
+
 def test_other_timeouts_stay() -> None:
     """What the string does not name is left to the program."""
     parsed = parse_connection_string("couchbase://h?kv_timeout=1")
@@ -231,6 +288,11 @@ def test_other_timeouts_stay() -> None:
         ("kv_timeout=nan", "seconds > 0"),
         ("kv_timeout=1e18", "seconds > 0"),
         ("kv_timeout=1&kv_timeout=2", "twice"),
+        ("network=", "name of a network"),
+        ("enable_dns_srv=yes", "true or false"),
+        ("enable_dns_srv=", "true or false"),
+        ("config_poll_interval=0", "seconds > 0"),
+        ("config_poll_floor=x", "seconds > 0"),
         ("kv_timeout=1?kv_timeout=2", "seconds > 0"),
         ("KV_TIMEOUT=1", "'KV_TIMEOUT'"),
         ("kv_timeout=1&" + "x=1&" * 200 + "x=1", "name=value"),
@@ -271,7 +333,7 @@ PIECES = (
             "%zz",
         ]
     ),
-    *(["kv_timeout", "connect_timeout", "1", "65536", "inf"]),
+    *(["kv_timeout", "network", "connect_timeout", "1", "65536", "inf"]),
     *("\ud800", "\0", " "),
 )
 hostile_texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=14).map("".join)

@@ -1,0 +1,34 @@
+"""Capabilities: what a config says that a bucket and the services can do."""
+
+from __future__ import annotations
+
+import json
+
+from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability
+from triclinium_core.kv.topology.cluster_config import parse_cluster_config
+
+
+def test_what_is_known_is_typed() -> None:
+    """Names that nobody has heard of are passed over."""
+    document = {
+        "rev": 1,
+        "bucketCapabilities": ["collections", "durableWrite", "subdoc.ReplicaRead", "timeTravel"],
+        "clusterCapabilities": {"n1ql": ["readFromReplica", "mindReading"], "search": ["vectorSearch"]},
+    }
+    config = parse_cluster_config(json.dumps(document).encode(), host="h")
+
+    assert {
+        BucketCapability.COLLECTIONS,
+        BucketCapability.DURABLE_WRITE,
+        BucketCapability.SUBDOC_REPLICA_READ,
+    } == config.can
+    assert {ClusterCapability.READ_FROM_REPLICA} == config.service_can("n1ql")
+    assert {ClusterCapability.VECTOR_SEARCH} == config.service_can("search")
+    assert frozenset() == config.service_can("cbas")
+
+
+def test_nothing_is_said() -> None:
+    """Then nothing can be counted on."""
+    config = parse_cluster_config(b'{"rev":1}', host="h")
+
+    assert (frozenset(), frozenset()) == (config.can, config.service_can("n1ql"))

@@ -1,0 +1,107 @@
+"""Networks: which one a client is in, and where a node is reached in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.cluster_config import AlternateAddress, NodeEntry
+from triclinium_core.kv.topology.networks import AUTO, DEFAULT, Network, address_in, choose_network, networks_of
+
+SEED = Address("seed.example", 11210)
+
+
+def node(hostname: str | None = "10.0.0.1", port: int = 11210, **alternates: AlternateAddress) -> NodeEntry:
+    """Return a node with a KV port, and with other addresses."""
+    return NodeEntry({"kv": port, "kvSSL": port - 3}, hostname, alternate_addresses=alternates)
+
+
+EXTERNAL = AlternateAddress("ext.example", {"kv": 31210, "kvSSL": 31207})
+NODES = [node("10.0.0.1", external=EXTERNAL), node("10.0.0.2", external=AlternateAddress("other.example"))]
+
+
+@pytest.mark.parametrize(
+    ("seed", "network"),
+    [
+        (Address("10.0.0.1", 11210), "default"),
+        (Address("10.0.0.2", 11207), "default"),
+        (Address("ext.example", 31210), "external"),
+        (Address("ext.example", 31207), "external"),
+        (Address("other.example", 11210), "external"),
+        (Address("ext.example", 9), "external"),
+        (Address("10.0.0.1", 9), "default"),
+        (Address("balancer.example", 11210), "default"),
+    ],
+)
+def test_choice(seed: Address, network: str) -> None:
+    """Host and port decide, with TLS or without; then the host alone; what stands nowhere is the default network."""
+    assert network == choose_network(NODES, [seed], seed)
+
+
+def test_the_node_that_tells_without_a_port_for_tls() -> None:
+    """That it was reached does not put the address at which it was into the default network."""
+    nodes = [NodeEntry({"kv": 11210}, "10.0.0.1", this_node=True, alternate_addresses={"external": EXTERNAL})]
+    source = Address("ext.example", 31210)
+
+    assert "external" == choose_network(nodes, [source], source)
+
+
+def test_ports_tell_networks_of_one_host_apart() -> None:
+    """As where the nodes of a container are forwarded to ports of this machine."""
+    nodes = [node(None, external=AlternateAddress("localhost", {"kv": 31210}))]
+    source = Address("localhost", 31210)
+
+    assert "external" == choose_network(nodes, [source], source)
+    assert "default" == choose_network(nodes, [], Address("localhost", 11210))
+
+
+def test_any_seed_decides() -> None:
+    """The one that told the config may be a balancer."""
+    balancer = Address("balancer.example", 11210)
+
+    assert "external" == choose_network(NODES, [balancer, Address("ext.example", 31210)], balancer)
+
+
+@pytest.mark.parametrize("entries", [[], [NodeEntry()], [NodeEntry({"mgmt": 8091}, "10.0.0.1")]])
+def test_nodes_without_kv(entries: Sequence[NodeEntry]) -> None:
+    """There is nothing to choose by."""
+    assert DEFAULT == choose_network(entries, [SEED], SEED)
+
+
+@pytest.mark.parametrize(
+    ("network", "entry", "service", "address"),
+    [
+        ("default", node(), "kv", Address("10.0.0.1", 11210)),
+        ("default", node(None), "kv", SEED),
+        ("default", node("[::1]"), "kv", Address("::1", 11210)),
+        ("default", NodeEntry({}, "10.0.0.1"), "kv", None),
+        ("external", node(), "kv", None),
+        ("external", node(external=EXTERNAL), "kvSSL", Address("ext.example", 31207)),
+        ("external", node(external=AlternateAddress("[::2]")), "kv", Address("::2", 11210)),
+        ("external", node(external=AlternateAddress("ext.example", {})), "kv", None),
+        ("other", node(external=EXTERNAL), "kv", None),
+    ],
+)
+def test_address(network: str, entry: NodeEntry, service: str, address: Address | None) -> None:
+    """Without ports of its own an alternate address has those of the node; a node is reached in no other network."""
+    assert address == address_in(network, entry, service, SEED)
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"), [([], ["default"]), (NODES, ["default", "external"]), ([node()], ["default"])]
+)
+def test_names(entries: Sequence[NodeEntry], names: Sequence[str]) -> None:
+    """The default one is always there."""
+    assert names == list(networks_of(entries))
+
+
+@pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])
+def test_chosen_for_good(asked_for: str, names: Sequence[str]) -> None:
+    """The first config decides, whatever the next ones have; a name that was given is not put to choice."""
+    network = Network(asked_for, [Address("ext.example", 31210)])
+    others: Mapping[str, AlternateAddress] = {}
+    later = [node("ext.example", 31210, **others)]
+
+    assert names == [network.name(NODES, SEED), network.name(later, SEED)]
