@@ -11,7 +11,7 @@ COMMAND_LOG_MAX = 100_000
 
 
 class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One command, in the order in which the node took them up.
+    """One command, in the order in which the node took them up; a durable write that has to wait, when it is settled.
 
     ``opcode`` is an ``Opcode`` where the protocol names it; ``key`` is without the collection's prefix; ``now`` is
     when the command came. ``status`` is the one in a whole and readable reply, sent or still delayed, and None where

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -72,6 +73,9 @@ class FakeDocuments:
         self._vbuckets = vbuckets
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[Address, Document] = {}
+        self._prepared: dict[Address, Document] = {}
+        self._hidden: list[Document] | None = None
+        """What was written while writes are kept out of sight; None while they are not."""
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
         self._last_cas = 0
 
@@ -80,6 +84,10 @@ class FakeDocuments:
     def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
         """Return the document as it is now, with its real CAS even when it is locked; None where there is none."""
         return self.find(self.address(bucket, key, collection_id=collection_id))
+
+    def get_prepared(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
+        """Return what a durable write that is not committed yet makes of a document; None where there is no such write."""
+        return self._prepared.get(self.address(bucket, key, collection_id=collection_id))
 
     def put(
         self,
@@ -154,6 +162,28 @@ class FakeDocuments:
         if cas:
             raise Refused(Status.KEY_EXISTS)
         return document
+
+    @contextmanager
+    def hiding(self) -> Iterator[list[Document]]:
+        """Give the block a list that it writes into, instead of writing for all to see."""
+        hidden: list[Document] = []
+        self._hidden = hidden
+        try:
+            yield hidden
+        finally:
+            self._hidden = None
+
+    def prepare(self, address: Address, document: Document) -> None:
+        """Keep a version that is not to be seen yet."""
+        self._prepared[address] = document
+
+    def commit(self, address: Address) -> None:
+        """Have everybody see the version that was prepared."""
+        self._store(address, self._prepared.pop(address))
+
+    def abort(self, address: Address) -> None:
+        """Forget the version that was prepared."""
+        del self._prepared[address]
 
     def snapshot(self) -> Snapshot:
         """Return all documents as they are, with what is left of those that were removed."""
@@ -231,6 +261,9 @@ class FakeDocuments:
         return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
 
     def _store(self, address: Address, document: Document) -> Document:
+        if self._hidden is not None:
+            self._hidden.append(document)
+            return document
         self._documents[address] = document
         self.changes += 1
         return document

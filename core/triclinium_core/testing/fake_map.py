@@ -109,16 +109,27 @@ def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], 
     return owners, replicas
 
 
-def failed_over(known: FakeMap, index: int) -> tuple[list[int], list[list[int]]]:
+def failed_over(known: FakeMap, index: int, behind: Sequence[int] = ()) -> tuple[list[int], list[list[int]]]:
     """Return owners and replicas without a node: where it stood, those behind it move up.
 
-    Source: ns_server src/mb_map.erl, promotion of replicas.
+    Args:
+        behind: nodes whose replicas lack something, those that lack most first. Where there is another replica, it takes
+            over in their place.
+
+    Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, the replica that has most goes first.
     """
+    lags = {node: len(behind) - place for place, node in enumerate(behind)}
     owners, *replicas = [[NO_NODE] * len(known.owners) for _ in range(1 + len(known.replicas))]
     for vbucket in range(len(known.owners)):
         chain = known.chain(vbucket)
         if index in chain:
+            was_owner = chain[0] == index
             chain.remove(index)
+            if was_owner:
+                heir = min(
+                    (node for node in chain if node != NO_NODE), key=lambda node: lags.get(node, 0), default=None
+                )
+                chain.sort(key=lambda node: node != heir)
             chain.append(NO_NODE)
         owners[vbucket] = chain[0]
         for row, node in zip(replicas, chain[1:], strict=True):

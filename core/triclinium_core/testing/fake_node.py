@@ -24,10 +24,9 @@ Source: kv_engine docs/BinaryProtocol.md.
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, assert_never
+from collections.abc import Callable, Iterator, Sequence
+from typing import assert_never
 
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
@@ -39,30 +38,25 @@ from triclinium_core.testing.fake_answers import Answer, Refused
 from triclinium_core.testing.fake_collections import FakeCollections
 from triclinium_core.testing.fake_commands import COMMANDS
 from triclinium_core.testing.fake_documents import FakeDocuments
+from triclinium_core.testing.fake_durable_commands import HeldCommand, carry_out
+from triclinium_core.testing.fake_log_entries import log_entry
 from triclinium_core.testing.fake_map import ConfigVersion
 from triclinium_core.testing.fake_notifications import encode_notification
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_outbox import Outbox
 from triclinium_core.testing.fake_outcomes import Outcome, strike_after
 from triclinium_core.testing.fake_replies import encode_reply, fitted, told_status
-from triclinium_core.testing.fake_requests import Needs, read_request, split_key
+from triclinium_core.testing.fake_requests import read_request
 from triclinium_core.testing.fake_state import ClusterState, Connection, NodeState
 from triclinium_core.testing.faults import (
     AnswerNotMyVbucket,
     AnswerStatus,
-    CommandFault,
     Delay,
     FaultAfterApplying,
     FaultBeforeApplying,
     Faults,
     HangUpBeforeApplying,
 )
-
-
-class _DelayedReply(NamedTuple):
-    due: float
-    order: int
-    connection: Connection
-    data: bytes
 
 
 class FakeNode:
@@ -82,8 +76,6 @@ class FakeNode:
     command_log: list[LoggedCommand]
     documents: FakeDocuments
     collections: FakeCollections
-    is_alive: bool
-    """Whether clients can connect: not between ``kill`` and ``revive``."""
 
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
@@ -100,14 +92,14 @@ class FakeNode:
     def _begin(self, state: NodeState) -> None:
         self._state = state
         self._connections: dict[int, Connection] = {}
-        self._delayed: list[_DelayedReply] = []
-        self._replies = 0
+        self._outbox = Outbox()
+        self._held: list[tuple[Connection, HeldCommand]] = []
+        """Commands whose durable writes are not settled, in the order in which they came."""
         self._now = -math.inf
         self._hung_up: list[int] = []
         """Connections that ended when the node was killed; the driver has not heard of it yet."""
         self._announced = state.map
         """The map that clients were last notified of, or could fetch from the beginning."""
-        self.is_alive = True
         self.faults = Faults()
         self.command_log = []
         self.documents = self._state.documents
@@ -129,6 +121,11 @@ class FakeNode:
         return len(self._connections)
 
     @property
+    def is_alive(self) -> bool:
+        """Whether clients can connect: not between ``kill`` and ``revive``."""
+        return self._state.index not in self._state.cluster.dead
+
+    @property
     def cluster(self) -> ClusterState:
         """What the node shares with the others."""
         return self._state.cluster
@@ -137,11 +134,14 @@ class FakeNode:
     def wakeup(self) -> float:
         """When ``time_passed`` is due.
 
-        That is when the next delayed reply is; ``-inf`` when clients are to hear of a change, infinity for never.
+        That is when the next delayed reply is, or when a durable write has taken too long; ``-inf`` when clients are to
+        hear of a change, infinity for never.
         """
         if self._hung_up or self._announced is not self._state.map:
             return -math.inf
-        return self._delayed[0].due if self._delayed else math.inf
+        if any(held.write.is_settled for _, held in self._held):
+            return -math.inf
+        return min(self._outbox.due, self._state.cluster.sync_writes.due_of(self._state.index))
 
     def accepts(self, now: float) -> bool:
         """Return whether a client that tries to connect gets a connection; each call is one attempt."""
@@ -168,16 +168,10 @@ class FakeNode:
         known = self._connections.get(connection)
         if known is None:
             return actions
-        for frame in known.frames.receive(data):
-            # A client's answer to a notification; a real node drops it too.
-            if frame.magic == Magic.SERVER_RESPONSE:
-                continue
-            outcome = self._take_up(known, frame)
-            if outcome.data:
-                actions += self._send(known, outcome.data, outcome.delay)
-            if outcome.hangs_up:
-                return [*actions, self._hang_up(known)]
-        if known.frames.malformed is not None:
+        # A client's answer to a notification is dropped, as by a real node.
+        known.backlog += (frame for frame in known.frames.receive(data) if frame.magic != Magic.SERVER_RESPONSE)
+        actions += self._work_off(known)
+        if known.frames.malformed is not None and self._is_connected(known):
             actions.append(self._hang_up(known))
         return actions
 
@@ -221,7 +215,7 @@ class FakeNode:
 
         What the node stores outlives this, and so does its place in the map.
         """
-        self.is_alive = False
+        self._state.cluster.dead.add(self._state.index)
         self._hung_up += self._connections
         for connection in list(self._connections.values()):
             self._forget(connection)
@@ -229,7 +223,8 @@ class FakeNode:
 
     def revive(self) -> None:
         """Let clients connect again."""
-        self.is_alive = True
+        self._state.cluster.dead.discard(self._state.index)
+        self._state.cluster.ring()
 
     def hold_config(self) -> None:
         """Keep to the map as it is: answer that config and for those vbuckets, whatever becomes of the cluster."""
@@ -248,11 +243,8 @@ class FakeNode:
 
     def _see_and_send(self, now: float) -> list[NodeAction]:
         self._see(now)
-        actions: list[NodeAction] = []
-        while self._delayed and self._delayed[0].due <= now:
-            reply = heapq.heappop(self._delayed)
-            reply.connection.delayed_replies -= 1
-            actions.append(SendReply(reply.connection.number, reply.data))
+        actions = self._outbox.take_due(now)
+        actions += self._answer_settled()
         actions += map(HangUp, self._hung_up)
         self._hung_up.clear()
         if self._announced is not self._state.map:
@@ -266,58 +258,104 @@ class FakeNode:
             if notification is not None:
                 yield SendReply(connection.number, notification)
 
-    def _send(self, connection: Connection, data: bytes, delay: float) -> list[NodeAction]:
-        due = self._now + delay
-        if not connection.has(HelloFeature.UNORDERED_EXECUTION):
-            due = max(due, connection.last_due)
-        connection.last_due = max(due, connection.last_due)
-        if due <= self._now:
-            return [SendReply(connection.number, data)]
-        self._replies += 1
-        connection.delayed_replies += 1
-        heapq.heappush(self._delayed, _DelayedReply(due, self._replies, connection, data))
-        return []
-
     def _hang_up(self, connection: Connection) -> NodeAction:
         self._forget(connection)
         return HangUp(connection.number)
 
     def _forget(self, connection: Connection) -> None:
         del self._connections[connection.number]
-        self._delayed = [reply for reply in self._delayed if reply.connection is not connection]
-        heapq.heapify(self._delayed)
+        self._outbox.forget(connection)
+
+    def _is_connected(self, connection: Connection) -> bool:
+        return self._connections.get(connection.number) is connection
 
     # One command.
+
+    def _work_off(self, connection: Connection) -> list[NodeAction]:
+        actions: list[NodeAction] = []
+        while connection.backlog and self._is_connected(connection) and not connection.is_blocked:
+            actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
+        return actions
+
+    def _deliver(self, connection: Connection, outcome: Outcome) -> list[NodeAction]:
+        actions: list[NodeAction] = []
+        if outcome.data:
+            actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay)
+        if outcome.hangs_up:
+            actions.append(self._hang_up(connection))
+        return actions
+
+    def _answer_settled(self) -> list[NodeAction]:
+        settled = [(connection, held) for connection, held in self._held if held.write.is_settled]
+        self._held = [(connection, held) for connection, held in self._held if not held.write.is_settled]
+        actions: list[NodeAction] = []
+        for connection, held in settled:
+            connection.held_commands -= 1
+            outcome = self._reply(connection, held.frame, held.fault, held.settled)
+            is_connected = self._is_connected(connection)
+            entry = log_entry(
+                connection,
+                held.frame,
+                came_at=held.came_at,
+                fault=held.fault,
+                status=outcome.status if is_connected else None,
+                applied=held.write.told is Status.SUCCESS,
+            )
+            remember(self.command_log, entry)
+            if is_connected:
+                actions += self._deliver(connection, outcome)
+                actions += self._work_off(connection)
+        return actions
 
     def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
         fault = self.faults.take(frame.opcode)
         changes = self.documents.changes
+        held = connection.held_commands
         outcome = (
             self._strike_before(connection, frame, fault)
             if isinstance(fault, FaultBeforeApplying)
-            else self._answer(connection, frame, fault)
+            else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
         )
-        self._log(connection, frame, fault, outcome.status, applied=self.documents.changes != changes)
+        # What is held is logged when it is known how it ends.
+        if connection.held_commands == held:
+            applied = self.documents.changes != changes
+            entry = log_entry(connection, frame, came_at=self._now, fault=fault, status=outcome.status, applied=applied)
+            remember(self.command_log, entry)
         return outcome
 
-    def _answer(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Outcome:
+    def _reply(
+        self,
+        connection: Connection,
+        frame: Frame,
+        fault: FaultAfterApplying | None,
+        carry_out: Callable[[], Answer | None],
+    ) -> Outcome:
+        """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
         try:
-            answer = self._carry_out(connection, frame)
+            answer = carry_out()
         except Refused as refusal:
             status = told_status(connection, frame.opcode, refusal.status)
             if status is None:
                 return Outcome(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
+        if answer is None:
+            return Outcome()
         delay = fault.seconds if isinstance(fault, Delay) else 0.0
         reply = encode_reply(connection, frame, fitted(connection, answer), delay=delay)
         return strike_after(reply, answer.status, fault)
 
-    def _carry_out(self, connection: Connection, frame: Frame) -> Answer:
+    def _carry_out(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:
+        """Return the answer; None where it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
             raise Refused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
         request = read_request(command, self._state, connection, frame)
-        return command.handler(self._state, connection, request)
+        answer, write = carry_out(command, self._state, connection, request)
+        if write is None:
+            return answer
+        connection.held_commands += 1
+        self._held.append((connection, HeldCommand(frame, fault, answer, write, self._now)))
+        return None
 
     def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> Outcome:
         match fault:
@@ -332,36 +370,3 @@ class FakeNode:
                 return Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
             case _:
                 assert_never(fault)
-
-    def _log(
-        self,
-        connection: Connection,
-        frame: Frame,
-        fault: CommandFault | None,
-        status: int | None,
-        *,
-        applied: bool,
-    ) -> None:
-        command = COMMANDS.get(frame.opcode)
-        collection_id, key = 0, frame.key
-        if command is not None and command.needs is Needs.DOCUMENT:
-            try:
-                collection_id, key = split_key(connection, frame.key)
-            except Refused:
-                # The key as it came tells more than none.
-                pass
-        logged = LoggedCommand(
-            connection=connection.number,
-            opcode=frame.opcode if command is None else command.opcode,
-            key=key,
-            opaque=frame.opaque,
-            cas=frame.cas,
-            now=self._now,
-            fault=fault,
-            status=status,
-            applied=applied,
-            bucket=connection.bucket,
-            collection_id=collection_id,
-            vbucket=frame.status,
-        )
-        remember(self.command_log, logged)

@@ -11,6 +11,9 @@ along. So replicas are never behind, unless replication to their node is held ba
 written before. If that node then takes over from one that is failed over, what was written since is lost. The vbuckets
 of a node that fails have no node where they have no replica, until the cluster is rebalanced.
 
+A durable write is seen and acknowledged when most copies of its vbucket have it: at once, unless replicas are dead or
+replication to them is held back. What was acknowledged outlives the failover of any one node.
+
 A node is named by its place, whether it is in the cluster or not.
 
 Example::
@@ -205,14 +208,16 @@ class FakeNodes:
     def fail_over(self, index: int) -> None:
         """Take a node out, alive or not: the first replica of each of its vbuckets takes over.
 
-        Without a replica a vbucket has no node then. If replication to the node that takes over was held back, all
-        that was written since is lost. No replica is made instead before a rebalance.
+        Without a replica a vbucket has no node then. A replica that replication reaches goes before one that it does
+        not; if there is none, all that was written since replication was held back is lost. No replica is made instead
+        before a rebalance.
 
         Raises:
             InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
-        owners, replicas = failed_over(self.map, index)
+        owners, replicas = failed_over(self.map, index, list(self._cluster.held_replicas))
+        self._cluster.sync_writes.lose(index, owners)
         for heir, snapshot in self._cluster.held_replicas.items():
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)

@@ -29,6 +29,11 @@ _WITHOUT_XERROR: Mapping[int, Status | None] = {
     Status.NOT_LOCKED: Status.TEMPORARY_FAILURE,
     Status.NO_BUCKET: None,
     Status.NO_ACCESS: None,
+    Status.DURABILITY_INVALID_LEVEL: None,
+    Status.DURABILITY_IMPOSSIBLE: None,
+    Status.SYNC_WRITE_IN_PROGRESS: Status.TEMPORARY_FAILURE,
+    Status.SYNC_WRITE_AMBIGUOUS: Status.TEMPORARY_FAILURE,
+    Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS: Status.TEMPORARY_FAILURE,
 }
 """Statuses that came with XERROR, by what older clients are told; None where the node hangs up instead."""
 

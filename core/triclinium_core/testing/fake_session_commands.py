@@ -112,7 +112,7 @@ def _noop(node: NodeState, connection: Connection, request: Request) -> Answer:
 
 def _refuse_in_flight(connection: Connection) -> None:
     # In order, a command is not begun before the one in front of it was answered.
-    if connection.delayed_replies and connection.has(HelloFeature.UNORDERED_EXECUTION):
+    if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise Refused(Status.NOT_SUPPORTED, "other commands are in flight")
 
 

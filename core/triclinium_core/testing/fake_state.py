@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from triclinium_core.kv.node.scram import ScramServer
 from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Refused
@@ -16,6 +18,7 @@ from triclinium_core.testing.fake_config import encode_config
 from triclinium_core.testing.fake_documents import Address, Document, FakeDocuments, Snapshot
 from triclinium_core.testing.fake_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_sync_writes import SyncWrites
 
 
 class Connection:
@@ -31,6 +34,10 @@ class Connection:
         """The SCRAM exchange that has begun and not ended."""
         self.known_config: ConfigVersion | None = None
         """Version of the config that this client was sent last, or said that it has."""
+        self.backlog: deque[Frame] = deque()
+        """Commands that are not carried out yet."""
+        self.held_commands: int = 0
+        """How many wait for a durable write."""
         self.delayed_replies: int = 0
         self.last_due: float = -math.inf
         """When the last of the replies ordered so far is sent."""
@@ -38,6 +45,11 @@ class Connection:
     def has(self, feature: HelloFeature) -> bool:
         """Tell whether the last HELLO was granted this feature."""
         return feature in self.features
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a command waits, and no other may overtake it."""
+        return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
 
 
 class ClusterState:
@@ -61,6 +73,9 @@ class ClusterState:
         self.documents: FakeDocuments = FakeDocuments(
             vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
         )
+        self.sync_writes: SyncWrites = SyncWrites(self.documents)
+        self.dead: set[int] = set()
+        """The nodes that were killed."""
         self.held_replicas: dict[int, Snapshot] = {}
         """What is in the replicas of the nodes that replication does not reach."""
         self.alarm: Callable[[], None] | None = None
@@ -76,9 +91,15 @@ class ClusterState:
         if now < self._now:
             raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
         self._now = self.documents.now = now
+        self.sync_writes.expire(now)
+
+    def review_sync_writes(self) -> None:
+        """Have durable writes go as far as they can."""
+        self.sync_writes.review(self.map, dead=self.dead, held=self.held_replicas)
 
     def ring(self) -> None:
-        """Wake the driver."""
+        """Have what waited for a change of the cluster go on, and wake the driver."""
+        self.review_sync_writes()
         if self.alarm is not None:
             self.alarm()
 

@@ -140,20 +140,36 @@ def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
     keys = [f"key{number}" for number in range(40)]
     for key in keys:
         nodes.documents.put("default", key, b"old")
-    nodes.hold_replication(1)
+    for held in range(1, 1 + replicas):
+        nodes.hold_replication(held)
     for key in keys:
         nodes.documents.put("default", key, b"new")
     nodes.documents.put("default", "made", b"new")
     heirs = {key: nodes.map.chain(vbucket_of(key.encode(), 1024)) for key in keys}
     nodes.fail_over(0)
 
-    lost = {key for key, (owner, heir, *_) in heirs.items() if (owner, heir) == (0, 1)}
+    lost = {key for key, (owner, heir, *_) in heirs.items() if owner == 0 and heir <= replicas}
     assert lost
     assert lost != set(keys)
     for key in keys:
         owner = nodes.owner_of(key)
         assert owner is not None
         assert (b"old" if key in lost else b"new") == clients[owner].ask_of(Opcode.GET, key).value
+
+
+def test_the_replica_that_has_most_takes_over() -> None:
+    """One that replication reaches, else the one that it was held back from last; the others keep their order."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=4)
+    nodes.move([ADA], to=0)
+    _, first, second = nodes.map.chain(ADA)
+    nodes.hold_replication(first)
+    nodes.documents.put("default", "ada", b"1")
+    nodes.hold_replication(second)
+    nodes.documents.put("default", "ada", b"2")
+    nodes.fail_over(0)
+
+    assert [second, first, -1] == nodes.map.chain(ADA)
+    assert b"1" == clients_of(nodes)[second].ask_of(Opcode.GET, "ada").value
 
 
 def test_no_move_loses_writes(nodes: FakeNodes) -> None:
