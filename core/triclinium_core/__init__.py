@@ -5,7 +5,14 @@ from __future__ import annotations
 from triclinium_core._speedups import implementation, use_implementation
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.options import (
+    Authenticator,
+    CertificateAuthenticator,
+    ClientOptions,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
+)
 from triclinium_core.retry.backoff import controlled, exponential
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.machine import RetryMachine
@@ -30,7 +37,9 @@ from triclinium_core.transcoding.transcoder import (
 
 __all__ = [
     "AsyncRetryStrategy",
+    "Authenticator",
     "BestEffortRetryStrategy",
+    "CertificateAuthenticator",
     "CircuitBreakerOptions",
     "ClientMachine",
     "ClientOptions",
@@ -39,6 +48,7 @@ __all__ = [
     "ErrorMapRetryStrategy",
     "FastFailOnTerminalErrorRetryStrategy",
     "JsonTranscoder",
+    "JwtAuthenticator",
     "PasswordAuthenticator",
     "RawBinaryTranscoder",
     "RawJsonTranscoder",

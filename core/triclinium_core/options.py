@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from types import NoneType
 
@@ -54,6 +55,84 @@ def _can_travel(text: object) -> bool:
 
 
 SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")
+"""What a password can be proved or shown by."""
+OAUTHBEARER = "OAUTHBEARER"
+"""What a token is shown by."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+"""RFC 6750 §2.1, which RFC 7628 builds on."""
+
+
+@dataclass(frozen=True, slots=True)
+class JwtAuthenticator:
+    """A JSON Web Token of the cluster's identity provider. ``repr`` does not show it.
+
+    The token expires: give the next one to ``set_authenticator`` before that.
+
+    Args:
+        token: as the provider issued it.
+        allow_unencrypted: whether it may travel without TLS, where anyone on the way can take it and use it.
+
+    Raises:
+        InvalidArgumentException: this cannot be a token.
+    """
+
+    token: str = field(repr=False)
+    allow_unencrypted: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        # What was passed may well be a secret, so the error does not quote it.
+        if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
+            raise InvalidArgumentException(
+                "token must be a string of one or more characters out of A-Z a-z 0-9 - . _ ~ + / and = at its end",
+                parameter="token",
+            )
+        if not isinstance(self.allow_unencrypted, bool):
+            raise InvalidArgumentException(
+                f"allow_unencrypted={self.allow_unencrypted!r} must be True or False", parameter="allow_unencrypted"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateAuthenticator:
+    """The certificate of the client, which it shows in the TLS handshake: there is no SASL, and ``couchbases://`` only.
+
+    It is read from files when the client is opened, or replaced by ``set_authenticator``. Without arguments, the
+    certificate is the one that your own ``ssl_context`` or ``connector`` has.
+
+    Args:
+        cert_path: a file in PEM format: the certificate, and then those of its authorities.
+        key_path: a file in PEM format with its private key; unless given, that is in the first file.
+        key_password: where the key is encrypted; ``repr`` does not show it.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong, or makes no sense without another one.
+    """
+
+    cert_path: str | None = None
+    key_path: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("cert_path", "key_path"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value and "\0" not in value):
+                raise InvalidArgumentException(f"{name}={value!r} must be the path of a file, or None", parameter=name)
+        if not isinstance(self.key_password, str | None):
+            raise InvalidArgumentException("key_password must be a string or None", parameter="key_password")
+        for name in ("key_path", "key_password"):
+            if self.cert_path is None and getattr(self, name) is not None:
+                raise InvalidArgumentException(f"{name} has no effect without cert_path", parameter=name)
+
+
+Authenticator = PasswordAuthenticator | JwtAuthenticator | CertificateAuthenticator
+"""Who the client is, and how it shows that."""
+AUTHENTICATORS: tuple[type[Authenticator], ...] = (
+    PasswordAuthenticator,
+    JwtAuthenticator,
+    CertificateAuthenticator,
+)
+AUTHENTICATOR_NAMES = "PasswordAuthenticator, JwtAuthenticator or CertificateAuthenticator"
 
 
 SECONDS_MAX = 1e9
@@ -107,7 +186,7 @@ class ClientOptions:
     """Everything that ``ClientMachine`` needs to know besides events."""
 
     connection_string: str
-    authenticator: PasswordAuthenticator | None = None
+    authenticator: Authenticator | None = None
     """None only where the connection string is ``memcached://``."""
     timeouts: TimeoutOptions = field(default_factory=TimeoutOptions)
     retry_strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
@@ -128,7 +207,7 @@ class ClientOptions:
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
             ("connection_string", (str,), "a string such as couchbase://127.0.0.1"),
-            ("authenticator", (PasswordAuthenticator, NoneType), "a PasswordAuthenticator or None"),
+            ("authenticator", (*AUTHENTICATORS, NoneType), f"a {AUTHENTICATOR_NAMES}, or None"),
             ("timeouts", (TimeoutOptions,), "a TimeoutOptions"),
             ("circuit_breaker", (CircuitBreakerOptions,), "a CircuitBreakerOptions"),
             ("compression", (bool,), "True or False"),

@@ -58,7 +58,10 @@ CIRCUIT_BREAKER: Rows = {
 
 CLIENT: Rows = {
     "connection_string": ("text", "{doc}`/howto/connect`"),
-    "authenticator": ("`PasswordAuthenticator`, None", "None only over `memcached://`"),
+    "authenticator": (
+        "`PasswordAuthenticator`, `JwtAuthenticator`, `CertificateAuthenticator`, None",
+        "None only over `memcached://`, a certificate only over `couchbases://`",
+    ),
     "timeouts": ("`TimeoutOptions`", "the safety net"),
     "retry_strategy": ("a strategy", "{doc}`strategies`; a block or a call may have another one"),
     "circuit_breaker": ("`CircuitBreakerOptions`", "one for each connection"),

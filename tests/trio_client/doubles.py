@@ -19,6 +19,7 @@ from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, TimeP
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 
@@ -79,6 +80,9 @@ class ScriptedMachine:
             return self.answer(event)
         finally:
             self.is_busy = False
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Mind nothing."""
 
     def is_ambiguous(self, token: Token) -> bool:
         """Return what the test has said."""

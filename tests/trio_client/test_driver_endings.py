@@ -34,6 +34,7 @@ from triclinium_core.kv.events import (
     OperationSubmitted,
     TimePassed,
 )
+from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
@@ -287,6 +288,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 await theirs.send_eof()
                 await trio.testing.wait_all_tasks_blocked()
                 unprotected = trio.lowlevel.currently_ki_protected()
+                driver.set_authenticator(PasswordAuthenticator("ada", "secret"))
                 scope.cancel()
 
     assert dict.fromkeys(get_args(Event), True) == protected

@@ -22,7 +22,13 @@ from triclinium_core.kv.operation.results import (
     MutationToken,
 )
 from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
-from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
+from triclinium_core.options import (
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
+)
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
@@ -49,10 +55,12 @@ __all__ = [
     "AbandonedOperation",
     "AnyRetryStrategy",
     "AsyncRetryStrategy",
+    "Authenticator",
     "BestEffortRetryStrategy",
     "BinaryCollection",
     "Bucket",
     "Cas",
+    "CertificateAuthenticator",
     "CircuitBreakerOptions",
     "ClientStatistics",
     "Cluster",
@@ -67,6 +75,7 @@ __all__ = [
     "GetReplicaResult",
     "GetResult",
     "JsonTranscoder",
+    "JwtAuthenticator",
     "MutationResult",
     "MutationToken",
     "PasswordAuthenticator",

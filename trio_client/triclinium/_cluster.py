@@ -12,6 +12,7 @@ from triclinium._keyspace import Bucket
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.options import Authenticator
 
 
 class Cluster:
@@ -31,6 +32,24 @@ class Cluster:
     def default_collection(self) -> Collection:
         """Return the one collection that there is over ``memcached://``, where nothing has a bucket."""
         return Collection(self._driver, Keyspace(None))
+
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Be somebody else from now on, or show it by a new password, token or certificate.
+
+        It waits for nothing. New connections use the authenticator. Live ones authenticate again with a password or a
+        token: what was sent before is answered, what is called now waits until that is over, for one round trip or two.
+        A connection whose authentication is refused is closed, and operations fail with
+        ``AuthenticationFailureException`` until a right authenticator is set. A live connection keeps the certificate
+        that it was opened with.
+
+        A password may follow a token and the other way round; a certificate only another one.
+
+        Raises:
+            InvalidArgumentException: it does not go with the connection string, cannot follow the present one, or
+                cannot be read from its files; nothing has changed.
+            trio.ClosedResourceError: the cluster is closed.
+        """
+        self._driver.set_authenticator(authenticator)
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot of connections and counters; after the cluster is closed, the last one."""

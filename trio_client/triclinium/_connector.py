@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 import trio
 
-from triclinium.abc import ConnectedStream
+from triclinium.abc import ConnectedStream, Connector
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.events import LossCause
+from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 
 class Loss(NamedTuple):
@@ -29,6 +31,28 @@ class TcpConnector:
 
     def __init__(self, ssl_context: ssl.SSLContext | None = None) -> None:
         self._ssl_context = ssl_context
+        self._is_own_context = ssl_context is None
+
+    def show_certificate(self, authenticator: CertificateAuthenticator) -> None:
+        """Show the client's certificate in the handshakes to come; those that are done stay as they are.
+
+        Raises:
+            InvalidArgumentException: there are no such files, or they do not hold a certificate and its key.
+        """
+        if authenticator.cert_path is None:
+            if self._is_own_context:
+                raise InvalidArgumentException(
+                    "authenticator names no file, and there is no ssl_context that has a certificate; give cert_path",
+                    parameter="authenticator",
+                )
+            return
+        fresh = ssl.create_default_context()
+        _load(fresh, authenticator)
+        if self._is_own_context:
+            self._ssl_context = fresh
+        else:
+            assert self._ssl_context is not None
+            _load(self._ssl_context, authenticator)
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to the first of the host's addresses that answers.
@@ -56,6 +80,38 @@ class TcpConnector:
         stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=host, https_compatible=True)
         await stream.do_handshake()
         return stream
+
+
+def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:
+    """Have a connector show the certificate of an authenticator that is one.
+
+    Raises:
+        InvalidArgumentException: it cannot be read, or the connector is not ours, and does TLS itself.
+    """
+    if not isinstance(authenticator, CertificateAuthenticator):
+        return
+    if isinstance(connector, TcpConnector):
+        connector.show_certificate(authenticator)
+    elif authenticator.cert_path is not None:
+        raise InvalidArgumentException(
+            "authenticator names files that a connector of your own does not read; let it show the certificate, and "
+            "pass CertificateAuthenticator()",
+            parameter="authenticator",
+        )
+
+
+def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> None:
+    path, key_path = authenticator.cert_path, authenticator.key_path
+    assert path is not None
+    try:
+        # Without any password OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
+    except (OSError, ValueError) as error:
+        files = path if key_path is None else f"{path} and {key_path}"
+        raise InvalidArgumentException(
+            f"authenticator: the certificate and its key cannot be read from {files}: {error}",
+            parameter="authenticator",
+        ) from error
 
 
 async def _open_tcp(host: str, port: int) -> trio.SocketStream:

@@ -11,7 +11,7 @@ import trio
 
 from triclinium._cluster import Cluster, running
 from triclinium._connection import new_nonce
-from triclinium._connector import TcpConnector
+from triclinium._connector import TcpConnector, show_certificate
 from triclinium._context import check_strategy
 from triclinium._driver import Driver
 from triclinium._log import Log
@@ -20,14 +20,20 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.kv.topology.connection_string import parse_connection_string
-from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.options import (
+    AUTHENTICATOR_NAMES,
+    AUTHENTICATORS,
+    Authenticator,
+    ClientOptions,
+    TimeoutOptions,
+)
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 
 
 def open_cluster(
     connection_string: str,
-    authenticator: PasswordAuthenticator | None = None,
+    authenticator: Authenticator | None = None,
     *,
     timeouts: TimeoutOptions | None = None,
     retry_strategy: AnyRetryStrategy | None = None,
@@ -48,7 +54,8 @@ def open_cluster(
     Args:
         connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port
             where it is not the usual one.
-        authenticator: None only over ``memcached://``.
+        authenticator: a password, a token or a certificate; None only over ``memcached://``. A certificate that is named
+            by its files is loaded into ``ssl_context``, where that is given.
         timeouts: the safety net; 2.5 s for an operation unless given.
         retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given.
         circuit_breaker: on, with the usual numbers, unless given.
@@ -80,7 +87,9 @@ def open_cluster(
                 compression=compression,
                 network=network,
             ),
-            connector=_connector(connector, ssl_context, tls=parse_connection_string(connection_string).tls),
+            connector=_connector(
+                connector, ssl_context, authenticator, tls=parse_connection_string(connection_string).tls
+            ),
             log=Log(redact=check_flag(redact_logs, "redact_logs")),
         )
     )
@@ -88,7 +97,7 @@ def open_cluster(
 
 async def run_cluster(
     connection_string: str,
-    authenticator: PasswordAuthenticator | None = None,
+    authenticator: Authenticator | None = None,
     *,
     timeouts: TimeoutOptions | None = None,
     retry_strategy: AnyRetryStrategy | None = None,
@@ -145,7 +154,7 @@ def make_driver(
 
 def _options(
     connection_string: str,
-    authenticator: PasswordAuthenticator | None,
+    authenticator: Authenticator | None,
     timeouts: TimeoutOptions | None,
     retry_strategy: AnyRetryStrategy | None,
     circuit_breaker: CircuitBreakerOptions | None,
@@ -156,8 +165,11 @@ def _options(
     network: str,
 ) -> ClientOptions:
     """Return the options of the core, once their types are right; the core knows what the values may be."""
+    if authenticator is not None and not isinstance(authenticator, AUTHENTICATORS):
+        raise InvalidArgumentException(
+            f"authenticator={authenticator!r} must be a {AUTHENTICATOR_NAMES}", parameter="authenticator"
+        )
     for name, value, kind in (
-        ("authenticator", authenticator, PasswordAuthenticator),
         ("timeouts", timeouts, TimeoutOptions),
         ("circuit_breaker", circuit_breaker, CircuitBreakerOptions),
     ):
@@ -180,7 +192,17 @@ def _options(
     )
 
 
-def _connector(connector: Connector | None, ssl_context: ssl.SSLContext | None, *, tls: bool) -> Connector:
+def _connector(
+    connector: Connector | None, ssl_context: ssl.SSLContext | None, authenticator: Authenticator | None, *, tls: bool
+) -> Connector:
+    connector = _checked(connector, ssl_context, tls=tls)
+    # What does not go with the scheme is for the core to refuse, which knows why.
+    if tls:
+        show_certificate(connector, authenticator)
+    return connector
+
+
+def _checked(connector: Connector | None, ssl_context: ssl.SSLContext | None, *, tls: bool) -> Connector:
     if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
         raise InvalidArgumentException(f"ssl_context={ssl_context!r} must be an SSLContext", parameter="ssl_context")
     if connector is None:

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 import trio
 
 from triclinium._connection import Connection, new_nonce
+from triclinium._connector import show_certificate
 from triclinium._context import current_client_context, strategy_for
 from triclinium._deadlines import AbandonedOperation, report_abandoned
 from triclinium._log import Log
@@ -40,6 +41,7 @@ from triclinium_core.kv.actions import (
     SendBytes,
 )
 from triclinium_core.kv.events import (
+    AuthenticatorChanged,
     Event,
     LossCause,
     OperationAbandoned,
@@ -53,6 +55,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
@@ -68,6 +71,10 @@ class Machine(Protocol):
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Return what to do about ``event``, in order."""
+        ...
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Check that this one may replace the present one."""
         ...
 
     def is_ambiguous(self, token: Token) -> bool:
@@ -188,6 +195,21 @@ class Driver:
         result = waiter.take()
         assert isinstance(result, returns), f"{waiter.operation.name} returned {result!r}"
         return result
+
+    @trio.lowlevel.enable_ki_protection
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Have connections speak for ``authenticator`` from now on.
+
+        Raises:
+            InvalidArgumentException: it cannot follow the present one, or its files cannot be read.
+            trio.ClosedResourceError: the cluster is closed.
+            InternalError: a background task crashed.
+        """
+        if self._is_closed or self._defect is not None:
+            raise self._ending("the authenticator was not set")
+        self._machine.check_authenticator(authenticator)
+        show_certificate(self._connector, authenticator)
+        self._feed(AuthenticatorChanged(authenticator, self._make_nonce()))
 
     def statistics(self) -> ClientStatistics:
         """Return the machine's snapshot."""
@@ -348,11 +370,12 @@ class Driver:
 
     def _ending_of(self, waiter: Waiter, so: str) -> InternalError | trio.ClosedResourceError:
         """Return what the caller of an operation gets when the client has ended; ``so`` says what became of it."""
+        return self._ending(f"{waiter.operation.name} {so}")
+
+    def _ending(self, so: str) -> InternalError | trio.ClosedResourceError:
         if not isinstance(self._defect, Exception):
             # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
-            return trio.ClosedResourceError(
-                f"the cluster is closed, and {waiter.operation.name} {so}; use it inside its block only"
-            )
+            return trio.ClosedResourceError(f"the cluster is closed, and {so}; use it inside its block only")
         error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect
         return error

@@ -19,8 +19,10 @@ from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
 from triclinium_core.kv.actions import Action
+from triclinium_core.kv.authentication import check_authenticator
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import (
+    AuthenticatorChanged,
     BytesReceived,
     Event,
     OperationAbandoned,
@@ -46,7 +48,7 @@ from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.options import ClientOptions, is_strategy
+from triclinium_core.options import Authenticator, ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random, is_number
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import DispatchFailed
@@ -75,6 +77,7 @@ class ClientMachine:
             raise InvalidArgumentException(f"rng={rng!r} has no method random", parameter="rng")
         connection_string = parse_connection_string(options.connection_string)
         options = connection_string.over(options)
+        check_authenticator(options.authenticator, connection_string)
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._actions: list[Action] = []
         self._timers = Timers()
@@ -121,6 +124,7 @@ class ClientMachine:
             StreamLost: self._connections.stream_lost,
             TimePassed: self._on_time_passed,
             StrategyDecided: self._operations.strategy_decided,
+            AuthenticatorChanged: self._connections.authenticator_changed,
         }
 
     @property
@@ -153,6 +157,14 @@ class ClientMachine:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
         return self._operations.is_ambiguous(token)
 
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Check that ``AuthenticatorChanged`` may bring this one; nothing changes.
+
+        Raises:
+            InvalidArgumentException: it does not go with the scheme, or cannot follow the present one.
+        """
+        self._connections.authentication.check(authenticator)
+
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
         nodes = tuple(self._connections.nodes)
@@ -178,8 +190,12 @@ class ClientMachine:
         if problem is not None:
             self._connections.close(node, problem, now)
             return
-        parked, node.parked = node.parked, {}
-        self._operations.resume(parked, now)
+        self._resume_parked(node, now)
+
+    def on_resumed(self, node: NodeMachine, now: float) -> None:
+        """Dispatch what waited, and fetch the config that was announced meanwhile; ``Connections`` calls this."""
+        self._resume_parked(node, now)
+        self.on_config_announced(node, now)
 
     def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         """Take an answer to where it belongs; ``Connections`` calls this."""
@@ -227,6 +243,10 @@ class ClientMachine:
 
     def _emit(self, action: Action) -> None:
         self._actions.append(action)
+
+    def _resume_parked(self, node: NodeMachine, now: float) -> None:
+        parked, node.parked = node.parked, {}
+        self._operations.resume(parked, now)
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
         check_type(event.token, "token", int)

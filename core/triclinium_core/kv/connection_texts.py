@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.events import StreamLost
+from triclinium_core.kv.events import LossCause, StreamLost
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
@@ -10,6 +10,7 @@ from triclinium_core.kv.topology.connection_string import HTTP_PORTS
 LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Why a connection is closed whose node has left."""
 
+_CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 
@@ -36,7 +37,15 @@ def loss_text(node: NodeMachine, event: StreamLost) -> str:
     cause = event.cause.value
     said = f" ({event.text})" if event.text and event.text.casefold() != cause else ""
     text = f"{node.node}: {cause}{said}"
-    if node.state is not NodeState.CONNECTING and not node.has_spoken and not node.was_ready:
+    if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
+        # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
+        return f"{text}{_CERTIFICATE_HINT}"
+    if (
+        event.cause is not LossCause.TLS
+        and node.state is not NodeState.CONNECTING
+        and not node.has_spoken
+        and not node.was_ready
+    ):
         return f"{text} before it answered HELLO{_MEMCACHED_HINT}"
     port = node.address.port
     if port in HTTP_PORTS:

@@ -14,16 +14,24 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.authentication import Authentication
 from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text
-from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
+from triclinium_core.kv.events import (
+    AuthenticatorChanged,
+    BytesReceived,
+    LossCause,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+)
 from triclinium_core.kv.listener import Listener, Loss
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind, plan_of
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
+    AuthenticatedAgain,
     BecameReady,
     BecameUnusable,
     BucketSelected,
@@ -75,12 +83,8 @@ class Connections:
         listener: Listener,
     ) -> None:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
-        if options.authenticator is None and not self._bare:
-            raise InvalidArgumentException(
-                f"authenticator is missing: {connection_string.scheme}:// needs a PasswordAuthenticator",
-                parameter="authenticator",
-            )
         self._options = options
+        self.authentication: Authentication = Authentication(options.authenticator, connection_string)
         self._connection_string = connection_string
         self._timeouts: TimeoutOptions = options.timeouts
         self._timers = NodeTimers(timers)
@@ -160,7 +164,7 @@ class Connections:
         self._timers.cancel(node, TimerKind.RECONNECT)
         self._idle_until.pop(node, None)
         self._terminal_states.connection_removed(node)
-        if node.state is NodeState.READY and node.in_flight:
+        if node.is_in_use and node.in_flight:
             self._timers.schedule(node, TimerKind.DRAIN, now + self._timeouts.kv)
         else:
             self.close(node, LEFT_THE_MAP, now)
@@ -239,6 +243,24 @@ class Connections:
         self._lose_requests(requests, event.handed_over, detail, now)
         self._listener.on_lost(node, Loss(parked, detail), now)
 
+    def authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
+        """Have new connections use another authenticator, and live ones authenticate again.
+
+        Raises:
+            InvalidArgumentException: it may not replace the present one; nothing has changed.
+        """
+        self.authentication.change(event)
+        self._terminal_states.authenticator_changed()
+        for node in tuple(self.nodes):
+            if node.state is NodeState.READY:
+                self._authenticate_again(node, now)
+            elif node in self._idle_until:
+                self._idle_until[node] = now
+            elif node.state is NodeState.LOST and not node.is_leaving:
+                # What kept it away may have been the credentials.
+                self._timers.cancel(node, TimerKind.RECONNECT)
+                self._connect(node, now)
+
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
         self._timers.cancel(node, kind)
@@ -266,6 +288,7 @@ class Connections:
             return None
         return plan_of(
             self._options,
+            self.authentication.authenticator,
             bucket=node.bucket,
             xerror=node.xerror,
             tls=self._connection_string.tls,
@@ -290,6 +313,8 @@ class Connections:
                     self._listener.on_config_announced(node, now)
                 case BecameReady():
                     self._on_ready(node, stream, now)
+                case AuthenticatedAgain():
+                    self._on_authenticated_again(node, stream, now)
                 case BecameUnusable(text, failure, unsettled):
                     self.close(node, text, now, failure=failure, unsettled=unsettled)
 
@@ -302,6 +327,25 @@ class Connections:
             self._report_error_map(node, stream, node.negotiated.error_map_problem)
         self._emit(ReportConnection(stream, node.node, "ready"))
         self._listener.on_ready(node, now)
+        self._catch_up(node, now)
+
+    def _on_authenticated_again(self, node: NodeMachine, stream: StreamId, now: float) -> None:
+        self._timers.cancel(node, TimerKind.CONNECT)
+        self._emit(ReportConnection(stream, node.node, "authenticated again"))
+        self._listener.on_resumed(node, now)
+        self._catch_up(node, now)
+        self._part_with(node, now)
+
+    def _catch_up(self, node: NodeMachine, now: float) -> None:
+        """Have a connection authenticate again that was under way when another authenticator was set."""
+        if self.authentication.is_outdated(node):
+            self._authenticate_again(node, now)
+
+    def _authenticate_again(self, node: NodeMachine, now: float) -> None:
+        news = self.authentication.begin_again(node, self._stream_of[node])
+        if news:
+            self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
+            self._tell(node, news, now)
 
     def _report_error_map(self, node: NodeMachine, stream: StreamId, problem: str) -> None:
         # Decision C18: once, and not for every stream that meets the same.
@@ -315,6 +359,10 @@ class Connections:
                 self.upkeep.answered(node, purpose, now)
             case _:
                 self._listener.on_answered(node, request, frame, now)
+        self._part_with(node, now)
+
+    def _part_with(self, node: NodeMachine, now: float) -> None:
+        """Close a connection whose node has left the map, once everything is answered."""
         if node.is_leaving and not node.in_flight and self._stream_of.get(node) is not None:
             self.close(node, LEFT_THE_MAP, now)
 

@@ -15,6 +15,7 @@ import msgspec
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.validation import check_integer, check_type
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 Token = NewType("Token", int)
@@ -118,6 +119,35 @@ class StrategyDecided(msgspec.Struct, frozen=True, gc=False):
     raised: BaseException | None = None
 
 
+class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
+    """The user is somebody else, or shows it by other means. ``repr`` keeps the nonce to itself.
+
+    New connections use the authenticator. Live ones authenticate again, with a password or a token: what was sent
+    before is still answered, what is submitted now waits until that is over. One whose authentication is refused is
+    closed, as it would be when it was new; one that is waiting to connect again does so at once. A certificate is
+    shown by the driver, in the handshakes to come.
+
+    It must go with the scheme, and be shown as the one before it was: by SASL, or by TLS.
+    """
+
+    authenticator: Authenticator
+    nonce: str
+    """Fresh entropy for SCRAM, as in ``StreamOpened``."""
+
+    def __post_init__(self) -> None:
+        check_type(self.nonce, "nonce", str)
+
+    def __repr__(self) -> str:
+        return f"AuthenticatorChanged({self.authenticator!r})"
+
+
 Event = (
-    OperationSubmitted | OperationAbandoned | StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided
+    OperationSubmitted
+    | OperationAbandoned
+    | StreamOpened
+    | BytesReceived
+    | StreamLost
+    | TimePassed
+    | StrategyDecided
+    | AuthenticatorChanged
 )

@@ -140,6 +140,9 @@ class Keyspaces:
         """Ask for a collection's id again, where somebody still waits for it."""
         ids = self._collections.get(node.bucket)
         path = _path(question.scope, question.collection)
+        if node.state is NodeState.AUTHENTICATING and node.is_in_use:
+            self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
+            return
         if ids is None or node.state is not NodeState.READY or not ids.ask_again(path, now):
             return
         if self._connections.upkeep.may_ask_again(node, now):

@@ -35,6 +35,9 @@ class Listener(Protocol):
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """The connection can be used."""
 
+    def on_resumed(self, node: NodeMachine, now: float) -> None:
+        """The connection, which was in use before, can be used again."""
+
     def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         """A request was answered."""
 

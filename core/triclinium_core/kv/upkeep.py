@@ -83,7 +83,7 @@ class Upkeep:
             self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)
             return
         self._timers.cancel(node, TimerKind.KEEP_ALIVE_ANSWER)
-        if node.state is NodeState.READY:
+        if node.is_in_use:
             # An answer in the same piece of bytes may have closed the stream.
             self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
 
@@ -110,7 +110,7 @@ class Upkeep:
 
     def feed_breaker(self, node: NodeMachine, event: BreakerEvent, now: float) -> None:
         """Tell the connection's breaker what happened, and send the canary where it asks for it."""
-        if node.breaker.handle(event, now) and node.state is NodeState.READY:
+        if node.breaker.handle(event, now) and node.is_in_use:
             self._send_own(node, Purpose.CANARY, Opcode.NOOP)
             self._timers.schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
         self._timers.schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)

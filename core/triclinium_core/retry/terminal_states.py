@@ -36,6 +36,10 @@ class TerminalStates:
         elif status == Status.AUTH_ERROR and tracks_topology:
             self._refused_credentials.add(connection)
 
+    def authenticator_changed(self) -> None:
+        """Take note that the client has other credentials, which nobody has refused yet."""
+        self._refused_credentials.clear()
+
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
         """Take note that the TLS library refused the peer, or the peer us."""
         if tracks_topology:

@@ -25,7 +25,7 @@ Source: kv_engine docs/BinaryProtocol.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import assert_never
 
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
@@ -161,6 +161,15 @@ class FakeNode:
             return [*actions, HangUp(connection)]
         self._connections[connection] = Connection(connection)
         return actions
+
+    def certificate_shown(self, connection: int, names: Collection[str]) -> None:
+        """Take note that the client of a new connection has a certificate, which TLS has verified.
+
+        If it has the name of a user, there is no SASL.
+        """
+        known = self._connections.get(connection)
+        if known is not None and self._state.admits(names):
+            known.has_certificate = known.is_authenticated = True
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Take up what a client sent, in any cut."""

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
@@ -257,6 +258,21 @@ class FakeNodes:
             check_integer(revision, "revision", 1, UINT32_MAX),
         )
         self._set_map(self.map.with_version(version))
+
+    # Who may come.
+
+    def set_credentials(self, *, password: str | None = None, tokens: Sequence[str] | None = None) -> None:
+        """Have all nodes know another password, or accept other tokens; None leaves them as they are.
+
+        Connections that are authenticated stay so.
+
+        Raises:
+            InvalidArgumentException: this is no password, or no token.
+        """
+        changes: dict[str, Any] = {} if password is None else {"password": password}
+        if tokens is not None:
+            changes["tokens"] = tuple(tokens) if not isinstance(tokens, str) else tokens
+        self._cluster.nodes[:] = [replace(options, **changes) for options in self._cluster.nodes]
 
     # What happens to one node.
 

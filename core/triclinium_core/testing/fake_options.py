@@ -22,7 +22,7 @@ from triclinium_core.kv.operation.validation import (
     check_type,
 )
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.options import SASL_MECHANISMS
+from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator
 from triclinium_core.retry.backoff import is_number
 from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
 
@@ -71,6 +71,10 @@ class FakeNodeOptions:
     """Host and KV port in other networks, by their names, such as ``external``; with TLS and without."""
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+    """JSON Web Tokens that are accepted, whoever comes with them; OAUTHBEARER is offered where there are any."""
+    certificate_users: tuple[str, ...] | None = None
+    """Names of which a client's certificate must have one, where TLS asks for it; None for any name."""
     buckets: tuple[str, ...] = ("default",)
     vbuckets: int = 1024
     replicas: int = 0
@@ -89,9 +93,16 @@ class FakeNodeOptions:
     wall_seconds_at_zero: float = 1_750_000_000.0
     """Unix time at ``now=0``."""
 
+    @property
+    def offered_mechanisms(self) -> tuple[str, ...]:
+        """What SASL_LIST_MECHS answers; a server lists OAUTHBEARER last."""
+        return (*self.sasl_mechanisms, OAUTHBEARER) if self.tokens else self.sasl_mechanisms
+
     def __post_init__(self) -> None:
         _check_text("host", self.host)
         _check_credentials(self.username, self.password)
+        _check_tokens(self.tokens)
+        _check_certificate_users(self.certificate_users)
         check_integer(self.port, "port", 1, 0xFFFF)
         if self.tls_port is not None:
             check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
@@ -166,6 +177,25 @@ def _check_credentials(username: str, password: str) -> None:
         raise InvalidArgumentException(
             f"username and password must be such that SCRAM can use them: {error}", parameter="password"
         ) from error
+
+
+def _check_tokens(tokens: object) -> None:
+    # What was passed may be secrets, so the errors quote none.
+    if not isinstance(tokens, tuple):
+        raise InvalidArgumentException("tokens must be a tuple of strings", parameter="tokens")
+    for token in tokens:
+        try:
+            JwtAuthenticator(token)
+        except InvalidArgumentException as error:
+            raise InvalidArgumentException(f"tokens: each {error.message}", parameter="tokens") from error
+
+
+def _check_certificate_users(users: object) -> None:
+    if users is not None and not (isinstance(users, tuple) and all(isinstance(user, str) and user for user in users)):
+        raise InvalidArgumentException(
+            f"certificate_users={users!r} must be a tuple of names, such as ('ada',), or None",
+            parameter="certificate_users",
+        )
 
 
 def _check_text(parameter: str, value: str) -> None:

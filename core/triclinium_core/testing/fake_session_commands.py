@@ -1,6 +1,6 @@
 """The commands of a fake node that make a connection ready: HELLO, error map, SASL, bucket; and NOOP.
 
-Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM).
+Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import struct
 
 from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_answers import Answer, Refused
 from triclinium_core.testing.fake_requests import Command, Needs, Part, Request
@@ -50,17 +51,21 @@ def _get_error_map(node: NodeState, connection: Connection, request: Request) ->
 
 
 def _sasl_list_mechanisms(node: NodeState, connection: Connection, request: Request) -> Answer:
-    return Answer(value=" ".join(node.options.sasl_mechanisms).encode())
+    return Answer(value=" ".join(node.options.offered_mechanisms).encode())
 
 
 def _sasl_auth(node: NodeState, connection: Connection, request: Request) -> Answer:
     """Begin to authenticate, anew where the connection is authenticated already."""
+    if connection.has_certificate:
+        raise Refused(Status.NOT_SUPPORTED, "the certificate has told who this is")
     if connection.exchange is not None:
         raise Refused(Status.INVALID_ARGUMENTS, "an exchange has begun, SASL_STEP is due")
     connection.is_authenticated = False
     mechanism = request.key.decode("ascii", "replace")
-    if mechanism not in node.options.sasl_mechanisms:
+    if mechanism not in node.options.offered_mechanisms:
         raise Refused(Status.AUTH_ERROR, f"the mechanism {mechanism!a} is not offered")
+    if mechanism == OAUTHBEARER:
+        return _authenticate_bearer(node, connection, request.value)
     if mechanism not in SCRAM_MECHANISMS:
         return _authenticate_plain(node, connection, request.value)
     exchange = node.new_exchange(mechanism)
@@ -77,6 +82,16 @@ def _authenticate_plain(node: NodeState, connection: Connection, message: bytes)
     # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
         raise Refused(Status.AUTH_ERROR, "unknown user or wrong password")
+    connection.is_authenticated = True
+    return Answer()
+
+
+def _authenticate_bearer(node: NodeState, connection: Connection, message: bytes) -> Answer:
+    # RFC 7628 §3.1; an identity in front of the token would have to be the token's own, which this node does not look at.
+    header, _, fields = message.partition(b"\x01")
+    tokens = [token.encode() for token in node.options.tokens]
+    if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
+        raise Refused(Status.AUTH_ERROR, "the token is not accepted")
     connection.is_authenticated = True
     return Answer()
 

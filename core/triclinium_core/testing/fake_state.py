@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from triclinium_core.kv.node.scram import ScramServer
@@ -29,6 +29,8 @@ class Connection:
         self.frames: FrameBuffer = FrameBuffer(SERVER_ACCEPTS)
         self.features: frozenset[HelloFeature] = frozenset()
         self.is_authenticated: bool = False
+        self.has_certificate: bool = False
+        """Whether TLS has told who the client is, so that there is no SASL."""
         self.bucket: str | None = None
         self.exchange: ScramServer | None = None
         """The SCRAM exchange that has begun and not ended."""
@@ -143,6 +145,11 @@ class NodeState:
     def set_ports(self, port: int, tls_port: int | None) -> None:
         """Have the node stand under these ports in configs."""
         self.cluster.nodes[self.index] = replace(self.options, port=port, tls_port=tls_port)
+
+    def admits(self, certificate_names: Collection[str]) -> bool:
+        """Tell whether a client with these names in its certificate is a user."""
+        users = self.options.certificate_users
+        return users is None or any(name in users for name in certificate_names)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
         """Return the server's side of a SCRAM exchange; nonce and salt count up, so that runs repeat."""

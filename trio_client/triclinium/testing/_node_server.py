@@ -8,7 +8,7 @@ that is being cancelled still finds its node.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import TypeVarTuple
@@ -90,13 +90,25 @@ class NodeServer:
         """
         return self.is_open and (node or self.node).accepts(self._see_time())
 
-    async def serve_stream(self, stream: trio.abc.Stream, node: FakeNode | None = None) -> None:
-        """Have ``node``, the first unless given, answer one client until either side closes, and close ``stream``."""
+    async def serve_stream(
+        self,
+        stream: trio.abc.Stream,
+        node: FakeNode | None = None,
+        *,
+        certificate_names: Collection[str] | None = None,
+    ) -> None:
+        """Have ``node``, the first unless given, answer one client until either side closes, and close ``stream``.
+
+        Args:
+            certificate_names: those in the certificate that the client has shown, if any.
+        """
         node = node or self.node
         number = next(self._numbers)
         replies = self._replies[number] = ReplyQueue()
         try:
             self._carry_out(node.connection_opened(number, self._see_time()))
+            if certificate_names is not None:
+                node.certificate_shown(number, certificate_names)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, stream, replies, nursery.cancel_scope)
                 await self._read(stream, replies, node, number)

@@ -15,26 +15,19 @@ import trio
 
 from triclinium._connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
-from triclinium.testing._node_server import NodeServer, close_forcefully, end_sending, serving
+from triclinium.testing._node_server import NodeServer, close_forcefully, serving
+from triclinium.testing._tls import names_of, welcome_to_tls
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fake_nodes import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
+LOOPBACK = (HOST, "::1")
 """Nobody but this machine is let in: the credentials of a fake node are no secret."""
-
-HANDSHAKE_SECONDS = 10.0
-"""A client that does not finish its TLS handshake by then is let go."""
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """``SO_LINGER`` on, for no time at all."""
-
-TLS_HANDSHAKE = b"\x16"
-"""The first byte of a client that speaks TLS (RFC 8446 §5.1)."""
-
-TLS_ALERT = bytes.fromhex("15 0301 0002 02 46")
-"""A fatal alert, ``protocol_version`` (RFC 8446 §6.2): what servers answer to one that does not."""
 
 
 @asynccontextmanager
@@ -43,18 +36,23 @@ async def open_tcp_cluster(
     *,
     nodes: int = 1,
     replicas: int = 0,
+    host: str = HOST,
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[FakeCluster]:
-    """Give the block a cluster on 127.0.0.1, which any client can talk to; leaving the block closes it.
+    """Give the block a cluster on this machine, which any client can talk to; leaving the block closes it.
 
     The ports are put into the configs. A connection that a node refuses is reset once it is there.
+
+    A context that verifies clients (``CERT_REQUIRED`` or ``CERT_OPTIONAL``) lets a client in by its certificate,
+    without SASL: the names in it are compared with ``FakeNodeOptions.certificate_users``.
 
     Args:
         node: a node, or all nodes of a cluster; new ones with the usual options unless given.
         nodes: how many new ones.
         replicas: of each vbucket, 0 to 3, where the nodes are new.
+        host: the address to listen on, 127.0.0.1 or ::1; new nodes stand under it in the configs.
         port: of the first node, the next ones' two apart; 0 for any that are free.
         tls_port: the same for TLS; of no meaning without an ``ssl_context``.
         ssl_context: a server's context, with its certificate; the nodes speak TLS only where there is one.
@@ -66,7 +64,8 @@ async def open_tcp_cluster(
 
     Cancellation: reaches the block and not the nodes.
     """
-    cluster = _cluster_of(node, nodes, replicas)
+    _check_host(host)
+    cluster = _cluster_of(node, nodes, replicas, host)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
     check_integer(tls_port, "tls_port", 0, most)
@@ -74,8 +73,10 @@ async def open_tcp_cluster(
     async with AsyncExitStack() as stack:
         listeners: list[_Listener] = []
         for number, place in enumerate(cluster):
-            plain = await stack.enter_async_context(await _listen(port, number))
-            secure = None if ssl_context is None else await stack.enter_async_context(await _listen(tls_port, number))
+            plain = await stack.enter_async_context(await _listen(host, port, number))
+            secure = (
+                None if ssl_context is None else await stack.enter_async_context(await _listen(host, tls_port, number))
+            )
             place.set_ports(_port_of(plain), None if secure is None else _port_of(secure))
             listeners.append(_Listener(place, plain, None))
             if secure is not None:
@@ -83,7 +84,7 @@ async def open_tcp_cluster(
         server = await stack.enter_async_context(serving(cluster))
         for listener in listeners:
             server.start_soon(_accept, server, listener)
-        yield fake_cluster(server, TcpConnector(), host=HOST)
+        yield fake_cluster(server, TcpConnector(), host=host)
 
 
 async def serve_tcp(
@@ -91,6 +92,7 @@ async def serve_tcp(
     *,
     nodes: int = 1,
     replicas: int = 0,
+    host: str = HOST,
     port: int = 0,
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
@@ -103,7 +105,7 @@ async def serve_tcp(
     Cancellation: closes all connections at once.
     """
     async with open_tcp_cluster(
-        node, nodes=nodes, replicas=replicas, port=port, tls_port=tls_port, ssl_context=ssl_context
+        node, nodes=nodes, replicas=replicas, host=host, port=port, tls_port=tls_port, ssl_context=ssl_context
     ) as fake:
         task_status.started(fake)
         await trio.sleep_forever()
@@ -117,10 +119,15 @@ class _Listener(NamedTuple):
     ssl_context: ssl.SSLContext | None
 
 
-def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int) -> FakeNodes:
+def _check_host(host: str) -> None:
+    if host not in LOOPBACK:
+        raise InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
+
+
+def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str) -> FakeNodes:
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
-        return FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
+        return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes)
     check_type(node, "node", FakeNode, FakeNodes)
     if nodes != 1:
         raise InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
@@ -131,8 +138,8 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int) ->
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node
 
 
-async def _listen(port: int, number: int) -> trio.SocketListener:
-    (listener,) = await trio.open_tcp_listeners(port and port + PORT_STRIDE * number, host=HOST)
+async def _listen(host: str, port: int, number: int) -> trio.SocketListener:
+    (listener,) = await trio.open_tcp_listeners(port and port + PORT_STRIDE * number, host=host)
     return listener
 
 
@@ -153,29 +160,7 @@ async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStre
     elif listener.ssl_context is None:
         await server.serve_stream(tcp, listener.node)
     else:
-        await _welcome_to_tls(server, listener.node, listener.ssl_context, tcp)
-
-
-async def _welcome_to_tls(
-    server: NodeServer, node: FakeNode, ssl_context: ssl.SSLContext, tcp: trio.SocketStream
-) -> None:
-    stream = trio.SSLStream(tcp, ssl_context, server_side=True, https_compatible=True)
-    try:
-        with trio.fail_after(HANDSHAKE_SECONDS):
-            if await tcp.socket.recv(1, socket.MSG_PEEK) != TLS_HANDSHAKE:
-                await _turn_away(tcp)
-                return
-            await stream.do_handshake()
-    except (trio.BrokenResourceError, trio.TooSlowError, OSError):
-        await close_forcefully(tcp)
-        return
-    await server.serve_stream(stream, node)
-
-
-async def _turn_away(tcp: trio.SocketStream) -> None:
-    """Tell a client that speaks something else so, and wait until it has read that."""
-    await tcp.send_all(TLS_ALERT)
-    await end_sending(tcp)
-    while await tcp.receive_some():
-        pass
-    await close_forcefully(tcp)
+        stream = await welcome_to_tls(tcp, listener.ssl_context)
+        if stream is not None:
+            names = names_of(stream.getpeercert())
+            await server.serve_stream(stream, listener.node, certificate_names=names)

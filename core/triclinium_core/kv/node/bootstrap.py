@@ -14,12 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError, ScramRefused
+from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
-from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.options import Authenticator, CertificateAuthenticator, ClientOptions
 from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, MalformedErrorMap, parse_error_map
 from triclinium_core.retry.kv_status import Status, status_name
 
@@ -71,7 +71,7 @@ class BootstrapFailure:
 class BootstrapPlan:
     """What is to be negotiated on one connection."""
 
-    authenticator: PasswordAuthenticator
+    authenticator: Authenticator
     bucket: str | None
     tls: bool
     nonce: str
@@ -86,14 +86,18 @@ class BootstrapPlan:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """SASL mechanisms in order of preference."""
-        if self.authenticator.allowed_sasl_mechanisms is not None:
-            return self.authenticator.allowed_sasl_mechanisms
-        return ("PLAIN", *SCRAM_MECHANISMS) if self.tls else SCRAM_MECHANISMS
+        """SASL mechanisms in order of preference; none where there is no SASL."""
+        return mechanisms_of(self.authenticator, tls=self.tls)
+
+    @property
+    def begins_with_hello(self) -> bool:
+        """Whether HELLO is the first thing that is said."""
+        return not self.hello_after_auth or isinstance(self.authenticator, CertificateAuthenticator)
 
 
 def plan_of(
     options: ClientOptions,
+    authenticator: Authenticator | None,
     *,
     bucket: str | None,
     xerror: bool,
@@ -102,10 +106,10 @@ def plan_of(
     connection_id: str,
     known_config: tuple[int, int] | None = None,
 ) -> BootstrapPlan:
-    """Return what a client with these options negotiates."""
-    assert options.authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
+    """Return what a client with these options negotiates, as whom ``authenticator`` says."""
+    assert authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
     return BootstrapPlan(
-        authenticator=options.authenticator,
+        authenticator=authenticator,
         bucket=bucket,
         tls=tls,
         nonce=nonce,
@@ -139,8 +143,7 @@ class Bootstrap:
         self._plan = plan
         self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
         self._opaque = 0
-        self._scram: ScramClient | None = None
-        self._tried: set[str] = set()
+        self._sasl = SaslExchange(plan.authenticator, tls=plan.tls, nonce=plan.nonce)
         self._hello_answered = False
         self.negotiated: Negotiated = Negotiated()
         self.failure: BootstrapFailure | None = None
@@ -148,7 +151,7 @@ class Bootstrap:
         """Outcome of SASL, once there is one."""
         self.bucket_status: int | None = None
         """Outcome of SELECT_BUCKET, once there is one."""
-        self.state: NodeState = NodeState.AUTHENTICATING if plan.hello_after_auth else NodeState.NEGOTIATING
+        self.state: NodeState = NodeState.NEGOTIATING if plan.begins_with_hello else NodeState.AUTHENTICATING
 
     @property
     def is_done(self) -> bool:
@@ -162,9 +165,11 @@ class Bootstrap:
 
     def start(self) -> bytes:
         """Return the first burst."""
-        burst = b"" if self._plan.hello_after_auth else self._hello()
-        burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
-        return burst + self._authenticate(self._plan.mechanisms[0])
+        burst = self._hello() if self._plan.begins_with_hello else b""
+        if self._plan.mechanisms:
+            burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
+            burst += self._say(self._sasl.start())
+        return burst
 
     def receive(self, frame: Frame) -> bytes:
         """Take one answer and return what to send next; empty for nothing. Sets ``failure`` where the peer errs."""
@@ -224,9 +229,11 @@ class Bootstrap:
         if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
             return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
-        if self.state is NodeState.NEGOTIATING:
-            self.state = NodeState.AUTHENTICATING
-        return b""
+        if self.state is not NodeState.NEGOTIATING:
+            return b""
+        self.state = NodeState.AUTHENTICATING
+        # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
+        return b"" if self._plan.mechanisms else self._join()
 
     def _on_error_map(self, frame: Frame) -> bytes:
         if frame.status != Status.SUCCESS:
@@ -244,69 +251,27 @@ class Bootstrap:
         self._hello_answered = True
         if frame.status == Status.SUCCESS:
             names = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
-            self.negotiated.offered_mechanisms = tuple(names)
+            self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)
         return b""
 
-    def _authenticate(self, mechanism: str) -> bytes:
-        self._tried.add(mechanism)
-        self.negotiated.mechanism = mechanism
-        authenticator = self._plan.authenticator
-        if mechanism == "PLAIN":
-            payload = b"\0" + authenticator.username.encode() + b"\0" + authenticator.password.encode()
-        else:
-            try:
-                self._scram = ScramClient(
-                    mechanism, authenticator.username, authenticator.password, nonce=self._plan.nonce
-                )
-                payload = self._scram.first()
-            except ScramError as error:
-                return self._fail(f"{mechanism}: {error}")
-        return self._request(Opcode.SASL_AUTH, self._on_sasl, key=mechanism.encode(), value=payload)
+    def _say(self, message: SaslMessage | None) -> bytes:
+        """Return what is to be sent in the SASL exchange, or fail with it."""
+        self.negotiated.mechanism = self._sasl.mechanism
+        refusal = self._sasl.refusal
+        if refusal is not None:
+            kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
+            return self._fail(refusal.text, kind, refusal.status)
+        assert message is not None
+        return self._request(message.opcode, self._on_sasl, key=message.mechanism.encode(), value=message.payload)
 
     def _on_sasl(self, frame: Frame) -> bytes:
-        mechanism = self.negotiated.mechanism or ""
-        if frame.status == Status.AUTH_CONTINUE and self._scram is not None and frame.opcode == Opcode.SASL_AUTH:
-            try:
-                payload = self._scram.final(frame.value)
-            except ScramError as error:
-                return self._on_scram_failed(mechanism, error)
-            return self._request(Opcode.SASL_STEP, self._on_sasl, key=mechanism.encode(), value=payload)
-        if frame.status == Status.SUCCESS:
-            if self._scram is not None:
-                try:
-                    self._scram.verify(frame.value)
-                except ScramError as error:
-                    return self._on_scram_failed(mechanism, error)
-            return self._join()
-        return self._on_sasl_refused(frame, mechanism)
-
-    def _on_scram_failed(self, mechanism: str, error: ScramError) -> bytes:
-        if not isinstance(error, ScramRefused):
-            return self._fail(f"{mechanism}: {error}")
-        # Decision C6: the refusal stands in the message itself, so its status has no say.
-        self.sasl_status = int(Status.AUTH_ERROR)
-        text = f"refused the credentials of {self._plan.authenticator.username!r}: {mechanism}: {error}"
-        return self._fail(text, FailureKind.CREDENTIALS, Status.AUTH_ERROR)
-
-    def _on_sasl_refused(self, frame: Frame, mechanism: str) -> bytes:
-        offered = self.negotiated.offered_mechanisms
-        if offered and mechanism not in offered:
-            others = [name for name in self._plan.mechanisms if name in offered and name not in self._tried]
-            if others:
-                self._scram = None
-                return self._authenticate(others[0])
-            hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in offered else ""
-            return self._fail(f"offers {', '.join(offered)}, but allowed is {', '.join(self._plan.mechanisms)}{hint}")
-        self.sasl_status = frame.status
-        if frame.status == Status.AUTH_ERROR:
-            text = f"refused the credentials of {self._plan.authenticator.username!r}"
-            return self._fail(text, FailureKind.CREDENTIALS, frame.status)
-        return self._fail(f"{mechanism} failed: {_named(frame.status)}", status=frame.status)
+        message = self._sasl.receive(frame)
+        self.sasl_status = self._sasl.status
+        return self._join() if self._sasl.is_done else self._say(message)
 
     def _join(self) -> bytes:
-        self.sasl_status = int(Status.SUCCESS)
         self.state = NodeState.JOINING
-        burst = self._hello() if self._plan.hello_after_auth else b""
+        burst = b"" if self._plan.begins_with_hello else self._hello()
         if self._plan.bucket is not None:
             burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())
         knows_versions = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
@@ -319,7 +284,8 @@ class Bootstrap:
             return b""
         text = f"bucket {self._plan.bucket!r}: {_named(frame.status)}"
         if frame.status == Status.NO_ACCESS:
-            text = f"bucket {self._plan.bucket!r} does not exist, or user {self._plan.authenticator.username!r} may not open it"
+            user = user_of(self._plan.authenticator)
+            text = f"bucket {self._plan.bucket!r} does not exist, or {user} may not open it"
         elif frame.status == Status.KEY_NOT_FOUND:
             text = f"bucket {self._plan.bucket!r} is not on this node yet"
         return self._fail(text, FailureKind.BUCKET, frame.status)

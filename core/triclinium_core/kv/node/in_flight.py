@@ -26,6 +26,7 @@ class Purpose(Enum):
     KEEP_ALIVE = "keep_alive"
     CANARY = "canary"
     CONFIG = "config"
+    AUTHENTICATION = "authentication"
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):

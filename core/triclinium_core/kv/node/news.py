@@ -37,6 +37,10 @@ class BecameReady(msgspec.Struct, frozen=True):
     negotiated: Negotiated
 
 
+class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
+    """The connection, which was ready before, is so with other credentials."""
+
+
 class Answered(msgspec.Struct, frozen=True, gc=False):
     """A request was answered; the frame's value is inflated."""
 
@@ -59,4 +63,13 @@ class BecameUnusable(msgspec.Struct, frozen=True):
     unsettled: InFlightRequest | None = None
 
 
-News = BytesOrdered | SaslAnswered | BucketSelected | BecameReady | Answered | ConfigAnnounced | BecameUnusable
+News = (
+    BytesOrdered
+    | SaslAnswered
+    | BucketSelected
+    | BecameReady
+    | AuthenticatedAgain
+    | Answered
+    | ConfigAnnounced
+    | BecameUnusable
+)

@@ -12,11 +12,12 @@ from dataclasses import replace
 import msgspec
 
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapPlan, FailureKind, Negotiated
+from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapFailure, BootstrapPlan, FailureKind, Negotiated
 from triclinium_core.kv.node.first_bytes import recognise
-from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner
+from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
+    AuthenticatedAgain,
     BecameReady,
     BecameUnusable,
     BucketSelected,
@@ -26,13 +27,15 @@ from triclinium_core.kv.node.news import (
     SaslAnswered,
 )
 from triclinium_core.kv.node.patience import Patience
+from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, ServerOpcode
-from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
+from triclinium_core.options import Authenticator
 from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 
@@ -90,6 +93,8 @@ class NodeMachine:
         """Whether any stream to the node was ever opened."""
         self.was_ready: bool = False
         """Whether the connection was ever ready."""
+        self.authenticator: Authenticator | None = None
+        """Who the present stream speaks for, or is just saying that it does; None where nobody is asked."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
         self._addresses = addresses
@@ -97,6 +102,8 @@ class NodeMachine:
         self._bare = bare
         self._compression = compression
         self._bootstrap: Bootstrap | None = None
+        self._exchange: SaslExchange | None = None
+        """The authentication that goes on while the connection is in use."""
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         self._frames_came = False
         """Whether the peer of the present stream has sent a whole frame."""
@@ -122,6 +129,11 @@ class NodeMachine:
     def unavailable_reason(self) -> RetryReason:
         """The reason why nothing can be dispatched to it now, as far as it is not a terminal one."""
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
+        return self.state is NodeState.READY or self._exchange is not None
 
     @property
     def has_spoken(self) -> bool:
@@ -150,12 +162,27 @@ class NodeMachine:
         if plan is None:
             return [self._become_ready(NodeEvent.STREAM_OPENED, now)]
         self._bootstrap = Bootstrap(plan)
+        self.authenticator = plan.authenticator
         self._move(NodeEvent.STREAM_OPENED, self._bootstrap.state)
         burst = self._bootstrap.start()
         if self._bootstrap.failure is not None:
             return [BecameUnusable(self._bootstrap.failure.text, self._bootstrap.failure)]
         self.in_flight.skip(len(burst))
         return [BytesOrdered(burst)]
+
+    def authenticate_again(self, authenticator: Authenticator, *, tls: bool, nonce: str) -> Sequence[News]:
+        """Begin to speak for somebody else, on the stream that is ready: by a password or a token.
+
+        The server carries out in order, so what was sent before is done with the old rights. What would be sent
+        during SCRAM's two steps would have none, so everything waits until the exchange is over.
+        """
+        self._move(NodeEvent.CREDENTIALS_CHANGED, NodeState.AUTHENTICATING)
+        self.authenticator = authenticator
+        offered = self.negotiated.offered_mechanisms
+        self._exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=offered)
+        news: list[News] = []
+        unusable = self._say(self._exchange, self._exchange.start(), news)
+        return news if unusable is None else [*news, unusable]
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
         """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
@@ -192,7 +219,7 @@ class NodeMachine:
         self.config_asked_at = -math.inf
         self.questions.rest()
         self.room.rest()
-        self._bootstrap = None
+        self._bootstrap = self._exchange = None
         return self.in_flight.clear()
 
     def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:
@@ -205,13 +232,13 @@ class NodeMachine:
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""
         is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
-        if is_news and len(frame.extras) == CONFIG_VERSION.size and self.state is NodeState.READY:
+        if is_news and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
             epoch, revision = CONFIG_VERSION.unpack(frame.extras)
             self.announced = (epoch, revision)
             news.append(ConfigAnnounced())
 
     def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
-        if self.state is not NodeState.READY:
+        if not self.is_in_use:
             return self._on_response_to_bootstrap(frame, now, news)
         request = self.in_flight.pop(frame.opaque)
         if request is None or request.opcode != frame.opcode:
@@ -219,7 +246,39 @@ class NodeMachine:
             return BecameUnusable(text, unsettled=request)
         self._is_proven = True
         self.failed_attempts = 0
+        if request.owner is Purpose.AUTHENTICATION:
+            return self._on_response_to_sasl(frame, news)
         news.append(Answered(request, frame))
+        return None
+
+    def _on_response_to_sasl(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
+        exchange = self._exchange
+        assert exchange is not None
+        message = exchange.receive(frame)
+        if exchange.status is not None:
+            news.append(SaslAnswered(exchange.status))
+        if not exchange.is_done:
+            return self._say(exchange, message, news)
+        self._exchange = None
+        self._move(NodeEvent.BYTES_RECEIVED, NodeState.READY)
+        news.append(AuthenticatedAgain())
+        return None
+
+    def _say(self, exchange: SaslExchange, message: SaslMessage | None, news: list[News]) -> BecameUnusable | None:
+        """Order the next message of an authentication that goes on while the connection is in use."""
+        self.negotiated.mechanism = exchange.mechanism
+        refusal = exchange.refusal
+        if refusal is not None:
+            kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
+            return BecameUnusable(refusal.text, BootstrapFailure(kind, refusal.text, refusal.status))
+        assert message is not None
+        key, value = message.mechanism.encode(), message.payload
+        _, data = self.send(
+            Purpose.AUTHENTICATION,
+            message.opcode,
+            lambda opaque: encode_request(message.opcode, opaque=opaque, key=key, value=value),
+        )
+        news.append(BytesOrdered(data))
         return None
 
     def _on_response_to_bootstrap(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:

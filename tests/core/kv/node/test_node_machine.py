@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.node.peer import CONFIG, ERROR_MAP, Answering, plan, respond, take_apart
+from tests.core.kv.node.peer import CONFIG, ERROR_MAP, PASSWORD, USERNAME, Answering, plan, respond, take_apart
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.bootstrap import FailureKind
 from triclinium_core.kv.node.in_flight import Purpose
@@ -28,12 +28,14 @@ from triclinium_core.kv.operation.codec import Dialect
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
+from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import BreakerEvent, BreakerState, CircuitBreakerOptions
 from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.kv_status import Status
 
 ADDRESSES = (Address("a", 1), Address("b", 2), Address("c", 3))
 NOOP = Opcode.NOOP
+OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
 
 
 def machine(
@@ -120,6 +122,7 @@ EVENTS: dict[NodeEvent, Callable[[NodeMachine, list[Frame]], object]] = {
     NodeEvent.STREAM_OPENED: lambda node, pending: node.stream_opened(plan(), 3.0),
     NodeEvent.BYTES_RECEIVED: lambda node, pending: node.bytes_received(Answering().answer(pending[0]), 3.0),
     NodeEvent.STREAM_LOST: lambda node, pending: node.lost("gone"),
+    NodeEvent.CREDENTIALS_CHANGED: lambda node, pending: node.authenticate_again(OTHER, tls=False, nonce="again"),
 }
 """How each event reaches the machine."""
 

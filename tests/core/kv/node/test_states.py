@@ -39,13 +39,16 @@ def test_is_underway(state: NodeState, expected: bool) -> None:
 
 @pytest.mark.parametrize(("state", "event"), [*product(NodeState, NodeEvent)])
 def test_all_pairs(state: NodeState, event: NodeEvent) -> None:
-    """Streams open once, bytes come only on an open one, it can be lost at any time but twice, and begins anew only then."""
+    """Streams open once, bytes come only on an open one, it can be lost at any time but twice, begins anew only
+    then, and takes other credentials only when it is ready.
+    """
     is_open = state not in (NodeState.CONNECTING, NodeState.LOST)
     possible = {
         NodeEvent.BACKOFF_OVER: state is NodeState.LOST,
         NodeEvent.STREAM_OPENED: state is NodeState.CONNECTING,
         NodeEvent.BYTES_RECEIVED: is_open,
         NodeEvent.STREAM_LOST: state is not NodeState.LOST,
+        NodeEvent.CREDENTIALS_CHANGED: state is NodeState.READY,
     }
 
     assert possible[event] == (event in NODE_TRANSITIONS[state])

@@ -1,0 +1,240 @@
+"""Three nodes that speak TLS, on ports of this machine: who is let in, by what, and what becomes of a change."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from triclinium import (
+    Authenticator,
+    CertificateAuthenticator,
+    Cluster,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium.errors import AuthenticationFailureException, CouchbaseException, InvalidArgumentException
+from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
+from triclinium_core.testing import FakeNodeOptions, FakeNodes
+
+PATIENT = TimeoutOptions(kv=60.0)
+"""Nobody waits for a timeout: what is wrong shows at once."""
+TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
+ADA = "ada@example.org"
+OPTIONS = FakeNodeOptions(tokens=(TOKEN,), certificate_users=(ADA,))
+SASL = frozenset({Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP})
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Return who has signed all certificates."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def of_the_nodes(authority: trustme.CA) -> ssl.SSLContext:
+    """Return the nodes' context, which takes certificates of clients and demands none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+@pytest.fixture
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    """Return a client's context."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+@pytest.fixture
+def of_ada(authority: trustme.CA, tmp_path: Path) -> CertificateAuthenticator:
+    """Return the certificate of a user."""
+    return certificate(authority, ADA, tmp_path / "ada.pem")
+
+
+def certificate(authority: trustme.CA, name: str, path: Path) -> CertificateAuthenticator:
+    """Return a certificate for a name, in a file together with its key."""
+    authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(path)
+    return CertificateAuthenticator(str(path))
+
+
+@pytest.fixture
+async def fake(of_the_nodes: ssl.SSLContext) -> AsyncIterator[FakeCluster]:
+    """Give the test three nodes."""
+    with trio.fail_after(60):
+        async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=of_the_nodes) as served:
+            yield served
+
+
+@asynccontextmanager
+async def client(
+    fake: FakeCluster, authenticator: Authenticator, ssl_context: ssl.SSLContext | None
+) -> AsyncIterator[Cluster]:
+    """Give the block a client that speaks TLS."""
+    assert fake.tls_connection_string is not None
+    async with open_cluster(
+        fake.tls_connection_string, authenticator, timeouts=PATIENT, ssl_context=ssl_context
+    ) as cluster:
+        yield cluster
+
+
+def keys_of_all(fake: FakeCluster) -> list[str]:
+    """Return a key for each node."""
+    found: dict[int | None, str] = {}
+    for number in range(1000):
+        found.setdefault(fake.nodes.owner_of(f"k{number}"), f"k{number}")
+    return [found[node] for node in range(len(fake.nodes))]
+
+
+async def write_everywhere(fake: FakeCluster, cluster: Cluster) -> None:
+    """Write a document on each node."""
+    for key in keys_of_all(fake):
+        await cluster.bucket("default").default_collection().upsert(key, 1)
+
+
+def opcodes(fake: FakeCluster) -> Iterator[Opcode | int]:
+    """Yield what all nodes were asked."""
+    for node in fake.nodes:
+        yield from (command.opcode for command in node.command_log)
+
+
+async def test_a_password(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """Every node is asked over TLS, under the address that the configs name, and gets the password in PLAIN."""
+    async with client(fake, fake.authenticator, trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        statistics = cluster.statistics()
+
+    ports = {f"127.0.0.1:{node.options.tls_port}" for node in fake.nodes}
+    assert ports == {connection.node for connection in statistics.connections}
+    assert {"PLAIN"} == {connection.sasl_mechanism for connection in statistics.connections}
+
+
+async def test_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """Shown by OAUTHBEARER, in one message."""
+    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        statistics = cluster.statistics()
+
+    assert {"OAUTHBEARER"} == {connection.sasl_mechanism for connection in statistics.connections}
+    assert Opcode.SASL_STEP not in set(opcodes(fake))
+
+
+async def test_a_certificate(fake: FakeCluster, trusting: ssl.SSLContext, of_ada: CertificateAuthenticator) -> None:
+    """TLS shows it, and no SASL frame is sent."""
+    async with client(fake, of_ada, trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        statistics = cluster.statistics()
+
+    assert not SASL & set(opcodes(fake))
+    assert {None} == {connection.sasl_mechanism for connection in statistics.connections}
+
+
+async def test_a_certificate_of_the_context(fake: FakeCluster, trusting: ssl.SSLContext, authority: trustme.CA) -> None:
+    """Whoever has a context with a certificate names no file."""
+    authority.issue_cert(ADA).configure_cert(trusting)
+    async with client(fake, CertificateAuthenticator(), trusting) as cluster:
+        await write_everywhere(fake, cluster)
+
+    assert not SASL & set(opcodes(fake))
+
+
+@pytest.mark.parametrize(
+    "authenticator",
+    [PasswordAuthenticator("Administrator", "wrong"), JwtAuthenticator(NEXT_TOKEN)],
+    ids=["password", "token"],
+)
+async def test_wrong_credentials(fake: FakeCluster, trusting: ssl.SSLContext, authenticator: Authenticator) -> None:
+    """The first node that is asked says so, and no secret is in what the caller sees."""
+    async with client(fake, authenticator, trusting) as cluster:
+        with pytest.raises(AuthenticationFailureException) as caught:
+            await write_everywhere(fake, cluster)
+
+    assert "refused the credentials" in str(caught.value)
+    assert "AUTHENTICATION_ERROR" == caught.value.context.refused_reason
+    assert not any(secret in repr(caught.value.context) for secret in ("wrong", NEXT_TOKEN))
+    assert Opcode.SELECT_BUCKET not in set(opcodes(fake))
+
+
+async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """All connections authenticate again where they are, and those that are opened later have the new token too."""
+    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        before = [node.connections for node in fake.nodes]
+        fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
+        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
+        await write_everywhere(fake, cluster)
+
+        assert before == [node.connections for node in fake.nodes]
+
+    assert 2 * sum(before) == [*opcodes(fake)].count(Opcode.SASL_AUTH)
+
+
+async def test_a_token_that_is_refused_later(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """It fails as a first one does; the next that is right puts everything in order, at once."""
+    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
+        with pytest.raises(AuthenticationFailureException):
+            await write_everywhere(fake, cluster)
+        fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
+        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
+        await write_everywhere(fake, cluster)
+
+
+async def test_the_next_password(fake: FakeCluster) -> None:
+    """Also where it is proved in two steps: what is called meanwhile waits for them."""
+    async with open_cluster(fake.connection_string, fake.authenticator, timeouts=PATIENT) as cluster:
+        await write_everywhere(fake, cluster)
+        before = [node.connections for node in fake.nodes]
+        fake.nodes.set_credentials(password="other")
+        cluster.set_authenticator(replace(fake.authenticator, password="other"))
+        async with trio.open_nursery() as nursery:
+            for key in keys_of_all(fake):
+                nursery.start_soon(cluster.bucket("default").default_collection().upsert, key, 2)
+
+        assert before == [node.connections for node in fake.nodes]
+        assert {"SCRAM-SHA512"} == {connection.sasl_mechanism for connection in cluster.statistics().connections}
+
+    assert 2 * sum(before) == [*opcodes(fake)].count(Opcode.SASL_STEP)
+
+
+async def test_the_next_certificate(
+    fake: FakeCluster,
+    trusting: ssl.SSLContext,
+    authority: trustme.CA,
+    tmp_path: Path,
+) -> None:
+    """Shown by the connections that are opened after it was set."""
+    of_nobody = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
+    async with client(fake, of_nobody, trusting) as cluster:
+        with pytest.raises(CouchbaseException) as caught:
+            await write_everywhere(fake, cluster)
+        cluster.set_authenticator(certificate(authority, ADA, tmp_path / "ada.pem"))
+        await write_everywhere(fake, cluster)
+
+    assert "BUCKET_ACCESS_ERROR" == caught.value.context.refused_reason
+    assert "the user of the certificate may not open it" in str(caught.value)
+
+
+async def test_a_kind_that_cannot_follow(
+    fake: FakeCluster, trusting: ssl.SSLContext, of_ada: CertificateAuthenticator
+) -> None:
+    """A certificate is shown once, when a connection is opened."""
+    async with client(fake, fake.authenticator, trusting) as cluster:
+        await write_everywhere(fake, cluster)
+        with pytest.raises(InvalidArgumentException, match="open another cluster") as caught:
+            cluster.set_authenticator(of_ada)
+        await write_everywhere(fake, cluster)
+
+    assert "authenticator" == caught.value.parameter
