@@ -98,17 +98,18 @@ def main(connection_string: str, username: str, password: str, bucket: str) -> N
     """Connect, say so, and answer commands until the input ends."""
     cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
     collection = cluster.bucket(bucket).default_collection()
-    _say({"result": "connected"})
+    say({"result": "connected"})
     for line in sys.stdin:
         command = json.loads(line)
         try:
-            _say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
+            say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
         except CouchbaseException as error:
-            _say({"error": type(error).__name__})
+            say({"error": type(error).__name__})
     cluster.close()
 
 
-def _say(answer: dict[str, Any]) -> None:
+def say(answer: dict[str, Any]) -> None:
+    """Answer."""
     print(json.dumps(answer), flush=True)  # noqa: T201 - the line is what this process is for
 
 

@@ -1,0 +1,51 @@
+"""Drives the official client over TLS: connects by whatever it is told, and goes on as ``official_worker`` does.
+
+The arguments are the connection string, a file with the authority to trust, a bucket, and who signs in, as JSON: the
+name of an authenticator's class and its arguments. A further command is ``{"do": "set_authenticator", "who": ...}``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from couchbase import auth
+from couchbase.cluster import Cluster
+from couchbase.exceptions import CouchbaseException
+from couchbase.options import ClusterOptions
+
+from tests.live.official_worker import COMMANDS, say
+
+
+def authenticator(who: Sequence[str]) -> Any:
+    """Return an authenticator by the name of its class."""
+    kind, *arguments = who
+    return getattr(auth, kind)(*arguments)
+
+
+def main(connection_string: str, trust_store: str, bucket: str, who: str) -> None:
+    """Connect, say so, and answer commands until the input ends."""
+    try:
+        options = ClusterOptions(authenticator(json.loads(who)), trust_store_path=trust_store)
+        cluster = Cluster.connect(connection_string, options)
+    except CouchbaseException as error:
+        say({"error": type(error).__name__})
+        return
+    collection = cluster.bucket(bucket).default_collection()
+    say({"result": "connected"})
+    for line in sys.stdin:
+        command = json.loads(line)
+        try:
+            if command["do"] == "set_authenticator":
+                say({"result": cluster.set_authenticator(authenticator(command["who"]))})
+            else:
+                say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
+        except CouchbaseException as error:
+            say({"error": type(error).__name__})
+    cluster.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

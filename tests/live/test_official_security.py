@@ -1,0 +1,156 @@
+"""The official client against three fake nodes that speak TLS: by password, by token and by certificate."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trustme
+
+from tests.live.line_process import LineProcess
+from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import FakeNodeOptions, FakeNodes
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
+
+TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
+ADA = "ada@example.org"
+OPTIONS = FakeNodeOptions(tokens=(TOKEN,), certificate_users=(ADA,))
+BY_PASSWORD = ("PasswordAuthenticator", OPTIONS.username, OPTIONS.password)
+BY_TOKEN, BY_NEXT_TOKEN = ("JwtAuthenticator", TOKEN), ("JwtAuthenticator", NEXT_TOKEN)
+KEYS = [f"key-{number}" for number in range(30)]
+SASL = (Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP)
+POLL_SECONDS = 0.01
+
+
+class Authority:
+    """Who has signed all certificates, with files for a client that reads such."""
+
+    def __init__(self, folder: Path) -> None:
+        self._authority = trustme.CA()
+        self._folder = folder
+        self.trust_store = self._write("authority.pem", self._authority.cert_pem)
+
+    def server_context(self) -> ssl.SSLContext:
+        """Return the nodes' context, which takes certificates of clients and demands none."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._authority.issue_cert("127.0.0.1").configure_cert(context)
+        self._authority.configure_trust(context)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    def certificate(self, name: str) -> tuple[str, str, str]:
+        """Return how a client shows a certificate with this name."""
+        issued = self._authority.issue_cert(name)
+        files = self._write("cert.pem", *issued.cert_chain_pems), self._write("key.pem", issued.private_key_pem)
+        return "CertificateAuthenticator", *files
+
+    def _write(self, name: str, *blobs: trustme.Blob) -> str:
+        path = self._folder / name
+        path.write_bytes(b"".join(blob.bytes() for blob in blobs))
+        return str(path)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """Return who has signed all certificates."""
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+async def fake(safety_net: None, authority: Authority) -> AsyncIterator[FakeCluster]:
+    """Give the test three nodes."""
+    async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=authority.server_context()) as served:
+        yield served
+
+
+class Official:
+    """The official client in a process of its own; waiting for it lets the nodes go on."""
+
+    def __init__(self, process: LineProcess, first: Mapping[str, Any]) -> None:
+        self._process = process
+        self.first = first
+        """What it said first."""
+
+    async def ask(self, **question: Any) -> Mapping[str, Any]:
+        """Return the answer to one question."""
+        return await trio.to_thread.run_sync(partial(self._process.ask, **question))
+
+    async def write_everywhere(self) -> None:
+        """Write to all nodes."""
+        for key in KEYS:
+            assert "result" in await self.ask(do="upsert", key=key, value=1)
+
+
+@asynccontextmanager
+async def official_client(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> AsyncIterator[Official]:
+    """Give the block the official client, connected to ``fake`` or refused."""
+    assert fake.tls_connection_string is not None
+    module = ["-m", "tests.live.official_secure_worker"]
+    arguments = [fake.tls_connection_string, authority.trust_store, OPTIONS.buckets[0], json.dumps(who)]
+    process = LineProcess([sys.executable, *module, *arguments])
+    await trio.to_thread.run_sync(process.__enter__)
+    try:
+        yield Official(process, await trio.to_thread.run_sync(process.hear))
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(process.__exit__, None, None, None)
+
+
+def asked(fake: FakeCluster) -> Counter[Opcode | int]:
+    """Return how often all nodes together were asked what."""
+    return Counter(command.opcode for node in fake.nodes for command in node.command_log)
+
+
+@pytest.mark.parametrize("who", [BY_PASSWORD, BY_TOKEN], ids=["password", "token"])
+async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> None:
+    """In one step, on every node."""
+    async with official_client(fake, authority, who) as official:
+        await official.write_everywhere()
+
+    assert all(node.command_log for node in fake.nodes)
+    assert {Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH} == set(asked(fake)) & set(SASL)
+
+
+async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: Authority) -> None:
+    """Without any SASL, as ours does."""
+    async with official_client(fake, authority, authority.certificate(ADA)) as official:
+        await official.write_everywhere()
+
+    assert all(node.command_log for node in fake.nodes)
+    assert not set(asked(fake)) & set(SASL)
+
+
+@pytest.mark.parametrize(
+    "who", [("PasswordAuthenticator", OPTIONS.username, "wrong"), BY_NEXT_TOKEN], ids=["password", "token"]
+)
+async def test_it_understands_a_refusal(fake: FakeCluster, authority: Authority, who: Sequence[str]) -> None:
+    """As one of its credentials."""
+    async with official_client(fake, authority, who) as official:
+        assert {"error": "AuthenticationException"} == official.first
+
+
+async def test_it_takes_the_next_token_where_it_is(fake: FakeCluster, authority: Authority) -> None:
+    """It authenticates again on every connection that it has."""
+    async with official_client(fake, authority, BY_TOKEN) as official:
+        await official.write_everywhere()
+        before = asked(fake)
+        fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
+        await official.ask(do="set_authenticator", who=BY_NEXT_TOKEN)
+        while asked(fake)[Opcode.SASL_AUTH] < 2 * before[Opcode.SASL_AUTH]:  # noqa: ASYNC110 - the client is a process
+            await trio.sleep(POLL_SECONDS)
+        await official.write_everywhere()
+
+    statuses = {command.status for node in fake.nodes for command in node.command_log}
+    assert {Status.SUCCESS} == statuses
+    assert before[Opcode.HELLO] == asked(fake)[Opcode.HELLO]
