@@ -233,13 +233,13 @@ class ClientMachine:
 
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
         """Retry or fail what waited for the connection; ``Connections`` calls this."""
-        waiting = [*lost.parked, *self._keyspaces.connection_lost(node.bucket)]
+        waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
         hopeless = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
         for token in waiting:
             if hopeless:
                 self._operations.fail(token, UnsupportedOperationException, lost.detail, now)
             else:
-                self._operations.dispatch_failed(token, node, lost.detail, now)
+                self._operations.connection_lost(token, node, lost.detail, now)
 
     def _emit(self, action: Action) -> None:
         self._actions.append(action)

@@ -132,21 +132,23 @@ class Keyspaces:
         ids = self._collections.setdefault(keyspace.bucket, CollectionIds())
         path = _path(keyspace.scope, keyspace.collection)
         prefix = ids.prefix(path)
-        if prefix is None and ids.wait(path, token, now):
+        if prefix is None and ids.wait(path, token, now, node):
             self._ask(node, CollectionQuestion(keyspace.scope, keyspace.collection), now)
         return prefix
 
     def question_overdue(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
-        """Ask for a collection's id again, where somebody still waits for it."""
+        """Ask another node for a collection's id, or the same again, where somebody still waits for it."""
         ids = self._collections.get(node.bucket)
         path = _path(question.scope, question.collection)
-        if node.state is NodeState.AUTHENTICATING and node.is_in_use:
+        # A node that is silent must not hold up those whose documents others have.
+        teller = self._connections.ready_after(node)
+        if teller is None and node.state is NodeState.AUTHENTICATING and node.is_in_use:
             self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
             return
-        if ids is None or node.state is not NodeState.READY or not ids.ask_again(path, now):
+        if ids is None or teller is None or not ids.ask_again(path, now, teller):
             return
-        if self._connections.upkeep.may_ask_again(node, now):
-            self._ask(node, question, now)
+        if self._connections.upkeep.may_ask_again(teller, now):
+            self._ask(teller, question, now)
 
     def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
         path = _path(question.scope, question.collection).encode()
@@ -207,10 +209,10 @@ class Keyspaces:
         if ids is not None:
             ids.stop_waiting(_path(keyspace.scope, keyspace.collection), token)
 
-    def connection_lost(self, bucket: str | None) -> Sequence[int]:
-        """Give up the questions asked on a bucket's connection, and return who waited for their answers."""
-        ids = self._collections.get(bucket)
-        return ids.connection_lost() if ids is not None else ()
+    def connection_lost(self, node: NodeMachine) -> Sequence[int]:
+        """Give up the questions asked on a connection, and return who waited for their answers."""
+        ids = self._collections.get(node.bucket)
+        return ids.connection_lost(node) if ids is not None else ()
 
     def take_config(self, node: NodeMachine, stream: StreamId, document: bytes | None, now: float) -> str | None:
         """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.

@@ -196,9 +196,15 @@ class Operations:
         reason = self._terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
         self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
 
-    def dispatch_failed(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
-        """Retry or fail an operation that waited for a connection that was lost."""
-        self._fail_dispatch(self._open[token], node, detail, now)
+    def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
+        """Retry or fail an operation that waited for a connection that was lost.
+
+        One that is to go to another node, and only waited for a collection's id from there, is dispatched again.
+        """
+        if self._waits_for.get(token) is node:
+            self._fail_dispatch(self._open[token], node, detail, now)
+        else:
+            self.resume([token], now)
 
     def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""

@@ -24,12 +24,14 @@ from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.faults import drop_response
 
 KEYS = [f"k{number}" for number in range(60)]
 
@@ -137,7 +139,7 @@ def stream_to(simulation: Cluster, place: int) -> StreamId:
     return next(
         name
         for name in simulation.links
-        if (node := simulation.machine._connections.of_stream(name)) is not None
+        if (node := simulation.clients[0]._connections.of_stream(name)) is not None
         and (node.bucket, node.address) == ("travel", address)
     )
 
@@ -389,3 +391,51 @@ def test_a_lost_connection_to_one_node(place: int) -> None:
 
     assert set(reads) <= set(simulation.results)
     assert 4 == len(simulation.links)
+
+
+# Collection ids.
+
+
+def connected_to_all() -> Cluster:
+    """Return a client that is connected to every node, and has asked for no collection's id."""
+    simulation = Cluster()
+    simulation.write()
+    return simulation
+
+
+def key_of(simulation: Cluster, place: int) -> str:
+    """Return a key that a node has."""
+    return next(key for key in KEYS if owner_of(simulation, key) == place)
+
+
+def test_a_question_outlives_other_connections() -> None:
+    """What one node was asked does not get lost with the connection to another."""
+    simulation = connected_to_all()
+    token = simulation.submit(upsert(key_of(simulation, 0), HOTELS))
+    simulation.lose(stream_to(simulation, 1))
+    simulation.flow()
+
+    assert token in simulation.results
+    assert [] == simulation.retries
+
+
+def test_a_lost_question_is_asked_elsewhere() -> None:
+    """Who waits for the answer of one node to ask another is not failed with the connection to the first."""
+    simulation = connected_to_all()
+    asker, other = (simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1))
+    simulation.lose(stream_to(simulation, 0))
+    simulation.flow()
+
+    assert other in simulation.results
+    assert [asker] == [retry.token for retry in simulation.retries]
+
+
+def test_a_silent_node_is_not_asked_alone() -> None:
+    """A question that one node leaves unanswered goes to the next, so that the collection can be used meanwhile."""
+    simulation = connected_to_all()
+    simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
+    tokens = [simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1)]
+    simulation.live(QUESTION_PATIENCE)
+
+    assert set(tokens) == set(simulation.results) & set(tokens)
+    assert [] == simulation.retries

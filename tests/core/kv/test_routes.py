@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.routes import Routes
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 
@@ -54,3 +55,19 @@ def test_nodes_that_left_the_map() -> None:
 
     assert [gone, seed] == dropped
     assert [kept, other] == [*routes.nodes]
+
+
+def test_the_next_that_is_ready() -> None:
+    """Of the same bucket and behind the one given, then from the beginning; that one itself where it is the only one."""
+    routes, nodes, other = Routes(), [node("travel", address) for address in (A, B, C)], node("beer")
+    for address, each in zip((A, B, C), nodes, strict=True):
+        routes.add(("travel", address), each)
+    routes.add(("beer", A), other)
+    none_ready = routes.ready_after(nodes[0])
+    for each in (nodes[0], nodes[2], other):
+        each.state = NodeState.READY
+
+    assert none_ready is None
+    assert [nodes[2], nodes[2], nodes[0]] == [routes.ready_after(each) for each in nodes]
+    assert nodes[0] is routes.ready_after(node("travel"))
+    assert other is routes.ready_after(other)

@@ -35,6 +35,8 @@ class _Collection:
     state: CollectionState = CollectionState.UNKNOWN
     prefix: bytes = b""
     asked_at: float = -math.inf
+    teller: object = None
+    """Who was asked last."""
     waiting: dict[int, None] = field(default_factory=dict)
 
     @property
@@ -59,23 +61,27 @@ class CollectionIds:
         collection = self._collections.get(path)
         return len(collection.waiting) if collection is not None else 0
 
-    def wait(self, path: str, waiter: int, now: float) -> bool:
-        """Let ``waiter`` wait for an id, and return whether it has to be asked for now."""
+    def wait(self, path: str, waiter: int, now: float, teller: object = None) -> bool:
+        """Let ``waiter`` wait for an id, and return whether it has to be asked for now.
+
+        Args:
+            teller: who is asked then, such as a connection.
+        """
         collection = self._collections.setdefault(path, _Collection())
         collection.waiting[waiter] = None
         if collection.state is CollectionState.ASKED and now < collection.overdue_at:
             return False
-        collection.state, collection.asked_at = CollectionState.ASKED, now
+        collection.state, collection.asked_at, collection.teller = CollectionState.ASKED, now, teller
         return True
 
-    def ask_again(self, path: str, now: float) -> bool:
-        """Return whether an id has to be asked for again, since somebody waits and the question has got lost."""
+    def ask_again(self, path: str, now: float, teller: object = None) -> bool:
+        """Return whether ``teller`` has to be asked for an id, since somebody waits and the question has got lost."""
         collection = self._collections.get(path)
         if collection is None or collection.state is not CollectionState.ASKED or not collection.waiting:
             return False
         if now < collection.overdue_at:
             return False
-        collection.asked_at = now
+        collection.asked_at, collection.teller = now, teller
         return True
 
     def found(self, path: str, collection_id: int) -> list[int]:
@@ -102,10 +108,11 @@ class CollectionIds:
         if collection is not None:
             collection.waiting.pop(waiter, None)
 
-    def connection_lost(self) -> list[int]:
-        """Give up all questions that were asked and not answered, and return who waited for them."""
+    def connection_lost(self, teller: object = None) -> list[int]:
+        """Give up all questions that ``teller`` was asked and has not answered, and return who waited for them."""
         waiting: list[int] = []
-        for collection in self._collections.values():
+        asked = [collection for collection in self._collections.values() if collection.teller is teller]
+        for collection in asked:
             if collection.state is CollectionState.ASKED:
                 collection.state = CollectionState.UNKNOWN
             waiting += _release(collection)

@@ -158,6 +158,17 @@ def test_connection_lost() -> None:
     assert ids.wait(PATH, 4, 0.0)
 
 
+def test_another_connection_is_lost() -> None:
+    """A question stays with the one that was asked last."""
+    ids = CollectionIds()
+    ids.wait(PATH, 1, 0.0, "first")
+    ids.ask_again(PATH, 0.5, "second")
+    ids.wait(OTHER, 2, 0.0, "first")
+
+    assert [2] == ids.connection_lost("first")
+    assert [1] == ids.connection_lost("second")
+
+
 def test_connection_lost_after_somebody_gave_up() -> None:
     """Those who still wait come back, even when their question does not count any more."""
     ids = CollectionIds()
