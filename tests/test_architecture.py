@@ -14,12 +14,15 @@ import pytest
 
 from tests.architecture import import_guard, import_rules, policy, shape_rules
 from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, EXTENSION, ROOT, Distribution
-from tests.architecture.source import Source, is_within, names_of, read_package
+from tests.architecture.source import Source, imports, is_within, names_of, read_package
 
 SOURCES: dict[Distribution, list[Source]] = {
     distribution: read_package(distribution.sources, ROOT) for distribution in DISTRIBUTIONS
 }
 ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]
+
+EXCUSED = [source for source in SOURCES[CORE] if source.module in policy.PROGRAMS]
+PURE = [source for source in SOURCES[CORE] if source.module not in policy.PROGRAMS]
 
 each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda found: found.package)
 
@@ -32,19 +35,29 @@ def project_of(distribution: Distribution) -> dict[str, Any]:
 
 def test_core_imports_no_environment() -> None:
     """No event loop, socket, clock, randomness or logging: the core decides and never moves."""
-    assert [] == import_rules.refused_imports(SOURCES[CORE], policy.REFUSED_IN_CORE)
+    assert [] == import_rules.refused_imports(PURE, policy.REFUSED_IN_CORE)
+
+
+def test_programs_are_run_and_never_imported() -> None:
+    """What brings a clock and a terminal into the core is at its edge, and is there at all."""
+    known = names_of(SOURCES[CORE])
+    imported = {found.target for found in imports(ALL_SOURCES, names_of(ALL_SOURCES))}
+
+    assert set(policy.PROGRAMS) <= known
+    assert imported.isdisjoint(policy.PROGRAMS)
+    assert all(import_rules.refused_imports([source], policy.REFUSED_IN_CORE) for source in EXCUSED)
 
 
 def test_core_uses_no_environment() -> None:
     """Nor does the core reach one of them through a module that is harmless otherwise, or through a builtin."""
-    assert [] == import_rules.refused_uses(SOURCES[CORE], policy.REFUSED_NAMES_IN_CORE)
+    assert [] == import_rules.refused_uses(PURE, policy.REFUSED_NAMES_IN_CORE)
 
 
 def test_core_runs_without_environment() -> None:
     """Every module of the core can be imported while those modules are really refused to it."""
     refused = ",".join(sorted(policy.REFUSED_IN_CORE))
     run = subprocess.run(
-        [sys.executable, import_guard.__file__, CORE.package, refused, *sorted(names_of(SOURCES[CORE]))],
+        [sys.executable, import_guard.__file__, CORE.package, refused, *sorted(names_of(PURE))],
         capture_output=True,
         text=True,
         check=False,

@@ -86,6 +86,11 @@ REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
 }
 """What the harmless modules and the builtins offer, and the core still does not touch."""
 
+PROGRAMS: Mapping[str, str] = {
+    "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
+}
+"""Modules of the core that are run and never imported, and that bring its environment, with the reason."""
+
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
     "triclinium_core.errors": ("triclinium_core.error_context",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.wire.constants import HelloFeature
@@ -55,7 +56,7 @@ def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | No
         node=node.node,
         bucket=node.bucket,
         state=node.state.name,
-        features=tuple(sorted(_feature_name(code) for code in node.negotiated.features)),
+        features=_feature_names(frozenset(node.negotiated.features)),
         sasl_mechanisms=node.negotiated.offered_mechanisms,
         sasl_mechanism=node.negotiated.mechanism,
         error_map_version=error_map.version if error_map is not None else None,
@@ -65,6 +66,12 @@ def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | No
         last_error=node.last_error,
         circuit_breaker=node.breaker.statistics(),
     )
+
+
+@lru_cache(maxsize=64)
+def _feature_names(codes: frozenset[int]) -> tuple[str, ...]:
+    # Connections of one cluster are granted the same, and snapshots may be taken often.
+    return tuple(sorted(map(_feature_name, codes)))
 
 
 def _feature_name(code: int) -> str:

@@ -41,6 +41,7 @@ from triclinium_core.testing.fake_documents import FakeDocuments
 from triclinium_core.testing.fake_durable_commands import HeldCommand, carry_out
 from triclinium_core.testing.fake_log_entries import log_entry
 from triclinium_core.testing.fake_map import ConfigVersion
+from triclinium_core.testing.fake_network import FakeNetwork
 from triclinium_core.testing.fake_notifications import encode_notification
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.fake_outbox import Outbox
@@ -63,7 +64,7 @@ class FakeNode:
     """One node: alone a whole cluster, or one of several in ``FakeNodes``.
 
     ``faults`` says what goes wrong, ``command_log`` what the node was asked, ``documents`` what it stores;
-    ``collections`` are the scopes and collections of all its buckets.
+    ``collections`` are the scopes and collections of all its buckets, ``network`` what lies between it and its clients.
 
     Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
     does not know, or has hung up on, is ignored.
@@ -76,6 +77,7 @@ class FakeNode:
     command_log: list[LoggedCommand]
     documents: FakeDocuments
     collections: FakeCollections
+    network: FakeNetwork
 
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
@@ -93,6 +95,7 @@ class FakeNode:
         self._state = state
         self._connections: dict[int, Connection] = {}
         self._outbox = Outbox()
+        self.network = FakeNetwork()
         self._held: list[tuple[Connection, HeldCommand]] = []
         """Commands whose durable writes are not settled, in the order in which they came."""
         self._now = -math.inf
@@ -135,18 +138,19 @@ class FakeNode:
         """When ``time_passed`` is due.
 
         That is when the next delayed reply is, or when a durable write has taken too long; ``-inf`` when clients are to
-        hear of a change, infinity for never.
+        hear of a change or can be reached again, infinity for never.
         """
         if self._hung_up or self._announced is not self._state.map:
             return -math.inf
         if any(held.write.is_settled for _, held in self._held):
             return -math.inf
-        return min(self._outbox.due, self._state.cluster.sync_writes.due_of(self._state.index))
+        return min(self._outbox.due, self.network.wakeup, self._state.cluster.sync_writes.due_of(self._state.index))
 
     def accepts(self, now: float) -> bool:
         """Return whether a client that tries to connect gets a connection; each call is one attempt."""
         self._see(now)
-        return self.is_alive and not self.faults.take_refusal()
+        # From a node that nobody reaches no refusal comes either.
+        return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
     def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
         """Take up a connection under a number that no open one has.
@@ -158,7 +162,7 @@ class FakeNode:
             raise ValueError(f"connection {connection} is open already; give each its own number")
         actions = self._see_and_send(now)
         if not self.is_alive:
-            return [*actions, HangUp(connection)]
+            return [*actions, *self.network.let_through([HangUp(connection)])]
         self._connections[connection] = Connection(connection)
         return actions
 
@@ -174,12 +178,17 @@ class FakeNode:
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Take up what a client sent, in any cut."""
         actions = self._see_and_send(now)
+        if not self.network.holds(connection, data):
+            actions += self.network.let_through(self._take_bytes(connection, data))
+        return actions
+
+    def _take_bytes(self, connection: int, data: bytes) -> list[NodeAction]:
         known = self._connections.get(connection)
         if known is None:
-            return actions
+            return []
         # A client's answer to a notification is dropped, as by a real node.
         known.backlog += (frame for frame in known.frames.receive(data) if frame.magic != Magic.SERVER_RESPONSE)
-        actions += self._work_off(known)
+        actions = self._work_off(known)
         if known.frames.malformed is not None and self._is_connected(known):
             actions.append(self._hang_up(known))
         return actions
@@ -187,6 +196,7 @@ class FakeNode:
     def connection_lost(self, connection: int, now: float) -> None:
         """Forget a connection that its client closed or lost, with the replies that it was still due."""
         self._see(now)
+        self.network.lost(connection)
         known = self._connections.get(connection)
         if known is not None:
             self._forget(known)
@@ -252,13 +262,16 @@ class FakeNode:
 
     def _see_and_send(self, now: float) -> list[NodeAction]:
         self._see(now)
-        actions = self._outbox.take_due(now)
+        actions = self.network.released() + self._outbox.take_due(now)
         actions += self._answer_settled()
         actions += map(HangUp, self._hung_up)
         self._hung_up.clear()
         if self._announced is not self._state.map:
             self._announced = self._state.map
             actions += self._notifications()
+        actions = self.network.let_through(actions)
+        for connection, data in self.network.arrived():
+            actions += self.network.let_through(self._take_bytes(connection, data))
         return actions
 
     def _notifications(self) -> Iterator[NodeAction]:
@@ -289,7 +302,7 @@ class FakeNode:
     def _deliver(self, connection: Connection, outcome: Outcome) -> list[NodeAction]:
         actions: list[NodeAction] = []
         if outcome.data:
-            actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay)
+            actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay + self.network.slowness)
         if outcome.hangs_up:
             actions.append(self._hang_up(connection))
         return actions

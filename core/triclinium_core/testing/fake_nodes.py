@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
@@ -49,13 +49,8 @@ from triclinium_core.testing.fake_map import (
 )
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_places import placed
 from triclinium_core.testing.fake_state import ClusterState
-
-NODES_MAX = 128
-"""With more, some would have no vbucket where a bucket has 128."""
-
-PORT_STRIDE = 2
-"""From the ports of one node to those of the next: a port for TLS fits between two others."""
 
 
 class FakeNodes:
@@ -73,14 +68,15 @@ class FakeNodes:
 
     documents: FakeDocuments
     collections: FakeCollections
+    node_type: ClassVar[type[FakeNode]] = FakeNode
+    """What its nodes are: a derived cluster may have others."""
 
     def __init__(self, options: FakeNodeOptions | None = None, nodes: int | Sequence[tuple[str, int]] = 3) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
-        places = _numbered(options, nodes) if isinstance(nodes, int) else _addressed(options, nodes)
-        _check_distinct(places)
+        places = placed(options, nodes)
         cluster = ClusterState(places)
-        self._begin(cluster, [FakeNode.in_cluster(cluster, index) for index in range(len(places))])
+        self._begin(cluster, [self.node_type.in_cluster(cluster, index) for index in range(len(places))])
 
     @classmethod
     def around(cls, node: FakeNode) -> FakeNodes:
@@ -305,6 +301,27 @@ class FakeNodes:
         self._cluster.held_replicas.pop(self._check(index), None)
         self._cluster.ring()
 
+    def partition(self, index: int, connections: Iterable[int] | None = None) -> None:
+        """Have nothing move between a node and its clients, until ``heal``: nothing is lost, nothing is refused.
+
+        Args:
+            connections: the numbers of those that are cut, as the command log has them; all unless given.
+        """
+        self._nodes[self._check(index)].network.cut(connections)
+
+    def heal(self, index: int) -> None:
+        """Have clients reach a node again; what was held back arrives now."""
+        self._nodes[self._check(index)].network.heal()
+        self._cluster.ring()
+
+    def slow_down(self, index: int, seconds: float) -> None:
+        """Have a node send every reply so much later; 0 for as fast as ever.
+
+        Raises:
+            InvalidArgumentException: ``seconds`` is no number, or out of range.
+        """
+        self._nodes[self._check(index)].network.slow_down(seconds)
+
     # What a driver needs.
 
     @property
@@ -339,49 +356,3 @@ class FakeNodes:
         if not others:
             raise InvalidArgumentException(f"node {index} is the only one that is in", parameter="index")
         return others
-
-
-def _numbered(options: FakeNodeOptions, nodes: int) -> list[FakeNodeOptions]:
-    check_integer(nodes, "nodes", 1, NODES_MAX)
-    steps = range(0, nodes * PORT_STRIDE, PORT_STRIDE)
-    return [
-        replace(
-            options,
-            port=options.port + step,
-            tls_port=None if options.tls_port is None else options.tls_port + step,
-            alternate_addresses=_further(options, step),
-        )
-        for step in steps
-    ]
-
-
-def _addressed(options: FakeNodeOptions, nodes: Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:
-    if not isinstance(nodes, Sequence) or not 1 <= len(nodes) <= NODES_MAX or not all(map(_is_address, nodes)):
-        raise InvalidArgumentException(
-            f"nodes={nodes!r} must be a number, or 1 to {NODES_MAX} pairs of a host and a port", parameter="nodes"
-        )
-    return [
-        replace(options, host=host, port=port, alternate_addresses=_further(options, PORT_STRIDE * place))
-        for place, (host, port) in enumerate(nodes)
-    ]
-
-
-def _further(options: FakeNodeOptions, step: int) -> Mapping[str, tuple[str, int]]:
-    return {network: (host, port + step) for network, (host, port) in options.alternate_addresses.items()}
-
-
-def _is_address(address: object) -> bool:
-    return isinstance(address, tuple) and len(address) == 2
-
-
-def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
-    taken: set[tuple[str, int]] = set()
-    for options in places:
-        own = [(options.host, port) for port in (options.port, options.tls_port) if port is not None]
-        for host, port in (*own, *options.alternate_addresses.values()):
-            if (host, port) in taken:
-                raise InvalidArgumentException(
-                    f"port {port} of {host} would be taken twice; give each node an address of its own",
-                    parameter="nodes",
-                )
-            taken.add((host, port))

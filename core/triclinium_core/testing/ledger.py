@@ -90,6 +90,8 @@ class Ledger:
 
     def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
         self._collection_ids = collection_ids
+        self._first_ids: dict[int, int] = {}
+        """By the present id of a collection that was made anew, the one under which it is known here."""
         self._accounts: defaultdict[_Look, _Account] = defaultdict(_Account)
         self._account_of: dict[int, _Account] = {}
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
@@ -105,12 +107,16 @@ class Ledger:
         self._account_of[submission.token] = account
         self._deadlines[submission.token] = deadline
 
+    def renamed(self, keyspace: Keyspace, collection_id: int) -> None:
+        """Take note that a collection was dropped and made anew, under another id."""
+        self._first_ids[collection_id] = self._collection_ids[keyspace]
+
     def ordered(self, stream: int, data: bytes) -> None:
         """Take note of bytes that the client ordered to be sent."""
         known = self._streams[stream]
         for frame in known.frames.receive(data):
             if frame.opcode in DATA_OPCODES:
-                known.looks[frame.opaque] = look = _look(frame)
+                known.looks[frame.opaque] = look = self._look_at(frame)
                 known.unsent.append((look, known.size))
             known.size += frame_size(frame)
         if known.frames.malformed is not None:
@@ -252,6 +258,11 @@ class Ledger:
         collection_id = self._collection_ids[operation.keyspace]
         return _Look(operation.opcode, collection_id, operation.key.encode(), body.cas, body.extras, body.value)
 
+    def _look_at(self, frame: Frame) -> _Look:
+        collection_id, prefix_size = decode_unsigned(frame.key)
+        known_id = self._first_ids.get(collection_id, collection_id)
+        return _Look(frame.opcode, known_id, frame.key[prefix_size:], frame.cas, frame.extras, frame.value)
+
 
 def _needs_a_frame(error: CouchbaseException) -> bool:
     """Tell whether an error, beyond the retries before it, is one that only an answer can bring."""
@@ -259,8 +270,3 @@ def _needs_a_frame(error: CouchbaseException) -> bool:
     if context.refused_reason is not None:
         return context.refused_reason in NEEDS_A_FRAME
     return context.status is not None and not isinstance(error, TimeoutException)
-
-
-def _look(frame: Frame) -> _Look:
-    collection_id, prefix_size = decode_unsigned(frame.key)
-    return _Look(frame.opcode, collection_id, frame.key[prefix_size:], frame.cas, frame.extras, frame.value)

@@ -29,8 +29,10 @@ from triclinium_core.kv.operation.requests import (
     GetAndLock,
     Increment,
     Insert,
+    Keyspace,
     Operation,
     Prepend,
+    Remove,
     Store,
     Unlock,
     Upsert,
@@ -40,6 +42,9 @@ from triclinium_core.testing.fake_documents import LOCKED_CAS
 from triclinium_core.testing.history import History
 from triclinium_core.testing.marks import Marks, Unreadable, is_fragment, read_counter, read_fragments
 from triclinium_core.testing.submissions import Instant, Place, Submission, Violation, may_be_applied
+
+DROP = 0
+"""The token of a removal that nobody asked for: its collection was dropped."""
 
 
 class Lock(NamedTuple):
@@ -165,6 +170,16 @@ class Model:
             submission.settled = self.instant()
             if not ambiguous:
                 _void(submission)
+
+    def dropped(self, keyspace: Keyspace) -> None:
+        """Take note that a collection was dropped now: it is as if every document in it had been removed."""
+        for place, history in self._histories.items():
+            if place.keyspace == keyspace:
+                removal = Submission(DROP, Remove(place.keyspace, place.key), self.instant())
+                removal.settled = self.instant()
+                removal.was_applied(removal.settled)
+                history.submissions.append(removal)
+                self._locks.pop(place, None)
 
     def quieted(self) -> None:
         """Take note that nothing is under way: what was not applied to this moment, of the settled, never will be."""

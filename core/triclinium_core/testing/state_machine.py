@@ -25,9 +25,9 @@ from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.faults import Fault, RefuseConnection, drop_response
 from triclinium_core.testing.model import Model
+from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
-    Recipe,
     Strike,
     cuts,
     data_faults,

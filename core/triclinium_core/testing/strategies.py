@@ -10,24 +10,6 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from triclinium_core.kv.operation.requests import (
-    OPERATIONS,
-    Concatenate,
-    Count,
-    DocumentOperation,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    GetReplica,
-    Operation,
-    Remove,
-    Replace,
-    Store,
-    Touch,
-    Unlock,
-    Upsert,
-)
-from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.reasons import RetryReason
@@ -56,96 +38,21 @@ from triclinium_core.testing.faults import (
     temporary_failure,
     wrong_length,
 )
-from triclinium_core.testing.model import Model
+from triclinium_core.testing.recipes import COUNTER_KINDS, TEXT_KINDS, Recipe, choices_of
 from triclinium_core.testing.submissions import Place
 from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
-from triclinium_core.transcoding.flags import BINARY_FLAGS
-
-_KINDS: Mapping[str, type[Operation]] = {
-    kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica)
-}
-"""What is drawn. A replica may be behind, so the model could not judge who reads it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """An operation but for what only the history tells: its mark, and a CAS that was returned earlier."""
-
-    kind: str
-    place: Place
-    cas: int | None = None
-    """Which of the CAS values known, counted from the newest; None for none."""
-    expiry: int = 0
-    lock_time: int = 1
-    flag: bool = False
-    """Whether a write preserves the expiry, or a count creates the document."""
-
-    def make(self, model: Model) -> DocumentOperation:
-        """Return the operation; a get where there is no CAS to unlock with, or no mark to count with."""
-        known = model.known_cas(self.place)
-        cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
-        kind = _KINDS[self.kind]
-        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.marks.has_counters):
-            kind = Get
-        return self._make(kind, model, cas)
-
-    def _make(self, kind: type[Operation], model: Model, cas: Cas) -> DocumentOperation:
-        place, expiry = self.place, self.expiry
-        if issubclass(kind, Store):
-            value = model.marks.fragment()
-            if issubclass(kind, Replace):
-                return kind(*place, value, BINARY_FLAGS, expiry, self.flag, cas)
-            if issubclass(kind, Upsert):
-                return kind(*place, value, BINARY_FLAGS, expiry, self.flag)
-            return kind(*place, value, BINARY_FLAGS, expiry)
-        if issubclass(kind, Concatenate):
-            return kind(*place, model.marks.fragment(), cas)
-        if issubclass(kind, Count):
-            delta, initial = model.marks.counter()
-            return kind(*place, delta, initial if self.flag else None, expiry)
-        if issubclass(kind, Touch | GetAndTouch):
-            return kind(*place, expiry)
-        if issubclass(kind, GetAndLock):
-            return kind(*place, self.lock_time)
-        if issubclass(kind, Remove | Unlock):
-            return kind(*place, cas)
-        assert issubclass(kind, DocumentOperation)
-        return kind(*place)
-
-
-_CAS = st.sampled_from((None, 0, 0, 1))
-_EXPIRY = st.sampled_from((0, 0, 1, 3, 3600))
-
-_PARAMETERS: Mapping[type[Operation], Mapping[str, st.SearchStrategy[object]]] = {
-    Store: {"expiry": _EXPIRY},
-    Upsert: {"flag": st.booleans()},
-    Replace: {"flag": st.booleans(), "cas": _CAS},
-    Concatenate: {"cas": _CAS},
-    Remove: {"cas": _CAS},
-    Unlock: {"cas": st.just(0)},
-    Count: {"flag": st.booleans(), "expiry": _EXPIRY},
-    Touch: {"expiry": _EXPIRY},
-    GetAndTouch: {"expiry": _EXPIRY},
-    GetAndLock: {"lock_time": st.sampled_from((1, 15))},
-}
-"""What else is drawn for an operation of each kind, its bases included."""
 
 
 def recipes(texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place]) -> st.SearchStrategy[Recipe]:
     """Return operations of every kind, on documents of bytes and on counters."""
     return st.one_of(
-        *(_recipes(name, texts) for name, kind in _KINDS.items() if not issubclass(kind, Count)),
-        *(_recipes(name, counters) for name, kind in _KINDS.items() if not issubclass(kind, Store | Concatenate)),
+        *(_recipes(name, texts) for name in TEXT_KINDS),
+        *(_recipes(name, counters) for name in COUNTER_KINDS),
     )
 
 
 def _recipes(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy[Recipe]:
-    parameters = {
-        parameter: drawn
-        for kind, of_kind in _PARAMETERS.items()
-        if issubclass(_KINDS[name], kind)
-        for parameter, drawn in of_kind.items()
-    }
+    parameters = {parameter: st.sampled_from(choices) for parameter, choices in choices_of(name).items()}
     return st.builds(Recipe, kind=st.just(name), place=places, **parameters)
 
 

@@ -56,6 +56,8 @@ HARMLESS_STATUSES: tuple[int, ...] = (
 INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
 """Statuses after which the connection is of no more use."""
 
+LONG_AGO: Instant = (-1.0, 0)
+
 SURVIVABLE_DELAY = 0.5
 """Seconds by which an answer may be late and still be in time."""
 
@@ -64,32 +66,47 @@ class Troubles:
     """The excuses of one client."""
 
     def __init__(self) -> None:
-        self.newest: Instant = (-1.0, 0)
-        """When something went wrong last that an operation may notice which was not struck itself."""
+        self._newest: dict[int | None, Instant] = {}
+        """When something went wrong last that an operation may notice which was not struck itself; by the node where it
+        did, None for all of them."""
         self._suspect: set[int] = set()
         self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
         """What came on each stream behind its last whole frame."""
         self._broken: set[int] = set()
         self._withholds = False
 
-    def struck(self, command: LoggedCommand, instant: Instant) -> None:
-        """Take note of a command that was struck by a fault."""
+    @property
+    def newest(self) -> Instant:
+        """When something went wrong last, at whatever node."""
+        return max(self._newest.values(), default=LONG_AGO)
+
+    def newest_at(self, nodes: Iterable[int]) -> Instant:
+        """Return when something went wrong last at one of these nodes, or at all of them together."""
+        return max(self._newest.get(node, LONG_AGO) for node in (None, *nodes))
+
+    def struck(self, command: LoggedCommand, instant: Instant, node: int | None = None) -> None:
+        """Take note of a command that was struck by a fault, and of the node that took it up."""
         if command.fault is None or command.opcode not in DATA_OPCODES or not _is_of_one_operation(command.fault):
-            self.newest = instant
+            self._newest[node] = instant
             self._suspect.add(command.connection)
 
-    def lost(self, instant: Instant) -> None:
-        """Take note of a stream that is gone, whoever ended it."""
-        self.newest = instant
+    def lost(self, instant: Instant, node: int | None = None) -> None:
+        """Take note of a stream that is gone, whoever ended it, and of the node that it led to."""
+        self._newest[node] = instant
+
+    def out_of_order(self, node: int, streams: Iterable[int], instant: Instant) -> None:
+        """Take note that a node is not as it should be now, or was until now, and of the streams to it."""
+        self._newest[node] = instant
+        self._suspect.update(streams)
 
     def withholding(self, instant: Instant) -> None:
         """Take note that from now on time passes while bytes are withheld."""
-        self.newest = instant
+        self._newest[None] = instant
         self._withholds = True
 
     def withheld(self, streams: Iterable[int], instant: Instant) -> None:
         """Take note that the bytes of these streams were withheld up to now."""
-        self.newest = instant
+        self._newest[None] = instant
         self._withholds = False
         self._suspect.update(streams)
 

@@ -9,7 +9,7 @@ connection; after its deadline no operation is open, and time never stands still
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -25,6 +25,7 @@ from triclinium_core.kv.actions import (
     CloseStream,
     CompleteOperation,
     FailOperation,
+    OpenStream,
     ReportRetry,
     SendBytes,
 )
@@ -42,6 +43,7 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerState
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import (
@@ -52,13 +54,15 @@ from triclinium_core.retry.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
 )
 from triclinium_core.testing.command_log import LoggedCommand
+from triclinium_core.testing.fake_config import address_of
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.ledger import CHANGING_OPCODES, Ledger
 from triclinium_core.testing.model import Model
+from triclinium_core.testing.outages import Outages, Revision
 from triclinium_core.testing.simulation import Simulation
-from triclinium_core.testing.submissions import Submission, Violation
-from triclinium_core.testing.troubles import Troubles
+from triclinium_core.testing.submissions import NEVER, Instant, Submission, Violation
+from triclinium_core.testing.troubles import LONG_AGO, Troubles
 
 TICKS_MAX = 1_000
 """More ticks than this at one moment, and time stands still."""
@@ -76,15 +80,23 @@ class WatchedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
     Args:
-        node: the peer, or all nodes of a cluster; nobody but this client may change their documents.
+        node: the peer, or all nodes of a cluster; nobody but this client, or these, may change their documents.
         options: what the client is told.
         collection_ids: of all collections that operations will name.
+        rng: randomness of the client.
+        clients: how many there are.
     """
 
     def __init__(
-        self, node: FakeNode | FakeNodes, options: ClientOptions, collection_ids: Mapping[Keyspace, int]
+        self,
+        node: FakeNode | FakeNodes,
+        options: ClientOptions,
+        collection_ids: Mapping[Keyspace, int],
+        *,
+        rng: Random | None = None,
+        clients: int = 1,
     ) -> None:
-        super().__init__(node, options)
+        super().__init__(node, options, rng=rng, clients=clients)
         self.options = options
         self._timeout = parse_connection_string(options.connection_string).timeouts(options.timeouts).kv
         self._deadlines: dict[int, float] = {}
@@ -92,9 +104,23 @@ class WatchedSimulation(Simulation):
         self.model: Model = Model()
         self.ledger: Ledger = Ledger(collection_ids)
         self.troubles: Troubles = Troubles()
-        self._began_healthy: dict[int, bool] = {}
+        self.outages: Outages = Outages(self.nodes)
+        self._began_ill: dict[int, AbstractSet[int]] = {}
+        """By token, the nodes whose connections were not ready when an operation was submitted."""
+        self._known: dict[int, Revision | None] = {}
+        """By token, the revision of the config that a client knew when it was asked; None for none."""
+        self._node_of: dict[int, int] = {}
+        """By stream, the node that it leads to."""
+        self._left: set[int] = set()
+        """Streams to nodes that have left the map."""
+        self._dropped: dict[Keyspace, Instant] = {}
+        """Until when a collection was not there."""
         self._strategies: dict[int, AnyRetryStrategy] = {}
         self._commands_read = [0] * len(self.nodes)
+        self._index_of = {id(node): index for index, node in enumerate(self.nodes)}
+        self._index_at = {
+            address_of(node.options.host, node.options.port): index for index, node in enumerate(self.nodes)
+        }
         self._timeouts = 0
         self._ticks = 0
         self._ticked_at = -1.0
@@ -122,13 +148,36 @@ class WatchedSimulation(Simulation):
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.troubles.is_stuck(stream)]
         return "; ".join([*states, *map(str, self._open_breakers()), *stuck, *map(repr, self.model.open)])
 
+    def look_around(self) -> None:
+        """Take note of how nodes and map are: after each change of them, and before anybody is blamed."""
+        instant = self.model.instant()
+        for index in self.outages.look():
+            streams = [stream for stream in self.links if self._node_of.get(stream) == index]
+            self.troubles.out_of_order(index, streams, instant)
+
+    def drop_collection(self, keyspace: Keyspace) -> None:
+        """Drop a collection, with all its documents."""
+        self.nodes.collections.drop(keyspace.scope, keyspace.collection)
+        self.model.dropped(keyspace)
+        self._dropped[keyspace] = NEVER
+
+    def create_collection(self, keyspace: Keyspace) -> None:
+        """Create a collection that was dropped; it is another one, and empty."""
+        self.ledger.renamed(keyspace, self.nodes.collections.create(keyspace.scope, keyspace.collection))
+        self._dropped[keyspace] = self.model.instant()
+
+    def open(self, stream: StreamId) -> None:
+        """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
+        index = self._node_of.get(stream)
+        if index is not None and self.outages.is_out_of_order(index):
+            self.troubles.out_of_order(index, [stream], self.model.instant())
+        super().open(stream)
+
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
         self.ledger.left(stream, self.links[stream].handed_over)
-        for index, node in enumerate(self.nodes):
-            self._read_commands(node.command_log[self._commands_read[index] :])
-            self._commands_read[index] = len(node.command_log)
+        self._read_logs()
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
         """Let the client have bytes, and see whether they make whole frames."""
@@ -140,6 +189,7 @@ class WatchedSimulation(Simulation):
     def tick(self) -> None:
         """Tell client and node what time it is, and check that this is the end of what was due."""
         super().tick()
+        self._read_logs()
         self._ticks = self._ticks + 1 if self._ticked_at == self.now else 0
         self._ticked_at = self.model.now = self.now
         if self._ticks > TICKS_MAX:
@@ -175,7 +225,8 @@ class WatchedSimulation(Simulation):
         self.model.now = self.now
         match event:
             case OperationSubmitted(token, operation, strategy):
-                self._began_healthy[token] = self.is_healthy
+                self._began_ill[token] = self._ill_nodes()
+                self._known[token] = self._revision_known(token)
                 self._deadlines[token] = self.now + self._timeout
                 self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
                 submission = self.model.submitted(token, operation)
@@ -202,7 +253,9 @@ class WatchedSimulation(Simulation):
             case SendBytes(stream, data):
                 self.ledger.ordered(stream, data)
             case CloseStream(stream, reason):
-                if len(self.nodes) == 1 or reason != LEFT_THE_MAP:
+                if len(self.nodes) > 1 and reason == LEFT_THE_MAP:
+                    self._left.add(stream)
+                else:
                     self.troubles.check_end(stream, reason)
             case ReportRetry(token) if token in self.model.submissions:
                 self.ledger.retried(self.model.submissions[token], action, self.now)
@@ -221,11 +274,23 @@ class WatchedSimulation(Simulation):
             case _:
                 pass
 
-    def _read_commands(self, commands: Sequence[LoggedCommand]) -> None:
+    def _carry_out(self, action: Action) -> None:
+        super()._carry_out(action)
+        if isinstance(action, OpenStream):
+            node = self.links[action.stream].node
+            if node is not None:
+                self._node_of[action.stream] = self._index_of[id(node)]
+
+    def _read_logs(self) -> None:
+        for index, node in enumerate(self.nodes):
+            self._read_commands(index, node.command_log[self._commands_read[index] :])
+            self._commands_read[index] = len(node.command_log)
+
+    def _read_commands(self, node: int, commands: Sequence[LoggedCommand]) -> None:
         for command in commands:
             instant = self.model.instant()
             if command.fault is not None:
-                self.troubles.struck(command, instant)
+                self.troubles.struck(command, instant, node)
             self.ledger.commanded(command, instant)
 
     def _settled(self, token: Token) -> Submission:
@@ -243,7 +308,8 @@ class WatchedSimulation(Simulation):
 
     def _lose(self, stream: StreamId, handed_over: int) -> None:
         self.ledger.left(stream, handed_over)
-        self.troubles.lost(self.model.instant())
+        if stream not in self._left:
+            self.troubles.lost(self.model.instant(), self._node_of.get(stream))
 
     def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
         self._check_refusal(submission, error.context.refused_reason)
@@ -266,15 +332,46 @@ class WatchedSimulation(Simulation):
                 raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
 
     def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+        self.look_around()
         is_patient = isinstance(self._strategies[submission.token], BestEffortRetryStrategy | ErrorMapRetryStrategy)
+        nodes = self._nodes_of(submission)
         return (
-            not self._began_healthy[submission.token]
-            or self.troubles.newest > submission.begin
+            bool(self._began_ill[submission.token] & nodes)
+            or self.troubles.newest_at(nodes) > submission.begin
+            or self._had_no_node(submission)
+            or self._dropped.get(submission.place.keyspace, LONG_AGO) > submission.begin
             or (self.ledger.was_struck(submission) and not is_patient)
             or self.ledger.is_struck_down(submission)
             or self.model.may_be_locked(submission)
             or self._is_excused_by_breaker(error)
         )
+
+    def _had_no_node(self, submission: Submission) -> bool:
+        known = self._known[submission.token]
+        return known is not None and self.outages.had_no_node(submission.place.key, known)
+
+    def _nodes_of(self, submission: Submission) -> AbstractSet[int]:
+        """Return the nodes that an operation has to do with: any may be asked for a map or for a collection's id."""
+        known = self._known[submission.token]
+        if known is None or not submission.place.keyspace.is_default_collection:
+            return set(range(len(self.nodes)))
+        return self.outages.nodes_of(submission.place.key, known)
+
+    def _revision_known(self, token: Token) -> Revision | None:
+        connections = self.clients[token % len(self.clients)].statistics().connections
+        return next((each.config_revision for each in connections if each.bucket is not None), None)
+
+    def _ill_nodes(self) -> AbstractSet[int]:
+        """Return the nodes to which some connection is not ready to serve."""
+        everywhere = set(range(len(self.nodes)))
+        if len(self.nodes) == 1:
+            return set() if self.is_healthy else everywhere
+        ill = {self._node_of[stream] for stream in self.links if self.troubles.is_stuck(stream)}
+        for connection in self.machine.statistics().connections:
+            is_closed = connection.circuit_breaker is None or connection.circuit_breaker.state is BreakerState.CLOSED
+            if connection.state != NodeState.READY.name or not is_closed:
+                ill.add(self._index_at[connection.node])
+        return ill
 
     def _is_excused_by_breaker(self, error: CouchbaseException) -> bool:
         options = self.options.circuit_breaker

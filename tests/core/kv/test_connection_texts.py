@@ -18,7 +18,7 @@ ONE = StreamId(1)
 
 def node_of(simulation: Recorded) -> NodeMachine:
     """Return the connection that was opened last."""
-    return [*simulation.machine._connections.nodes][-1]
+    return [*simulation.clients[0]._connections.nodes][-1]
 
 
 def test_full() -> None:

@@ -867,7 +867,7 @@ def test_known_status_that_invalidates_the_connection(code: Status) -> None:
 
 def fill(simulation: Recorded, count: int, size: int = 24) -> list[int]:
     """Fill the in-flight table of the bucket's connection with requests that nobody waits for."""
-    (node,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
+    (node,) = (node for node in simulation.clients[0]._connections.nodes if node.bucket == "travel")
     opaques = [node.in_flight.next_opaque() for _ in range(count)]
     for opaque in opaques:
         node.in_flight.add(opaque, Opcode.GET, None, size)
@@ -892,7 +892,7 @@ def test_full_connection_empties() -> None:
     token = simulation.submit(upsert())
     simulation.live(0.1)
     waiting = token not in simulation.settled_at
-    (node,) = (node for node in simulation.machine._connections.nodes if node.bucket == "travel")
+    (node,) = (node for node in simulation.clients[0]._connections.nodes if node.bucket == "travel")
     node.in_flight.pop(opaques[0])
     simulation.run()
 

@@ -15,8 +15,9 @@ from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fake_actions import HangUp
 from triclinium_core.testing.fake_documents import vbucket_of
 from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_nodes import NODES_MAX, FakeNodes
+from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_places import NODES_MAX
 from triclinium_core.testing.faults import delay
 
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)

@@ -28,8 +28,9 @@ from triclinium_core.testing.faults import (
     status,
     temporary_failure,
 )
+from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.state_machine import KVStateMachine
-from triclinium_core.testing.strategies import Recipe, Strike
+from triclinium_core.testing.strategies import Strike
 from triclinium_core.testing.submissions import Place
 from triclinium_core.testing.troubles import RETRIED_BY_MAP
 

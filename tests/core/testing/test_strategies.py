@@ -57,10 +57,10 @@ from triclinium_core.testing.faults import (
 )
 from triclinium_core.testing.marks import COUNTERS_MAX
 from triclinium_core.testing.model import Model
+from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.simulation import Midpoint
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
-    Recipe,
     Strike,
     cuts,
     data_faults,

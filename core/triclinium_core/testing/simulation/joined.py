@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import (
@@ -41,12 +41,14 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.simulation.crowd import Crowd
 
 STEPS_MAX = 100_000
 """More steps than this without an end are a livelock, not a test."""
@@ -59,6 +61,27 @@ class Midpoint:
     def random(self) -> float:
         """Return 0.5."""
         return 0.5
+
+
+class Machine(Protocol):
+    """What a simulation drives: a ``ClientMachine``, or several of them as one."""
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due."""
+        ...
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Take note of ``event`` and return what to do, in order."""
+        ...
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been."""
+        ...
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot."""
+        ...
 
 
 @dataclass(slots=True)
@@ -86,6 +109,7 @@ class Simulation:
         node: the peer, or all nodes of a cluster; a new lone node unless given.
         options: what the client is told; by default the credentials and addresses of the nodes.
         rng: randomness of the client.
+        clients: how many there are, which know nothing of each other; ``machine`` is all of them.
     """
 
     def __init__(
@@ -94,6 +118,7 @@ class Simulation:
         options: ClientOptions | None = None,
         *,
         rng: Random | None = None,
+        clients: int = 1,
     ) -> None:
         lone = FakeNode() if node is None else node
         self._reaches_by_address = isinstance(lone, FakeNodes)
@@ -104,7 +129,9 @@ class Simulation:
             assert connection_string is not None
             authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
             options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
-        self.machine: ClientMachine = ClientMachine(options, rng=rng if rng is not None else Midpoint())
+        rng = Midpoint() if rng is None else rng
+        self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
+        self.machine: Machine = self.clients[0] if clients == 1 else Crowd(self.clients)
         self.now: float = 0.0
         self.links: dict[StreamId, Link] = {}
         self.results: dict[Token, Result] = {}

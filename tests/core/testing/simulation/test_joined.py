@@ -378,7 +378,7 @@ class Restless:
 
 def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Client and node that keep each other busy for ever fail the test instead of hanging it."""
-    monkeypatch.setattr("triclinium_core.testing.simulation.STEPS_MAX", 500)
+    monkeypatch.setattr("triclinium_core.testing.simulation.joined.STEPS_MAX", 500)
     monkeypatch.setattr("triclinium_core.retry.machine.DELAY_LEAST", 0.0)
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())

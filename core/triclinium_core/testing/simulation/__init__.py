@@ -1,0 +1,9 @@
+"""A simulation in virtual time: clients and fake nodes in one process, joined by streams that can be stopped at any byte.
+
+``Simulation`` is the stage, for a test that wants to move every byte itself. ``python -m
+triclinium_core.testing.simulation`` plays whole histories on it, one for each seed: ``command``.
+"""
+
+from triclinium_core.testing.simulation.joined import LIVELOCK, Link, Midpoint, Simulation
+
+__all__ = ["LIVELOCK", "Link", "Midpoint", "Simulation"]

@@ -1,0 +1,142 @@
+"""The simulation on trial: clusters that lie are found out by the command itself, an honest one is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+import pytest
+
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.testing.fake_answers import Answer
+from triclinium_core.testing.fake_node import FakeNode
+from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fake_outcomes import Outcome
+from triclinium_core.testing.fake_state import Connection
+from triclinium_core.testing.faults import DATA_OPCODES, FaultAfterApplying
+from triclinium_core.testing.simulation.command import main
+from triclinium_core.testing.simulation.hour import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
+
+SEEDS = 50
+"""Within so many every lie is found out."""
+SELDOM = 20
+"""One of so many commands is lied about."""
+Struck = FaultAfterApplying | None
+RELATIVE = (Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT)
+
+
+def play(make_nodes: type[FakeNodes], *arguments: str) -> tuple[int, str]:
+    """Return the exit status of the command, and what it printed."""
+    printed: list[str] = []
+    status = main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=make_nodes)
+    return status, "\n".join(printed)
+
+
+class SeldomLiar(FakeNode):
+    """A node that lies now and then."""
+
+    commands = 0
+
+    def lies(self, frame: Frame, opcodes: Collection[int]) -> bool:
+        """Tell whether this command is lied about."""
+        self.commands += frame.opcode in opcodes
+        return frame.opcode in opcodes and self.commands % SELDOM == 0
+
+
+class Twice(SeldomLiar):
+    """Applies a command again that it has applied already."""
+
+    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+        answer = super()._carry_out(connection, frame, fault)
+        return answer if frame.cas or frame.opcode not in RELATIVE else super()._carry_out(connection, frame, fault)
+
+
+class Forgetful(SeldomLiar):
+    """Acknowledges a write that it has not stored."""
+
+    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+        if self.lies(frame, [Opcode.SET]):
+            before, changes = self.documents.snapshot(), self.documents.changes
+            answer = super()._carry_out(connection, frame, fault)
+            self.documents.roll_back(before, [frame.status])
+            self.documents.changes = changes
+            return answer
+        return super()._carry_out(connection, frame, fault)
+
+
+class Stale(SeldomLiar):
+    """Answers a read now and then as it answered the first one."""
+
+    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+        answer = super()._carry_out(connection, frame, fault)
+        if frame.opcode == Opcode.GET:
+            remembered: Answer | None = self.__dict__.setdefault("remembered", {}).setdefault(frame.key, answer)
+            return remembered if self.lies(frame, [Opcode.GET]) else answer
+        return answer
+
+
+class Silent(SeldomLiar):
+    """Does not answer, although nothing is wrong."""
+
+    def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
+        return Outcome() if self.lies(frame, DATA_OPCODES) else super()._take_up(connection, frame)
+
+
+class LosesAtFailover(FakeNodes):
+    """What a node had is lost when it is failed over, acknowledged or not."""
+
+    def fail_over(self, index: int) -> None:
+        """Forget its documents."""
+        for keyspace, key in [*TEXTS, *COUNTERS]:
+            collection_id = COLLECTION_IDS[keyspace]
+            if self.owner_of(key) == index and self.documents.get(BUCKET, key, collection_id=collection_id):
+                self.documents.remove(BUCKET, key, collection_id=collection_id)
+        super().fail_over(index)
+
+
+def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
+    """Return clusters whose nodes are liars."""
+    return type(f"{liar.__name__}Nodes", (FakeNodes,), {"node_type": liar})
+
+
+LIES = [
+    (LosesAtFailover, "found no document, but one was certainly there|but that was certainly replaced"),
+    (cluster_of(Forgetful), "is acknowledged, but the node has not applied it"),
+    (cluster_of(Twice), "has a write twice|has a count twice"),
+    (cluster_of(Stale), "certainly replaced|certainly applied|CAS is outdated|with a CAS that|it cannot be that of"),
+    (cluster_of(Silent), "failed though nothing was wrong: (Una|A)mbiguousTimeoutException"),
+]
+
+
+@pytest.mark.parametrize(("cluster", "words"), LIES, ids=[cluster.__name__ for cluster, _ in LIES])
+def test_a_lie_is_found_out(cluster: type[FakeNodes], words: str) -> None:
+    """Soon enough, in its own words, with the last steps and the command that shows all of them."""
+    status, printed = play(cluster, "--seeds", str(SEEDS))
+    found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", printed)
+
+    assert 1 == status
+    assert found is not None
+    assert re.search(words, found[2])
+    assert printed.endswith(f"python -m triclinium_core.testing.simulation --seed {found[1]}")
+
+
+def test_the_command_shows_the_lie_again() -> None:
+    """The seed alone breaks the same law, and now all steps are shown."""
+    _, many = play(LosesAtFailover, "--seeds", str(SEEDS))
+    found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", many)
+    assert found is not None
+    status, one = play(LosesAtFailover, "--seed", found[1])
+
+    assert 1 == status
+    assert found[0] in one
+    assert len(one) > len(many)
+    assert "what happened:\n     0.000  " in one
+
+
+def test_honesty_is_believed() -> None:
+    """A cluster that does what it says breaks no law."""
+    status, printed = play(FakeNodes, "--seeds", "4")
+
+    assert 0 == status
+    assert "seeds       4, from 0 to 3: every law holds" in printed
