@@ -36,6 +36,12 @@ class ErrorContext:
     """``error.context`` of the response body, where the server sent one (XERROR)."""
     server_ref: str | None = None
     """``error.ref`` of the response body: the number to look for in the server's log."""
+    path: str | None = None
+    """Of a sub-document operation: the path that failed."""
+    path_index: int | None = None
+    """Its place among the specs of the operation, counted from 0."""
+    path_status: int | None = None
+    """The KV status of that path alone."""
     last_dispatched_to: str | None = None
     last_dispatched_from: str | None = None
     retry_attempts: int = 0

@@ -12,7 +12,8 @@ from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
-from triclinium_core.kv.operation.requests import OPERATIONS, DocumentOperation
+from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.retry import error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential

@@ -12,9 +12,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from couchbase import transcoder
+from couchbase import subdocument, transcoder
 from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster
 from couchbase.exceptions import CouchbaseException
@@ -24,6 +25,7 @@ from couchbase.options import (
     DeltaValue,
     GetOptions,
     IncrementOptions,
+    MutateInOptions,
     RemoveOptions,
     ReplaceOptions,
     SignedInt64,
@@ -68,6 +70,42 @@ def _counter(options: Any, command: Command) -> Any:
     return options(delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)))
 
 
+def _spec(told: Command) -> Any:
+    """Return a spec: ``{"do": method, "path": path, "values": [...], ...options}``; a macro is ``{"macro": name}``."""
+    values = [
+        getattr(subdocument.MutationMacro, value["macro"])() if isinstance(value, dict) and "macro" in value else value
+        for value in told.get("values", ())
+    ]
+    options = {name: told[name] for name in ("xattr", "create_parents") if name in told}
+    return getattr(subdocument, told["do"])(*([told["path"]] if "path" in told else ()), *values, **options)
+
+
+def _read(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except CouchbaseException as error:
+        return {"error": type(error).__name__}
+
+
+def _lookup_in(store: Any, key: str, command: Command) -> dict[str, Any]:
+    specs = [_spec(told) for told in command["specs"]]
+    found = store.lookup_in(key, specs)
+    contents = [_read(partial(found.content_as[lambda content: content], index)) for index in range(len(specs))]
+    return {"contents": contents, "cas": found.cas}
+
+
+def _mutate_in(store: Any, key: str, command: Command) -> dict[str, Any]:
+    specs = [_spec(told) for told in command["specs"]]
+    options: dict[str, Any] = {}
+    if "store_semantics" in command:
+        options["store_semantics"] = subdocument.StoreSemantics[command["store_semantics"]]
+    if "cas" in command:
+        options["cas"] = command["cas"]
+    changed = store.mutate_in(key, specs, MutateInOptions(**options))
+    contents = [changed.content_as[lambda content: content](index) for index in command.get("returns", ())]
+    return {"contents": contents, "cas": changed.cas}
+
+
 COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "get": lambda store, key, command: _content(store.get(key, GetOptions(transcoder=_coder(command)))),
     "get_any_replica": lambda store, key, command: _copy(store.get_any_replica(key)),
@@ -90,6 +128,8 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "increment": lambda store, key, command: store.binary().increment(key, _counter(IncrementOptions, command)).content,
     "decrement": lambda store, key, command: store.binary().decrement(key, _counter(DecrementOptions, command)).content,
     "append": lambda store, key, command: store.binary().append(key, _value(command)).cas,
+    "lookup_in": _lookup_in,
+    "mutate_in": _mutate_in,
     "prepend": lambda store, key, command: store.binary().prepend(key, _value(command)).cas,
 }
 

@@ -26,6 +26,10 @@ from triclinium import (
     CounterResult,
     ExistsResult,
     GetResult,
+    LookupInResult,
+    LookupInSpec,
+    MutateInResult,
+    MutateInSpec,
     MutationResult,
     RetryAction,
     RetryReason,
@@ -41,7 +45,7 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
-from triclinium_core.kv.operation.requests import OPERATIONS
+from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import (
     ErrorMapDocument,
@@ -90,7 +94,7 @@ class Operation:
     @property
     def is_read(self) -> bool:
         """Whether it may be sent again, whatever happened."""
-        return self.opcode in (Opcode.GET, Opcode.GET_META)
+        return self.opcode in (Opcode.GET, Opcode.GET_META, Opcode.SUBDOC_MULTI_LOOKUP)
 
 
 COLLECTION_OPERATIONS = (
@@ -105,6 +109,8 @@ COLLECTION_OPERATIONS = (
     Operation("upsert", lambda c, cas: c.upsert("ada", 1)),
     Operation("replace", lambda c, cas: c.replace("ada", 1)),
     Operation("remove", lambda c, cas: c.remove("ada")),
+    Operation("lookup_in", lambda c, cas: c.lookup_in("ada", [LookupInSpec.get("")]), LookupInResult),
+    Operation("mutate_in", lambda c, cas: c.mutate_in("ada", [MutateInSpec.replace("", 1)]), MutateInResult),
 )
 BINARY_OPERATIONS = (
     Operation("append", lambda c, cas: c.binary.append("ada", b" ")),

@@ -21,8 +21,11 @@ from triclinium import (
     Collection,
     DurabilityLevel,
     JsonTranscoder,
+    LookupInSpec,
+    MutateInSpec,
     RawBinaryTranscoder,
     RawStringTranscoder,
+    StoreSemantics,
 )
 from triclinium.errors import (
     CasMismatchException,
@@ -32,6 +35,7 @@ from triclinium.errors import (
 )
 
 MEBIBYTE = 1024 * 1024
+RAW = RawBinaryTranscoder()
 RIGHT: Mapping[str, object] = {
     "key": "ada",
     "value": b"1",
@@ -44,8 +48,16 @@ RIGHT: Mapping[str, object] = {
     "durability": DurabilityLevel.MAJORITY,
     "transcoder": RawBinaryTranscoder(),
     "retry_strategy": BestEffortRetryStrategy(),
+    "access_deleted": False,
+    "store_semantics": StoreSemantics.UPSERT,
 }
 """One argument of each kind that nobody minds."""
+
+RIGHT_IN: Mapping[tuple[str, str], object] = {
+    ("lookup_in", "specs"): [LookupInSpec.get("a")],
+    ("mutate_in", "specs"): [MutateInSpec.upsert("a", b"1")],
+}
+"""What nobody minds of one method."""
 
 HUGE = 10**5000
 _NO_UINT64 = (-1, 2**64, HUGE, "7", b"7", 7.0, True, None)
@@ -74,6 +86,9 @@ WRONG: Mapping[str, Sequence[object]] = {
     "durability": (0, 1, "MAJORITY", None, True, DurabilityLevel, HUGE),
     "transcoder": ("json", 7, JsonTranscoder, object()),
     "retry_strategy": ("best effort", 7, BestEffortRetryStrategy, object()),
+    "specs": ((), [], "a", b"a", None, 7, ["a"], {}, LookupInSpec.get("a"), [None]),
+    "access_deleted": (1, 0, "yes", None),
+    "store_semantics": ("upsert", 1, None, StoreSemantics, True),
 }
 """What each argument must not be."""
 
@@ -81,6 +96,13 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
     ("unlock", "cas"): (0,),
     ("append", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
     ("prepend", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
+    ("lookup_in", "specs"): ([LookupInSpec.get("a")] * 17, [MutateInSpec.remove("a")]),
+    ("mutate_in", "specs"): (
+        [MutateInSpec.remove("a")] * 17,
+        [LookupInSpec.get("a")],
+        [MutateInSpec.remove(""), MutateInSpec.remove("a")],
+        [MutateInSpec.remove("a"), LookupInSpec.get("a")],
+    ),
 }
 """What an argument of one method must not be on top of that."""
 
@@ -101,7 +123,11 @@ def method_of(collection: Collection, name: str) -> Callable[..., Awaitable[obje
 
 def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, object]:
     """Return arguments that a method takes."""
-    return {parameter: RIGHT[parameter] for parameter in inspect.signature(method).parameters}
+    name = method.__name__
+    return {
+        parameter: RIGHT_IN.get((name, parameter), RIGHT.get(parameter))
+        for parameter in inspect.signature(method).parameters
+    }
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in methods()}))
@@ -163,6 +189,30 @@ async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock) 
 
         assert "expiry" == caught.value.parameter
         assert not any(command.key == b"ada" for command in fake.node.command_log)
+
+
+async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: MockClock) -> None:
+    """But where the document may be created, one is for that which exists and the other for that which does not."""
+    both: Mapping[str, Any] = {"expiry": timedelta(hours=1), "preserve_expiry": True}
+    async with open_pair() as (_, _, people):
+        with pytest.raises(InvalidArgumentException) as caught:
+            await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], **both)
+        await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.UPSERT, **both)
+
+    assert "expiry" == caught.value.parameter
+
+
+async def test_a_part_that_cannot_be_stored(autojump_clock: MockClock) -> None:
+    """The transcoder says why, and nothing is sent."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", {})
+        before = len(fake.node.command_log)
+        with pytest.raises(EncodingFailureException):
+            await people.mutate_in("ada", [MutateInSpec.upsert("a", object())])
+        with pytest.raises(InvalidArgumentException):
+            await people.mutate_in("ada", [MutateInSpec.upsert("a", b"x" * (20 * MEBIBYTE + 1))], transcoder=RAW)
+
+        assert before == len(fake.node.command_log)
 
 
 @pytest.mark.parametrize(

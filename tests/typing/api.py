@@ -24,6 +24,12 @@ from triclinium import (
     ExistsResult,
     FastFailOnTerminalErrorRetryStrategy,
     GetResult,
+    LookupInMacro,
+    LookupInResult,
+    LookupInSpec,
+    MutateInResult,
+    MutateInSpec,
+    MutationMacro,
     MutationResult,
     MutationToken,
     PasswordAuthenticator,
@@ -32,6 +38,7 @@ from triclinium import (
     RetryReason,
     RetryRequest,
     Scope,
+    StoreSemantics,
     TimeoutOptions,
     Transcoder,
 )
@@ -130,6 +137,22 @@ async def writing(people: Collection, cas: Cas) -> None:
     await people.replace("ada", 1, cass=cas)  # type: ignore[call-arg]
     await people.replace("ada", 1, cas=7)  # type: ignore[arg-type]
     await people.get("ada", timeout=2)  # type: ignore[call-arg]
+
+
+async def parts(people: Collection, cas: Cas) -> None:
+    """Specs are of one kind, and what they read has the type that is asked for."""
+    found = await people.lookup_in("ada", [LookupInSpec.get("a"), LookupInSpec.get(LookupInMacro.CAS, xattr=True)])
+    assert_type(found, LookupInResult)
+    assert_type(found.content_as(Person, 0), Person)
+    assert_type(found.exists(1), bool)
+    specs = [MutateInSpec.upsert("a", 1, create_parents=True), MutateInSpec.upsert("x", MutationMacro.CAS, xattr=True)]
+    changed = await people.mutate_in("ada", specs, cas=cas, store_semantics=StoreSemantics.UPSERT)
+    assert_type(changed, MutateInResult)
+    assert_type(changed.content_as(int, 0), int)
+    assert_type(changed.mutation_token, MutationToken | None)
+    await people.lookup_in("ada", specs)  # type: ignore[arg-type]
+    await people.mutate_in("ada", [LookupInSpec.get("a")])  # type: ignore[list-item]
+    await people.lookup_in("ada", LookupInSpec.get("a"))  # type: ignore[arg-type]
 
 
 async def deciding(people: Collection) -> None:

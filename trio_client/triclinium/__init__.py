@@ -18,8 +18,17 @@ from triclinium_core.kv.operation.results import (
     ExistsResult,
     GetReplicaResult,
     GetResult,
+    LookupInResult,
+    MutateInResult,
     MutationResult,
     MutationToken,
+)
+from triclinium_core.kv.operation.subdocument_specs import (
+    LookupInMacro,
+    LookupInSpec,
+    MutateInSpec,
+    MutationMacro,
+    StoreSemantics,
 )
 from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
 from triclinium_core.options import (
@@ -76,6 +85,12 @@ __all__ = [
     "GetResult",
     "JsonTranscoder",
     "JwtAuthenticator",
+    "LookupInMacro",
+    "LookupInResult",
+    "LookupInSpec",
+    "MutateInResult",
+    "MutateInSpec",
+    "MutationMacro",
     "MutationResult",
     "MutationToken",
     "PasswordAuthenticator",
@@ -88,6 +103,7 @@ __all__ = [
     "RetryRequest",
     "RetryStrategy",
     "Scope",
+    "StoreSemantics",
     "TimeoutOptions",
     "Transcoder",
     "client_context",

@@ -35,7 +35,7 @@ from triclinium_core.kv.operation.codec import (
     encode_operation,
     opcode_of,
 )
-from triclinium_core.kv.operation.error_body import parse_error_body
+from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.frame import Frame
@@ -174,21 +174,24 @@ class Operations:
         operation = self._open[token]
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
-        if not kv_responses.is_success(operation.request.name, frame.status):
-            details = parse_error_body(frame.value)
-            response = facts.KvResponse(frame.status, node.node, details.context, details.ref)
-            event = facts.ResponseReceived(response)
-            self._feed(operation, event, now, node=node, carried_config=carried_config)
-            return
+        is_success = kv_responses.is_success(operation.request.name, frame.status)
         try:
-            result = decode_response(operation.request, frame, vbucket=operation.vbucket)
+            outcome = (
+                decode_response(operation.request, frame, vbucket=operation.vbucket)
+                if is_success
+                else read_failure(operation.request, frame, node.node)
+            )
         except MalformedResponse as error:
             self._connections.close(node, str(error), now, unsettled=request)
+            return
+        if isinstance(outcome, facts.KvResponse):
+            event = facts.ResponseReceived(outcome)
+            self._feed(operation, event, now, node=node, carried_config=carried_config)
             return
         if operation.retry is not None:
             operation.retry.handle(_SUCCESS, now)
         self._settle(operation)
-        self._emit(CompleteOperation(Token(token), result))
+        self._emit(CompleteOperation(Token(token), outcome))
 
     def socket_closed(self, token: int, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""

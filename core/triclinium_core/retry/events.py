@@ -7,6 +7,7 @@ from enum import Enum, unique
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.error_map import ErrorMap
+from triclinium_core.retry.path_failures import FailedPath
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import RetryAction
@@ -63,6 +64,10 @@ class KvResponse:
     """Whose error map to consult."""
     server_context: str | None = None
     server_ref: str | None = None
+    failed_path: FailedPath | None = None
+    """Which spec of a sub-document operation failed, where that is why the whole did."""
+    error: type[CouchbaseException] | None = None
+    """What a failure surfaces as, where that depends on more than operation and status."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from triclinium_core.errors import (
 from triclinium_core.retry.error_map import ErrorMapEntry
 from triclinium_core.retry.events import KvResponse
 from triclinium_core.retry.kv_status import status_name
+from triclinium_core.retry.path_failures import FailedPath
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service_responses import ServiceVerdict
 
@@ -39,6 +40,8 @@ def subject(context: ErrorContext) -> str:
 
 def answered(context: ErrorContext, response: KvResponse, entry: ErrorMapEntry | None) -> ErrorContext:
     """Return the context with what a KV response says, and what the error map of its node says of the status."""
+    if response.failed_path is not None:
+        context = response.failed_path.noted_in(context)
     return replace(
         context,
         status=response.status,
@@ -95,14 +98,24 @@ def refused(
     return exception
 
 
-def surfaced(error: type[CouchbaseException], context: ErrorContext) -> CouchbaseException:
+def surfaced(
+    error: type[CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
+) -> CouchbaseException:
     """Return the exception that a final response stands for."""
     answer = context.status_name or f"HTTP status {context.status}"
     if context.service == "kv" and context.status is not None:
         answer = f"{context.status_name or 'an unknown status'} [0x{context.status:02x}]"
     texts = [text for text in (context.status_text, context.server_context) if text]
+    if failed_path is not None:
+        # That the body tells which path it was, as the map says, is what the body has told.
+        texts = [str(failed_path)]
     detail = f" ({'; '.join(texts)})" if texts else ""
     return error(f"{subject(context)}: the server answered {answer}{detail}{_story(context)}", context)
+
+
+def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
+    """Return the exception for one path of a lookup that was answered."""
+    return failed.error(f"{subject(context)}: {failed}", failed.noted_in(context))
 
 
 def _hint(reason: RetryReason | None, context: ErrorContext) -> str:

@@ -143,6 +143,8 @@ def _rows() -> Iterable[StatusRow]:
     # Successes of a kind that other operations do not have.
     scan = frozenset({"range_scan_continue"})
     subdocument = frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})
+    # A mutation is applied whole or not at all; the body tells which path failed, and so what it surfaces as.
+    failed_path = {"mutate_in": e.CouchbaseException}
     # fmt: off
     yield row(s.SUCCESS, None)
     yield row(s.KEY_NOT_FOUND, e.DocumentNotFoundException, {"exists": None})
@@ -210,14 +212,14 @@ def _rows() -> Iterable[StatusRow]:
     yield row(s.SUBDOC_PATH_EXISTS, e.PathExistsException)
     yield row(s.SUBDOC_VALUE_TOO_DEEP, e.ValueTooDeepException)
     yield row(s.SUBDOC_INVALID_COMBO, e.InvalidArgumentException)
-    yield row(s.SUBDOC_MULTI_PATH_FAILURE, None, only_of=subdocument)
+    yield row(s.SUBDOC_MULTI_PATH_FAILURE, None, failed_path, subdocument)
     yield row(s.SUBDOC_SUCCESS_DELETED, None, only_of=subdocument)
     yield row(s.SUBDOC_XATTR_INVALID_FLAG_COMBO, e.InvalidArgumentException)
     yield row(s.SUBDOC_XATTR_INVALID_KEY_COMBO, e.XattrInvalidKeyComboException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_MACRO, e.XattrUnknownMacroException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_VATTR, e.XattrUnknownVirtualAttributeException)
     yield row(s.SUBDOC_XATTR_CANNOT_MODIFY_VATTR, e.XattrCannotModifyVirtualAttributeException)
-    yield row(s.SUBDOC_MULTI_PATH_FAILURE_DELETED, None, only_of=subdocument)
+    yield row(s.SUBDOC_MULTI_PATH_FAILURE_DELETED, None, failed_path, subdocument)
     yield row(s.SUBDOC_INVALID_XATTR_ORDER, e.InvalidArgumentException)
     yield row(s.SUBDOC_XATTR_UNKNOWN_VATTR_MACRO, e.XattrUnknownMacroException)
     yield row(s.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS, e.DocumentExistsException)

@@ -252,7 +252,8 @@ class RetryMachine:
         if verdict.reason is not None:
             actions += self._maybe_retry(_Failure(verdict.reason, verdict.error, entry), now)
         elif verdict.error is not None:
-            actions += self._fail(failures.surfaced(verdict.error, self.error_context(now)))
+            error = response.error or verdict.error
+            actions += self._fail(failures.surfaced(error, self.error_context(now), response.failed_path))
         else:
             actions += self._complete(event)
         if verdict.close_connection is not None:

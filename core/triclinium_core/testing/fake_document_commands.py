@@ -111,7 +111,7 @@ def _replace(node: NodeState, connection: Connection, request: Request) -> Answe
 
 def _delete(node: NodeState, connection: Connection, request: Request) -> Answer:
     _writable(node, request, missing=Status.KEY_NOT_FOUND)
-    return _mutation_answer(connection, request, node.documents.erase(request.address))
+    return mutation_answer(connection, request, node.documents.erase(request.address))
 
 
 def _append(node: NodeState, connection: Connection, request: Request) -> Answer:
@@ -157,7 +157,7 @@ def _store(node: NodeState, connection: Connection, request: Request, existing: 
     if existing is not None and request.preserves_expiry:
         expires_at = existing.expires_at
     document = node.documents.write(request.address, request.value, flags=flags, expires_at=expires_at)
-    return _mutation_answer(connection, request, document)
+    return mutation_answer(connection, request, document)
 
 
 def _concatenate(
@@ -168,7 +168,7 @@ def _concatenate(
     if len(value) > VALUE_SIZE_MAX:
         raise Refused(Status.TOO_BIG)
     document = node.documents.write(request.address, value, flags=there.flags, expires_at=there.expires_at)
-    return _mutation_answer(connection, request, document)
+    return mutation_answer(connection, request, document)
 
 
 def _count(node: NodeState, connection: Connection, request: Request, step: Callable[[int, int], int]) -> Answer:
@@ -184,7 +184,7 @@ def _count(node: NodeState, connection: Connection, request: Request, step: Call
         number = step(_number(there.value), delta)
         flags, expires_at = there.flags, there.expires_at
     document = documents.write(request.address, b"%d" % number, flags=flags, expires_at=expires_at)
-    return _mutation_answer(connection, request, document, value=number.to_bytes(8, "big"))
+    return mutation_answer(connection, request, document, value=number.to_bytes(8, "big"))
 
 
 def _number(value: bytes) -> int:
@@ -203,7 +203,8 @@ def _document_answer(document: Document, cas: int) -> Answer:
     )
 
 
-def _mutation_answer(connection: Connection, request: Request, document: Document, value: bytes = b"") -> Answer:
+def mutation_answer(connection: Connection, request: Request, document: Document, value: bytes = b"") -> Answer:
+    """Return the answer to a write, with a mutation token where that was granted."""
     token = b""
     if connection.has(HelloFeature.MUTATION_SEQNO):
         token = _TOKEN.pack(vbucket_uuid(request.address.vbucket), document.sequence_number)

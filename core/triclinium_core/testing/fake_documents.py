@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import msgspec
@@ -53,6 +53,8 @@ class Document:
     expires_at: float = math.inf
     locked_until: float = -math.inf
     is_deleted: bool = False
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    """Extended attributes, as JSON by key."""
 
 
 Snapshot = Mapping[Address, Document]
@@ -98,10 +100,19 @@ class FakeDocuments:
         flags: int = JSON_FLAGS,
         expires_after: float = math.inf,
         collection_id: int = 0,
+        xattrs: Mapping[str, bytes] | None = None,
     ) -> Document:
-        """Write a document, whoever has locked it, and return it; ``expires_after`` is in seconds."""
+        """Write a document, whoever has locked it, and return it.
+
+        Args:
+            expires_after: seconds that it lives.
+            xattrs: extended attributes, as JSON by key; those that it has stay unless any are given.
+        """
         address = self.address(bucket, key, collection_id=collection_id)
-        return self.write(address, value, flags=flags, expires_at=self.now + expires_after)
+        expires_at = self.now + expires_after
+        if xattrs is None:
+            return self.write(address, value, flags=flags, expires_at=expires_at)
+        return self.rewrite(address, value, lambda *_: dict(xattrs), flags=flags, expires_at=expires_at)
 
     def lock(
         self, bucket: str, key: str | bytes, *, seconds: float = LOCK_SECONDS_DEFAULT, collection_id: int = 0
@@ -146,7 +157,10 @@ class FakeDocuments:
     def find_remains(self, address: Address) -> Document | None:
         """Return what is left of a document that was removed or has expired; None where there never was one."""
         document = self._documents.get(address)
-        return None if document is None else replace(document, is_deleted=True)
+        if document is None:
+            return None
+        xattrs = system_attributes(document.xattrs)
+        return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
 
     def find_for_writing(self, address: Address, cas: int) -> Document | None:
         """Return the document that a writer with this CAS may change; a CAS of 0 is any.
@@ -205,37 +219,55 @@ class FakeDocuments:
         return LOCKED_CAS if self.is_locked(document) else document.cas
 
     def write(self, address: Address, value: bytes, *, flags: int, expires_at: float) -> Document:
-        """Store a new version, which nobody has locked, and return it."""
-        datatype = Datatype.JSON if _is_json(value) else Datatype.RAW
+        """Store a new version, which nobody has locked and which keeps its extended attributes, and return it."""
+        known = self.find(address)
+        xattrs = {} if known is None else known.xattrs
+        return self.rewrite(address, value, lambda *_: xattrs, flags=flags, expires_at=expires_at)
+
+    def rewrite(
+        self,
+        address: Address,
+        value: bytes,
+        xattrs: Callable[[int, int], Mapping[str, bytes]],
+        *,
+        flags: int,
+        expires_at: float,
+        is_deleted: bool = False,
+    ) -> Document:
+        """Store a new version, which nobody has locked, and return it.
+
+        Args:
+            xattrs: returns the extended attributes for its CAS and its sequence number.
+        """
+        cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
         return self._store(
             address,
             Document(
                 value=value,
                 flags=flags,
-                cas=self._next_cas(),
-                sequence_number=self._next_sequence_number(address),
-                datatype=datatype,
+                cas=cas,
+                sequence_number=sequence_number,
+                datatype=Datatype.JSON if is_json(value) else Datatype.RAW,
                 expires_at=expires_at,
+                is_deleted=is_deleted,
+                xattrs=xattrs(cas, sequence_number),
             ),
         )
 
     def erase(self, address: Address) -> Document:
-        """Remove a document and return what is left of it."""
-        return self._store(
-            address,
-            Document(
-                value=b"",
-                flags=0,
-                cas=self._next_cas(),
-                sequence_number=self._next_sequence_number(address),
-                datatype=Datatype.RAW,
-                is_deleted=True,
-            ),
-        )
+        """Remove a document and return what is left of it: its system attributes."""
+        known = self._documents.get(address)
+        xattrs = {} if known is None else system_attributes(known.xattrs)
+        return self.rewrite(address, b"", lambda *_: xattrs, flags=0, expires_at=math.inf, is_deleted=True)
 
     def touch(self, address: Address, document: Document, *, expires_at: float) -> Document:
         """Give a document another expiry and return the new version."""
         return self.write(address, document.value, flags=document.flags, expires_at=expires_at)
+
+    @property
+    def wall_seconds(self) -> float:
+        """Unix time now."""
+        return self._wall_seconds_at_zero + self.now
 
     def lock_at(self, address: Address, seconds: float) -> Document:
         """Lock the document at ``address`` under a new CAS and return it."""
@@ -293,7 +325,13 @@ def vbucket_uuid(vbucket: int) -> int:
     return _VBUCKET_UUID_BASE + vbucket
 
 
-def _is_json(value: bytes) -> bool:
+def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the extended attributes that outlive their document."""
+    return {key: value for key, value in xattrs.items() if key.startswith("_")}
+
+
+def is_json(value: bytes) -> bool:
+    """Tell whether a document is JSON."""
     try:
         msgspec.json.decode(value.decode(), type=msgspec.Raw)
     except (ValueError, RecursionError):

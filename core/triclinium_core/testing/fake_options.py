@@ -30,6 +30,7 @@ IMPLEMENTED_FEATURES = frozenset(
     {
         HelloFeature.TCP_NODELAY,
         HelloFeature.MUTATION_SEQNO,
+        HelloFeature.XATTR,
         HelloFeature.XERROR,
         HelloFeature.SELECT_BUCKET,
         HelloFeature.SNAPPY,
@@ -43,6 +44,8 @@ IMPLEMENTED_FEATURES = frozenset(
         HelloFeature.COLLECTIONS,
         HelloFeature.SNAPPY_EVERYWHERE,
         HelloFeature.PRESERVE_TTL,
+        HelloFeature.VATTR,
+        HelloFeature.SUBDOC_CREATE_AS_DELETED,
         HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
         HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
         HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,

@@ -33,6 +33,8 @@ DATA_OPCODES = frozenset(
         Opcode.UNLOCK,
         Opcode.GET_META,
         Opcode.GET_REPLICA,
+        Opcode.SUBDOC_MULTI_LOOKUP,
+        Opcode.SUBDOC_MULTI_MUTATION,
     }
 )
 """What a fault without an opcode strikes: the commands on one document. NOOP and the whole bootstrap are not among them."""

@@ -27,7 +27,7 @@ from triclinium_core.testing.faults import DATA_OPCODES, AnswerStatus, CommandFa
 from triclinium_core.testing.submissions import Instant, Submission, Violation, may_be_applied
 from triclinium_core.testing.troubles import RETRIED_BY_MAP, frame_size, is_survivable
 
-CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA}
+CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
 """Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
 
 SURVIVABLE_STRIKES = 5

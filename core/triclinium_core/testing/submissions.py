@@ -19,6 +19,7 @@ from triclinium_core.kv.operation.requests import (
     Touch,
     Unlock,
 )
+from triclinium_core.kv.operation.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.reasons import RetryReason
 
@@ -28,7 +29,7 @@ Instant = tuple[float, int]
 NEVER: Instant = (math.inf, 0)
 BEFORE_ALL: Instant = (-math.inf, 0)
 
-CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock)
+CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock, MutateIn)
 """Operations that give a document another CAS."""
 
 
@@ -82,7 +83,7 @@ class Submission:
     def cas(self) -> int:
         """The CAS that it was given; 0 for none."""
         operation = self.operation
-        return operation.cas if isinstance(operation, Replace | Remove | Concatenate | Unlock) else 0
+        return operation.cas if isinstance(operation, Replace | Remove | Concatenate | Unlock | MutateIn) else 0
 
     def expiry(self) -> tuple[Instant, Instant] | None:
         """Return from when on the document may have expired because of it, and by when it has; None for never."""

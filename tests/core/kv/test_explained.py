@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +12,7 @@ from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, 
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.actions import CloseConnection
 from triclinium_core.retry.error_map import ErrorMapEntry, parse_error_map
@@ -67,10 +68,21 @@ def done(actions: Sequence[Action]) -> Verdict:
     raise AssertionError(f"nothing became of the operation: {actions}")
 
 
+BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
+    LookupIn: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
+    MutateIn: dict.fromkeys((0xCC, 0xD3), b"\x00" + b"\x00\x87"),
+}
+"""What an answer has to tell besides its status: that a path was found, or that one failed for no reason of its own."""
+
+
 def answered(simulation: Recorded, operation: Operation, status: int) -> Verdict:
     """Let a client submit an operation, and its node answer with a status."""
     token, request = simulation.submit_in_flight(operation)
-    actions = simulation.feed(BytesReceived(simulation.newest, respond(request, status)))
+    actions = simulation.feed(
+        BytesReceived(
+            simulation.newest, respond(request, status, value=BODIES.get(type(operation), {}).get(status, b""))
+        )
+    )
     simulation.abandon(token)
     return done(actions)
 

@@ -144,11 +144,19 @@ def test_known_and_not_listed(status: int) -> None:
 def test_what_cannot_be_an_answer(status: int) -> None:
     """It says nothing of the request and closes the connection, but for the operations that have it."""
     verdict = classify("get", status, EVERYTHING)
-    owners = [name for name in ("lookup_in", "mutate_in", "range_scan_continue") if is_success(name, status)]
+    names = ("lookup_in", "mutate_in", "range_scan_continue")
+    owners = [name for name in names if not classify(name, status, None).is_impossible]
 
     assert (None, None, True, False) == (verdict.reason, verdict.error, verdict.is_impossible, verdict.is_success)
     assert f"[0x{status:02x}], which cannot be" in (verdict.close_connection or "")
     assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
+
+
+@pytest.mark.parametrize("status", [0xCC, 0xD3], ids=hex)
+def test_failures_at_a_path(status: int) -> None:
+    """They are part of what a lookup found, and the end of a mutation, which is applied whole or not at all."""
+    assert is_success("lookup_in", status)
+    assert CouchbaseException is classify("mutate_in", status, EVERYTHING).error
 
 
 def test_missing_documents_answer_exists() -> None:

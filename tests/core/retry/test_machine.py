@@ -104,7 +104,7 @@ def test_a_new_request() -> None:
     [
         ("upsert", KvResponse(0x00)),
         ("exists", KvResponse(0x01)),
-        ("mutate_in", KvResponse(0xCC)),
+        ("lookup_in", KvResponse(0xCC)),
         ("range_scan_continue", KvResponse(0xA6)),
         ("query", ServiceResponse(Service.QUERY, 200, b"{}")),
     ],

@@ -34,9 +34,20 @@ WELL_FORMED: dict[Opcode, dict[str, int | bytes]] = {
     Opcode.PREPEND: {},
     Opcode.INCREMENT: {"extras": COUNTER},
     Opcode.DECREMENT: {"extras": COUNTER},
+    Opcode.SUBDOC_MULTI_LOOKUP: {"value": b"\xc5\x00\x00\x01a"},
+    Opcode.SUBDOC_MULTI_MUTATION: {"value": b"\xc9\x00\x00\x01\x00\x00\x00\x00a"},
 }
 TAKES_VALUE = {Opcode.SET, Opcode.ADD, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND}
-TAKES_CAS = {Opcode.SET, Opcode.REPLACE, Opcode.DELETE, Opcode.APPEND, Opcode.PREPEND, Opcode.UNLOCK}
+TAKES_CAS = {
+    Opcode.SET,
+    Opcode.REPLACE,
+    Opcode.DELETE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.UNLOCK,
+    Opcode.SUBDOC_MULTI_LOOKUP,
+    Opcode.SUBDOC_MULTI_MUTATION,
+}
 IS_DURABLE = {
     Opcode.SET,
     Opcode.ADD,
@@ -48,8 +59,17 @@ IS_DURABLE = {
     Opcode.DECREMENT,
     Opcode.TOUCH,
     Opcode.GET_AND_TOUCH,
+    Opcode.SUBDOC_MULTI_MUTATION,
 }
-PRESERVES_EXPIRY = {Opcode.SET, Opcode.REPLACE, Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT}
+PRESERVES_EXPIRY = {
+    Opcode.SET,
+    Opcode.REPLACE,
+    Opcode.APPEND,
+    Opcode.PREPEND,
+    Opcode.INCREMENT,
+    Opcode.DECREMENT,
+    Opcode.SUBDOC_MULTI_MUTATION,
+}
 
 
 def test_the_cases_here_are_all_data_operations() -> None:

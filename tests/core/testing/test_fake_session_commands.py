@@ -25,7 +25,9 @@ def test_grants_what_is_wanted_and_offered_in_the_order_wanted() -> None:
     """Unknown features, known ones that the node does not have, and repetitions are left out."""
     client = NodeClient(FakeNode())
 
-    reply = client.hello([HelloFeature.XERROR, 0x7777, HelloFeature.XATTR, HelloFeature.JSON, HelloFeature.XERROR])
+    reply = client.hello(
+        [HelloFeature.XERROR, 0x7777, HelloFeature.REPORT_UNIT_USAGE, HelloFeature.JSON, HelloFeature.XERROR]
+    )
 
     assert [HelloFeature.XERROR, HelloFeature.JSON] == granted(reply.value)
 

@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL, named
 from tests.core.testing.callers import Callers
+from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import (
-    OPERATIONS,
     Append,
     Concatenate,
     Count,
@@ -35,6 +35,7 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
@@ -88,8 +89,11 @@ OWN_OPCODES = {
     Opcode.NOOP,
 }
 KINDS = {
-    kind.name: kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica)
+    kind.name: kind
+    for kind in OPERATIONS
+    if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica | LookupIn | MutateIn)
 }
+"""What concerns the active copy of a whole document."""
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 DRAWS = settings(max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
 """More than there are different recipes, faults and cuts; enough of the strikes."""
@@ -165,7 +169,7 @@ def test_making(recipe: Recipe, operation: Operation) -> None:
 
 
 def test_every_kind_is_made() -> None:
-    """Whatever concerns a document can be made."""
+    """Whatever concerns a whole document can be made."""
     assert KINDS == {name: type(Recipe(name, TEXT, cas=0).make(two_versions())) for name in KINDS}
 
 

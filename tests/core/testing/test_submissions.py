@@ -29,8 +29,8 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import (
-    OPERATIONS,
     DocumentOperation,
     Exists,
     Get,
@@ -42,6 +42,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
 )
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.submissions import (
@@ -131,7 +132,9 @@ def test_who_changes_the_cas() -> None:
     """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
     kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
 
-    assert {Get, GetReplica, Exists, Unlock} == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
+    reads = {Get, GetReplica, Exists, Unlock, LookupIn}
+
+    assert reads == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
 
 
 @pytest.mark.parametrize(

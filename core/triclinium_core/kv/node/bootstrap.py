@@ -26,6 +26,7 @@ from triclinium_core.retry.kv_status import Status, status_name
 WANTED_FEATURES = (
     HelloFeature.TCP_NODELAY,
     HelloFeature.MUTATION_SEQNO,
+    HelloFeature.XATTR,
     HelloFeature.SELECT_BUCKET,
     HelloFeature.JSON,
     HelloFeature.DUPLEX,
@@ -34,6 +35,7 @@ WANTED_FEATURES = (
     HelloFeature.SYNC_REPLICATION,
     HelloFeature.COLLECTIONS,
     HelloFeature.PRESERVE_TTL,
+    HelloFeature.SUBDOC_CREATE_AS_DELETED,
     HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
     HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,

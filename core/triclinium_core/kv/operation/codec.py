@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.body import Body, mutation_token
 from triclinium_core.kv.operation.durability import encode_requirement
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -44,9 +45,16 @@ from triclinium_core.kv.operation.results import (
     GetReplicaResult,
     GetResult,
     MutationResult,
-    MutationToken,
     Result,
 )
+from triclinium_core.kv.operation.subdocument_codec import (
+    MalformedOutcomes,
+    decode_lookup_in,
+    decode_mutate_in,
+    encode_lookup_in,
+    encode_mutate_in,
+)
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
@@ -59,7 +67,6 @@ _UINT32 = struct.Struct(">I")
 _UINT32_PAIR = struct.Struct(">II")
 _COUNTER = struct.Struct(">QQI")
 _UINT64 = struct.Struct(">Q")
-_TOKEN = struct.Struct(">QQ")
 _META = struct.Struct(">IIIQ")
 
 _META_VERSION = b"\x02"
@@ -67,7 +74,7 @@ _DO_NOT_CREATE = UINT32_MAX
 
 
 class MalformedResponse(ValueError):
-    """A response that says success, with a body that cannot be."""
+    """A response with a body that cannot be, whatever it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +86,6 @@ class Dialect:
     bare: bool = False
     """A plain memcached: only opcodes and the header that it knows (decision C27)."""
     compression: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """What of a request depends on its operation."""
-
-    extras: bytes = b""
-    value: bytes = b""
-    cas: int = 0
-    flags: int | None = None
-    """Common flags of a whole document; None where the value is none."""
-    preserve_expiry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +125,8 @@ def encode_operation(
     if obstacle is not None:
         raise FeatureNotAvailableException(obstacle)
     framing_extras = _framing_extras(operation, body, dialect, time_left)
+    for feature, asked in body.needs:
+        _require(dialect, feature, asked)
     datatype, value = _datatype(body, dialect)
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     return encode_request(
@@ -173,7 +170,7 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
     """
     try:
         return CODECS[type(operation)].decode(operation, frame, vbucket)
-    except struct.error as error:
+    except (struct.error, MalformedOutcomes) as error:
         raise MalformedResponse(
             f"{operation.name}: {len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
         ) from error
@@ -281,12 +278,12 @@ def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 
 def _decode_mutation(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    return MutationResult(Cas(frame.cas), _mutation_token(operation, frame, vbucket))
+    return MutationResult(Cas(frame.cas), mutation_token(operation, frame, vbucket))
 
 
 def _decode_counter(operation: Operation, frame: Frame, vbucket: int) -> Result:
     (content,) = _UINT64.unpack(frame.value)
-    return CounterResult(content, Cas(frame.cas), _mutation_token(operation, frame, vbucket))
+    return CounterResult(content, Cas(frame.cas), mutation_token(operation, frame, vbucket))
 
 
 def _decode_touch(operation: Operation, frame: Frame, vbucket: int) -> Result:
@@ -295,13 +292,6 @@ def _decode_touch(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 def _decode_done(operation: Operation, frame: Frame, vbucket: int) -> Result:
     return Done()
-
-
-def _mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
-    if not frame.extras:
-        return None
-    vbucket_uuid, sequence_number = _TOKEN.unpack(frame.extras)
-    return MutationToken(operation.keyspace.bucket or "", vbucket, vbucket_uuid, sequence_number)
 
 
 CODECS: dict[type[Operation], Codec] = {
@@ -321,4 +311,6 @@ CODECS: dict[type[Operation], Codec] = {
     Prepend: Codec(_encode_concatenate, _decode_mutation, Opcode.PREPEND),
     Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),
     Decrement: Codec(_encode_count, _decode_counter, Opcode.DECREMENT),
+    LookupIn: Codec(encode_lookup_in, decode_lookup_in, None),
+    MutateIn: Codec(encode_mutate_in, decode_mutate_in, None),
 }

@@ -7,6 +7,7 @@ The retry machine is made at the first failure, so that an operation that succee
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
@@ -22,6 +23,20 @@ from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy
+
+
+def context_of(request: Operation) -> ErrorContext:
+    """Return what errors tell of an operation, wherever it may have been sent to."""
+    keyspace = request.keyspace
+    return ErrorContext(
+        service=str(Service.KV),
+        operation=request.name,
+        idempotent=is_idempotent(Service.KV, request.name),
+        bucket=keyspace.bucket,
+        scope=keyspace.scope,
+        collection=keyspace.collection,
+        key=request.key if isinstance(request, DocumentOperation) else None,
+    )
 
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
@@ -114,15 +129,8 @@ class LiveOperation:
 
     def error_context(self) -> ErrorContext:
         """Return what is known of the operation without a retry machine."""
-        keyspace = self.request.keyspace
-        return ErrorContext(
-            service=str(Service.KV),
-            operation=self.request.name,
-            idempotent=self.idempotent,
-            bucket=keyspace.bucket,
-            scope=keyspace.scope,
-            collection=keyspace.collection,
-            key=self.request.key if isinstance(self.request, DocumentOperation) else None,
+        return replace(
+            context_of(self.request),
             opaque=self.opaque,
             last_dispatched_to=self.node,
             last_dispatched_from=self.sender,

@@ -306,24 +306,3 @@ class Decrement(Count, frozen=True, gc=False):
 
     name: ClassVar[str] = "decrement"
     opcode: ClassVar[Opcode] = Opcode.DECREMENT
-
-
-OPERATIONS: tuple[type[Operation], ...] = (
-    Noop,
-    Get,
-    GetReplica,
-    Exists,
-    GetAndTouch,
-    GetAndLock,
-    Unlock,
-    Touch,
-    Remove,
-    Insert,
-    Upsert,
-    Replace,
-    Append,
-    Prepend,
-    Increment,
-    Decrement,
-)
-"""Every operation that can be submitted."""

@@ -9,6 +9,15 @@ from typing import NewType, TypeVar
 
 import msgspec
 
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
+from triclinium_core.kv.operation.validation import check_integer
+from triclinium_core.kv.wire.subdocument import PathOpcode
+from triclinium_core.retry.failures import at_path
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.path_failures import FailedPath
+from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import Transcoder
 
 T = TypeVar("T")
@@ -91,4 +100,85 @@ class Done(msgspec.Struct, frozen=True, gc=False):
     """Success of an operation that has nothing to return: unlock, and our own NOOP."""
 
 
-Result = GetResult | MutationResult | ExistsResult | CounterResult | Done
+class LookupInResult(msgspec.Struct, frozen=True, gc=False):
+    """Parts of a document that were read, in the order of the specs that asked for them."""
+
+    cas: Cas
+    specs: tuple[LookupInSpec, ...]
+    outcomes: tuple[tuple[int, bytes], ...]
+    """For each spec its status, and the JSON that it read."""
+    transcoder: Transcoder
+    context: ErrorContext
+    """What errors tell of the operation."""
+    is_deleted: bool = False
+    """Whether the document was removed, so that this is what is left of it."""
+
+    def content_as(self, as_type: type[T], index: int) -> T:
+        """Return what the spec at ``index``, counted from 0, has read, converted to ``as_type`` in one pass.
+
+        An ``exists`` reads a bool, a ``count`` an int. ``object`` as type means whatever is natural.
+
+        Raises:
+            InvalidArgumentException: no spec has this index.
+            PathNotFoundException: there is nothing at the path; other failures of the path raise their own exceptions.
+            DecodingFailureException: the value does not fit.
+        """
+        if self._spec(index).opcode is PathOpcode.EXISTS:
+            data = b"true" if self.exists(index) else b"false"
+            return self.transcoder.decode(data, JSON_FLAGS, as_type)
+        status, data = self.outcomes[index]
+        if status != Status.SUCCESS:
+            raise self._failure(index)
+        return self.transcoder.decode(data, JSON_FLAGS, as_type)
+
+    def exists(self, index: int) -> bool:
+        """Return whether there is something at the path of the spec at ``index``, counted from 0.
+
+        Raises:
+            InvalidArgumentException: no spec has this index.
+            PathMismatchException: the path does not fit the document; other failures raise their own exceptions.
+        """
+        self._spec(index)
+        status = self.outcomes[index][0]
+        if status not in (Status.SUCCESS, Status.SUBDOC_PATH_NOT_FOUND):
+            raise self._failure(index)
+        return status == Status.SUCCESS
+
+    def _spec(self, index: int) -> LookupInSpec:
+        return self.specs[check_integer(index, "index", 0, len(self.specs) - 1)]
+
+    def _failure(self, index: int) -> CouchbaseException:
+        return at_path(self.context, FailedPath(index, self.specs[index].path, self.outcomes[index][0]))
+
+
+class MutateInResult(msgspec.Struct, frozen=True, gc=False):
+    """A mutation of parts of a document that was applied."""
+
+    cas: Cas
+    values: tuple[bytes | None, ...]
+    """For each spec the JSON that it returned; None for those that return nothing."""
+    transcoder: Transcoder
+    mutation_token: MutationToken | None = None
+    """None where the server does not send one."""
+    is_deleted: bool = False
+    """Whether the document was removed, so that only its extended attributes were changed."""
+
+    def content_as(self, as_type: type[T], index: int) -> T:
+        """Return what the spec at ``index``, counted from 0, has returned, converted to ``as_type``.
+
+        Only ``increment`` and ``decrement`` return something: the number as it is now.
+
+        Raises:
+            InvalidArgumentException: no spec has this index, or it returns nothing.
+            DecodingFailureException: the number does not fit.
+        """
+        data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
+        if data is None:
+            raise InvalidArgumentException(
+                f"index={index} is that of a spec that returns nothing; only increment and decrement do",
+                parameter="index",
+            )
+        return self.transcoder.decode(data, JSON_FLAGS, as_type)
+
+
+Result = GetResult | MutationResult | ExistsResult | CounterResult | LookupInResult | MutateInResult | Done

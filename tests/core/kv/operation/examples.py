@@ -27,6 +27,8 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
@@ -77,6 +79,19 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "durability": DurabilityLevel.MAJORITY,
     },
     Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0, "durability": DurabilityLevel.NONE},
+    LookupIn: {"key": "k", "specs": (LookupInSpec.get("a"),), "access_deleted": True, "transcoder": Raw()},
+    MutateIn: {
+        "key": "k",
+        "specs": (MutateInSpec.upsert("a", b"1").encode(Raw()),),
+        "cas": 5,
+        "expiry": 0,
+        "preserve_expiry": True,
+        "store_semantics": StoreSemantics.UPSERT,
+        "access_deleted": True,
+        "create_as_deleted": True,
+        "transcoder": Raw(),
+        "durability": DurabilityLevel.MAJORITY,
+    },
 }
 """Every operation with every argument."""
 

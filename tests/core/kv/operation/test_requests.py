@@ -9,8 +9,9 @@ import pytest
 
 from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import (
-    OPERATIONS,
+    JSON_TRANSCODER,
     Append,
     Concatenate,
     Decrement,
@@ -30,6 +31,8 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.retry.idempotency import is_idempotent
@@ -49,6 +52,10 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "durability": (None, 0, 1, True, "MAJORITY"),
     "replica": (0, -1, 4, True, 1.0, None),
     "transcoder": (None, "json", RawBinaryTranscoder, 5),
+    "specs": (None, (), [], "specs", (5,), (None,) * 17, ("path",)),
+    "access_deleted": (None, 0, 1, "yes"),
+    "create_as_deleted": (None, 0, 1, "yes"),
+    "store_semantics": (None, "upsert", 1, StoreSemantics),
 }
 
 WRONG_ARGUMENTS = [
@@ -72,7 +79,7 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 def test_every_operation_is_listed() -> None:
     """Each has a name and an opcode of its own."""
     assert set(VALID) == set(OPERATIONS)
-    assert 16 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
+    assert 18 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
 
 
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
@@ -131,6 +138,43 @@ def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None
         refused("expiry", make, kind, expiry=UINT32_MAX)
 
 
+@pytest.mark.parametrize("kind", [LookupIn, MutateIn], ids=lambda kind: kind.__name__)
+def test_number_of_specs(kind: type[Operation]) -> None:
+    """One at least, 16 at most."""
+    specs = VALID[kind]["specs"]
+    assert isinstance(specs, tuple)
+
+    assert isinstance(make(kind, specs=specs * 16), kind)
+    refused("specs", make, kind, specs=specs * 17)
+
+
+def test_specs_of_the_other_kind() -> None:
+    """Who reads does not write."""
+    refused("specs", make, LookupIn, specs=VALID[MutateIn]["specs"])
+    refused("specs", make, MutateIn, specs=VALID[LookupIn]["specs"])
+
+
+def test_an_insert_has_no_version() -> None:
+    """Where there must be no document, there is no CAS that it could have."""
+    refused("cas", make, MutateIn, cas=1, store_semantics=StoreSemantics.INSERT)
+    assert isinstance(make(MutateIn, cas=0, store_semantics=StoreSemantics.INSERT), MutateIn)
+
+
+def test_only_what_creates_creates_as_deleted() -> None:
+    """A document that must exist is not created."""
+    refused("create_as_deleted", make, MutateIn, store_semantics=StoreSemantics.REPLACE, create_as_deleted=True)
+
+
+def test_nothing_is_left_to_change_of_a_removed_document() -> None:
+    """The whole document is removed alone, but for extended attributes."""
+    remove, upsert, attribute = (
+        spec.encode(JSON_TRANSCODER)
+        for spec in (MutateInSpec.remove(""), MutateInSpec.upsert("a", 1), MutateInSpec.upsert("x", 1, xattr=True))
+    )
+    refused("specs", make, MutateIn, specs=(upsert, remove))
+    assert isinstance(make(MutateIn, specs=(attribute, remove)), MutateIn)
+
+
 def test_unlock_needs_a_cas() -> None:
     """0 means "any" elsewhere; here nobody could have got it."""
     refused("cas", make, Unlock, cas=0)
@@ -181,4 +225,6 @@ def test_wrong_names() -> None:
 
 def test_names_are_those_of_the_idempotent_list() -> None:
     """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
-    assert {Noop, Get, GetReplica, Exists} == {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
+    reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
+
+    assert {Noop, Get, GetReplica, Exists, LookupIn} == reads

@@ -1,0 +1,39 @@
+"""What the codecs of all operations share."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.frame import Frame
+
+_TOKEN = struct.Struct(">QQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What of a request depends on its operation."""
+
+    extras: bytes = b""
+    value: bytes = b""
+    cas: int = 0
+    flags: int | None = None
+    """Common flags of a whole document; None where the value is none."""
+    preserve_expiry: bool = False
+    needs: tuple[tuple[HelloFeature, str], ...] = ()
+    """Further features without which it cannot be asked for, each with what asks for it."""
+
+
+def mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
+    """Return where a mutation stands in the history of its vbucket; None where the server does not tell.
+
+    Raises:
+        struct.error: the extras have an impossible length.
+    """
+    if not frame.extras:
+        return None
+    vbucket_uuid, sequence_number = _TOKEN.unpack(frame.extras)
+    return MutationToken(operation.keyspace.bucket or "", vbucket, vbucket_uuid, sequence_number)

@@ -1,0 +1,46 @@
+"""All operations, whatever file they stand in."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Decrement,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    GetReplica,
+    Increment,
+    Insert,
+    Noop,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+
+OPERATIONS: tuple[type[Operation], ...] = (
+    Noop,
+    Get,
+    GetReplica,
+    Exists,
+    GetAndTouch,
+    GetAndLock,
+    Unlock,
+    Touch,
+    Remove,
+    Insert,
+    Upsert,
+    Replace,
+    Append,
+    Prepend,
+    Increment,
+    Decrement,
+    LookupIn,
+    MutateIn,
+)
+"""Every operation that can be submitted."""

@@ -1,0 +1,51 @@
+"""From a response that is no success to what the retry machine needs of it.
+
+Source: kv_engine ``docs/ErrorMap.md``, ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn", notes.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.errors import CouchbaseException, DocumentExistsException
+from triclinium_core.kv.operation.codec import MalformedResponse
+from triclinium_core.kv.operation.error_body import parse_error_body
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.subdocument_codec import MalformedOutcomes, decode_failed_mutation
+from triclinium_core.kv.operation.subdocument_requests import MutateIn
+from triclinium_core.kv.operation.subdocument_specs import StoreSemantics
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.events import KvResponse
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.path_failures import FailedPath
+
+_PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
+
+
+def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
+    """Return what a response says that is no success of ``operation``.
+
+    Args:
+        node: where it came from.
+
+    Raises:
+        MalformedResponse: it says that a path failed, and not which one.
+    """
+    if isinstance(operation, MutateIn) and frame.status in _PATH_FAILURES:
+        return _read_failed_path(operation, frame, node)
+    details = parse_error_body(frame.value)
+    return KvResponse(frame.status, node, details.context, details.ref, error=_error_of(operation, frame.status))
+
+
+def _error_of(operation: Operation, status: int) -> type[CouchbaseException] | None:
+    """Return what a failure surfaces as where operation and status do not tell it."""
+    inserts = isinstance(operation, MutateIn) and operation.store_semantics is StoreSemantics.INSERT
+    # RFC 0053 §MutateIn, notes: KEY_EXISTS is another CAS only where one was given, and INSERT takes none.
+    return DocumentExistsException if inserts and status == Status.KEY_EXISTS else None
+
+
+def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvResponse:
+    try:
+        index, status = decode_failed_mutation(frame.value, operation.specs)
+    except MalformedOutcomes as error:
+        raise MalformedResponse(f"{operation.name}: status 0x{frame.status:02x}, but {error}") from error
+    failed = FailedPath(index, operation.specs[index].path, status)
+    return KvResponse(frame.status, node, failed_path=failed, error=failed.error)

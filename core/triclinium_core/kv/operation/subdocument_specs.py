@@ -1,0 +1,322 @@
+"""What a user asks of the parts of a document: one spec a path, checked when it is made.
+
+Source: SDK-RFC 0053 "LookupIn", "MutateIn"; kv_engine ``docs/SubDocument.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, StrEnum, unique
+from typing import TypeVar
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import check_flag, check_integer, check_value, shown
+from triclinium_core.kv.wire.subdocument import PATH_SIZE_MAX, SPECS_MAX, PathFlag, PathOpcode
+from triclinium_core.transcoding.transcoder import Transcoder
+
+DELTA_MAX = 2**63 - 1
+"""Numbers inside of documents are signed ones of 64 bits to the server."""
+
+S = TypeVar("S")
+
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+
+
+@unique
+class LookupInMacro(StrEnum):
+    """Virtual attributes that tell of the document itself; read them with ``LookupInSpec.get(…, xattr=True)``."""
+
+    DOCUMENT = "$document"
+    """All of the following in one object."""
+    EXPIRY_TIME = "$document.exptime"
+    """Unix time in seconds; 0 for never."""
+    CAS = "$document.CAS"
+    """Hexadecimal digits in a string."""
+    SEQ_NO = "$document.seqno"
+    """Hexadecimal digits in a string."""
+    LAST_MODIFIED = "$document.last_modified"
+    """Unix time in seconds, as digits in a string."""
+    IS_DELETED = "$document.deleted"
+    VALUE_SIZE_BYTES = "$document.value_bytes"
+    REV_ID = "$document.revid"
+
+
+@unique
+class MutationMacro(Enum):
+    """Values that the server puts in when it applies a mutation; they are for extended attributes."""
+
+    CAS = "${Mutation.CAS}"
+    """The new CAS, its bytes reversed, as hexadecimal digits in a string."""
+    SEQ_NO = "${Mutation.seqno}"
+    """The new sequence number, as hexadecimal digits in a string."""
+    VALUE_CRC32C = "${Mutation.value_crc32c}"
+    """The checksum of the new document, as hexadecimal digits in a string."""
+
+
+@unique
+class StoreSemantics(Enum):
+    """What a mutation expects of the document."""
+
+    REPLACE = "replace"
+    """It must exist."""
+    UPSERT = "upsert"
+    """It is created where there is none."""
+    INSERT = "insert"
+    """It must not exist."""
+
+
+class LookupInSpec(msgspec.Struct, frozen=True):
+    """What to read at one path, made by the methods below. They have in common:
+
+    Args:
+        path: where, such as ``address.city`` or ``children[-1].name``, up to 1024 bytes as UTF-8. Backticks enclose a
+            key that has dots or brackets of its own.
+        xattr: whether the path leads into the extended attributes, which lie beside the document.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    opcode: PathOpcode
+    path: str
+    xattr: bool = False
+
+    def __post_init__(self) -> None:
+        _check_path(self.path, xattr=self.xattr)
+
+    @classmethod
+    def get(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
+        """Read the value at ``path``; the whole document where that is empty."""
+        return cls(PathOpcode.GET if path or xattr else PathOpcode.GET_DOCUMENT, path, xattr)
+
+    @classmethod
+    def exists(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
+        """Ask whether there is a value at ``path``, which must not be empty."""
+        _require_path(path, "use Collection.exists to ask for a document")
+        return cls(PathOpcode.EXISTS, path, xattr)
+
+    @classmethod
+    def count(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
+        """Count the elements of the array, or the keys of the object, at ``path``; of the document where that is empty."""
+        return cls(PathOpcode.COUNT, path, xattr)
+
+
+class EncodedMutation(msgspec.Struct, frozen=True):
+    """What to change at one path, as it travels; ``MutateInSpec.encode`` makes one.
+
+    Raises:
+        InvalidArgumentException: the path is too long, or the value larger than the server stores.
+    """
+
+    opcode: PathOpcode
+    flags: PathFlag
+    path: str
+    value: bytes = b""
+
+    def __post_init__(self) -> None:
+        _check_path(self.path, xattr=self.xattr)
+        check_value(self.value)
+
+    @property
+    def xattr(self) -> bool:
+        """Whether the path leads into the extended attributes."""
+        return bool(self.flags & PathFlag.XATTR)
+
+
+class MutateInSpec(msgspec.Struct, frozen=True):
+    """What to change at one path, made by the methods below. They have in common:
+
+    Args:
+        path: where, as in ``LookupInSpec``.
+        value, values: anything that the transcoder of the call can store as JSON, or one ``MutationMacro``, which makes
+            ``xattr`` True.
+        xattr: whether the path leads into the extended attributes, which lie beside the document.
+        create_parents: whether to create the objects on the way to ``path`` that do not exist.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+    """
+
+    opcode: PathOpcode
+    flags: PathFlag
+    path: str
+    values: tuple[object, ...] = ()
+    delta: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_path(self.path, xattr=bool(self.flags & PathFlag.XATTR))
+
+    @classmethod
+    def insert(cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
+        """Create the key at the end of ``path``, which must not exist."""
+        _require_path(path, "use Collection.insert for a whole document")
+        return _of_value(PathOpcode.INSERT, path, value, xattr, create_parents)
+
+    @classmethod
+    def upsert(cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
+        """Create the key at the end of ``path``, or replace its value."""
+        _require_path(path, "use MutateInSpec.replace or Collection.upsert for a whole document")
+        return _of_value(PathOpcode.UPSERT, path, value, xattr, create_parents)
+
+    @classmethod
+    def replace(cls, path: str, value: object, *, xattr: bool = False) -> MutateInSpec:
+        """Replace the value at ``path``, which must exist; the whole document where that is empty."""
+        return _of_value(PathOpcode.REPLACE if path or xattr else PathOpcode.SET_DOCUMENT, path, value, xattr)
+
+    @classmethod
+    def remove(cls, path: str, *, xattr: bool = False) -> MutateInSpec:
+        """Remove what is at ``path``; the whole document where that is empty."""
+        opcode = PathOpcode.REMOVE if path or xattr else PathOpcode.REMOVE_DOCUMENT
+        return cls(opcode, _flags(xattr), path)
+
+    @classmethod
+    def array_append(
+        cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
+    ) -> MutateInSpec:
+        """Add values at the end of the array at ``path``; the document is the array where that is empty."""
+        return _of_values(PathOpcode.ARRAY_APPEND, path, values, xattr, create_parents)
+
+    @classmethod
+    def array_prepend(
+        cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
+    ) -> MutateInSpec:
+        """Add values at the beginning of the array at ``path``; the document is the array where that is empty."""
+        return _of_values(PathOpcode.ARRAY_PREPEND, path, values, xattr, create_parents)
+
+    @classmethod
+    def array_insert(cls, path: str, *values: object, xattr: bool = False) -> MutateInSpec:
+        """Add values in front of the element at ``path``, such as ``tags[2]``."""
+        _require_path(path, "name an element, such as [0]")
+        return _of_values(PathOpcode.ARRAY_INSERT, path, values, xattr)
+
+    @classmethod
+    def array_add_unique(
+        cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False
+    ) -> MutateInSpec:
+        """Add a string, number, bool or None at the end of the array at ``path``, unless it is there already."""
+        if isinstance(value, (*_CONTAINERS, MutationMacro)):
+            raise InvalidArgumentException(
+                f"value={value!r} must be a string, a number, a bool or None: nothing else is compared",
+                parameter="value",
+            )
+        return _of_value(PathOpcode.ARRAY_ADD_UNIQUE, path, value, xattr, create_parents)
+
+    @classmethod
+    def increment(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
+        """Add ``delta``, from 1 to 2**63 - 1, to the number at ``path``, which is created where there is none."""
+        return _counting(path, delta, 1, xattr, create_parents)
+
+    @classmethod
+    def decrement(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
+        """Subtract ``delta``, from 1 to 2**63 - 1, from the number at ``path``, which is created where there is none."""
+        return _counting(path, delta, -1, xattr, create_parents)
+
+    def encode(self, transcoder: Transcoder) -> EncodedMutation:
+        """Return the spec as it travels.
+
+        Raises:
+            EncodingFailureException: the transcoder cannot store a value.
+            InvalidArgumentException: a value is larger than the server stores.
+        """
+        value = b",".join(_encoded(each, transcoder) for each in self.values)
+        if self.delta is not None:
+            value = b"%d" % self.delta
+        return EncodedMutation(self.opcode, self.flags, self.path, value)
+
+
+def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
+    """Return the specs of one operation.
+
+    Raises:
+        InvalidArgumentException: not a sequence of such specs, none at all, or more than the server takes.
+    """
+    if not isinstance(specs, Sequence) or not all(isinstance(spec, kind) for spec in specs):
+        raise InvalidArgumentException(
+            f"specs={shown(specs)} must be a list of {kind.__name__}, such as [{kind.__name__}.get('name')]"
+            if kind is LookupInSpec
+            else f"specs={shown(specs)} must be a list of {kind.__name__}",
+            parameter="specs",
+        )
+    if not 1 <= len(specs) <= SPECS_MAX:
+        raise InvalidArgumentException(
+            f"specs has {len(specs)} of them; one operation takes 1 to {SPECS_MAX}", parameter="specs"
+        )
+    return tuple(specs)
+
+
+def check_mutations(specs: object) -> None:
+    """Raise InvalidArgumentException unless these mutations can travel together."""
+    mutations = check_specs(specs, EncodedMutation)
+    on_body = [spec for spec in mutations if not spec.xattr]
+    if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
+        raise InvalidArgumentException(
+            "specs removes the whole document and changes parts of it; leave one of the two out", parameter="specs"
+        )
+
+
+def _of_value(opcode: PathOpcode, path: str, value: object, xattr: bool, create_parents: bool = False) -> MutateInSpec:
+    is_macro = isinstance(value, MutationMacro)
+    return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, (value,))
+
+
+def _of_values(
+    opcode: PathOpcode, path: str, values: tuple[object, ...], xattr: bool, create_parents: bool = False
+) -> MutateInSpec:
+    if not values:
+        raise InvalidArgumentException("values must be one or more", parameter="values")
+    is_macro = any(isinstance(value, MutationMacro) for value in values)
+    if is_macro and len(values) > 1:
+        raise InvalidArgumentException(
+            f"values={values!r} has a macro, which the server puts in only where it stands alone; give it its own spec",
+            parameter="values",
+        )
+    return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, values)
+
+
+def _counting(path: str, delta: int, sign: int, xattr: bool, create_parents: bool) -> MutateInSpec:
+    _require_path(path, "use Collection.binary for a document that is a counter")
+    check_integer(delta, "delta", 1, DELTA_MAX)
+    return MutateInSpec(PathOpcode.COUNT_BY, _flags(xattr, create_parents), path, delta=sign * delta)
+
+
+def _flags(xattr: bool, create_parents: bool = False, *, is_macro: bool = False) -> PathFlag:
+    flags = PathFlag.NONE
+    # RFC 0053 §MutateIn: a macro implies that the value is an extended attribute.
+    if check_flag(xattr, "xattr") or is_macro:
+        flags |= PathFlag.XATTR
+    if check_flag(create_parents, "create_parents"):
+        flags |= PathFlag.CREATE_PARENTS
+    return flags | PathFlag.EXPAND_MACROS if is_macro else flags
+
+
+def _encoded(value: object, transcoder: Transcoder) -> bytes:
+    if isinstance(value, MutationMacro):
+        return b'"%b"' % value.value.encode()
+    return transcoder.encode(value).data
+
+
+def _require_path(path: str, instead: str) -> None:
+    if path == "":
+        raise InvalidArgumentException(f"path={path!r} must not be empty; {instead}", parameter="path")
+
+
+def _check_path(path: object, *, xattr: bool) -> None:
+    check_flag(xattr, "xattr")
+    if not isinstance(path, str):
+        raise InvalidArgumentException(
+            f"path={shown(path)} must be a string, not {type(path).__name__}", parameter="path"
+        )
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentException(
+            f"path={path[:40]!r} is not Unicode that UTF-8 can store", parameter="path"
+        ) from error
+    if size > PATH_SIZE_MAX:
+        raise InvalidArgumentException(
+            f"path={path[:40]!r}… has {size} bytes of UTF-8; it must have at most {PATH_SIZE_MAX}", parameter="path"
+        )
+    if xattr and not path:
+        raise InvalidArgumentException("path='' must not be empty; it begins with an attribute's key", parameter="path")

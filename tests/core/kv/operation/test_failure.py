@@ -1,0 +1,55 @@
+"""What the retry machine is told of responses that are no success."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.operation.test_codec import mutations, response
+from triclinium_core.errors import DocumentExistsException, PathNotFoundException
+from triclinium_core.kv.operation.codec import MalformedResponse
+from triclinium_core.kv.operation.failure import read_failure
+from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
+from triclinium_core.kv.operation.subdocument_requests import MutateIn
+from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
+from triclinium_core.retry.events import KvResponse
+from triclinium_core.retry.path_failures import FailedPath
+
+TRAVEL = Keyspace("travel")
+SPECS = mutations(MutateInSpec.upsert("body", 1), MutateInSpec.upsert("attribute", 1, xattr=True))
+MUTATION = MutateIn(TRAVEL, "ada", SPECS)
+INSERTION = MutateIn(TRAVEL, "ada", SPECS, store_semantics=StoreSemantics.INSERT)
+BODY = b'{"error":{"context":"words","ref":"7"}}'
+
+
+@pytest.mark.parametrize("operation", [Get(TRAVEL, "ada"), MUTATION], ids=lambda operation: operation.name)
+def test_a_failure_of_the_whole(operation: Operation) -> None:
+    """Its status, its node and its words."""
+    failure = read_failure(operation, response(status=0x86, value=BODY), "h:1")
+
+    assert KvResponse(0x86, "h:1", "words", "7") == failure
+
+
+@pytest.mark.parametrize("status", [0xCC, 0xD3])
+@pytest.mark.parametrize(("index", "place"), [(0, 1), (1, 0)])
+def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
+    """The path is named by its place in the caller's order."""
+    failure = read_failure(MUTATION, response(status=status, value=bytes((index, 0, 0xC0))), "h:1")
+    path = FailedPath(place, SPECS[place].path, 0xC0)
+
+    assert KvResponse(status, "h:1", failed_path=path, error=PathNotFoundException) == failure
+
+
+@pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
+def test_a_failure_that_does_not_tell_its_path(body: bytes) -> None:
+    """It cannot be: a path that there is not, a success, or another length."""
+    with pytest.raises(MalformedResponse, match="mutate_in: status 0xcc, but "):
+        read_failure(MUTATION, response(status=0xCC, value=body), "h:1")
+
+
+def test_what_exists_already() -> None:
+    """To a mutation that inserts it is the document, to others the CAS that says so."""
+    exists = response(status=0x02)
+
+    assert DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
+    assert read_failure(MUTATION, exists, "h:1").error is None
+    assert read_failure(INSERTION, response(status=0x01), "h:1").error is None

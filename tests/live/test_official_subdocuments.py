@@ -1,0 +1,222 @@
+"""Parts of documents through the official client, release 4.6, against ``triclinium serve``, and taking turns with ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.live.line_process import LineProcess
+from tests.live.test_official_client import NOT_FOUND, PATIENT
+from triclinium import (
+    Cas,
+    Collection,
+    LookupInSpec,
+    MutateInSpec,
+    MutationMacro,
+    PasswordAuthenticator,
+    StoreSemantics,
+    open_cluster,
+)
+from triclinium.errors import CasMismatchException, PathNotFoundException
+
+pytestmark = pytest.mark.live
+
+ADA = {"name": "Ada", "address": {"city": "London"}, "tags": ["poet", 1815], "visits": 3}
+
+
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
+def spec(do: str, path: str, *values: object, **options: object) -> dict[str, Any]:
+    """Return a spec as the worker reads it."""
+    return {"do": do, "path": path, "values": values, **options}
+
+
+def error(name: str) -> dict[str, str]:
+    """Return what the worker says of an exception."""
+    return {"error": f"{name}Exception"}
+
+
+# -- Alone.
+
+
+def test_lookups(official: LineProcess, key: str) -> None:
+    """What is there is read, counted and found to exist; what is not has its exception, and keeps nothing from the rest."""
+    ask = partial(official.ask, key=key)
+    stored = ask(do="insert", value=ADA)["result"]
+    specs = [
+        spec("get", "address.city"),
+        spec("exists", "tags[1]"),
+        spec("exists", "tags[2]"),
+        spec("count", "tags"),
+        spec("get", "tags[-1]"),
+        spec("get", "nothing"),
+        spec("get", "name.first"),
+        spec("get", "a..b"),
+        spec("get", "$document.exptime", xattr=True),
+    ]
+
+    assert {
+        "contents": [
+            "London",
+            True,
+            False,
+            2,
+            1815,
+            error("PathNotFound"),
+            error("PathMismatch"),
+            error("PathInvalid"),
+            0,
+        ],
+        "cas": stored,
+    } == ask(do="lookup_in", specs=specs)["result"]
+
+
+def test_a_document_that_is_not_there(official: LineProcess, key: str) -> None:
+    """It has no parts, and is not created without being asked to."""
+    ask = partial(official.ask, key=key)
+
+    assert NOT_FOUND == ask(do="lookup_in", specs=[spec("get", "a")])
+    assert NOT_FOUND == ask(do="mutate_in", specs=[spec("upsert", "a", 1)])
+
+
+def test_changes(official: LineProcess, key: str) -> None:
+    """Every kind of change in one go, and the numbers that come back."""
+    ask = partial(official.ask, key=key)
+    stored = ask(do="insert", value=ADA)["result"]
+    specs = [
+        spec("upsert", "address.city", "Bath"),
+        spec("insert", "born.year", 1815, create_parents=True),
+        spec("replace", "name", "Countess"),
+        spec("array_append", "tags", 1, [2]),
+        spec("array_prepend", "tags", None),
+        spec("array_insert", "tags[1]", 0.5),
+        spec("array_addunique", "known", "Babbage", create_parents=True),
+        spec("increment", "visits", 4),
+        spec("decrement", "left", 1),
+        spec("remove", "tags[2]"),
+    ]
+    changed = ask(do="mutate_in", specs=specs, cas=stored, returns=[7, 8])["result"]
+
+    assert [7, -1] == changed["contents"]
+    assert {
+        "content": {
+            "name": "Countess",
+            "address": {"city": "Bath"},
+            "tags": [None, 0.5, 1815, 1, [2]],
+            "visits": 7,
+            "born": {"year": 1815},
+            "known": ["Babbage"],
+            "left": -1,
+        },
+        "cas": changed["cas"],
+    } == ask(do="get")["result"]
+
+
+@pytest.mark.parametrize(
+    ("name", "failing"),
+    [
+        ("PathNotFound", spec("replace", "nothing", 1)),
+        ("PathNotFound", spec("upsert", "a.b", 1)),
+        ("PathExists", spec("insert", "name", 1)),
+        ("PathExists", spec("array_addunique", "tags", "poet")),
+        ("PathMismatch", spec("upsert", "name.first", 1)),
+        ("PathMismatch", spec("increment", "name", 1)),
+        ("PathInvalid", spec("upsert", "tags[0", 1)),
+    ],
+)
+def test_changes_that_fail(official: LineProcess, key: str, name: str, failing: dict[str, Any]) -> None:
+    """One failure undoes the others, and has the exception of its path."""
+    ask = partial(official.ask, key=key)
+    stored = ask(do="insert", value=ADA)["result"]
+
+    assert error(name) == ask(do="mutate_in", specs=[spec("upsert", "visits", 99), failing])
+    assert {"content": ADA, "cas": stored} == ask(do="get")["result"]
+
+
+def test_store_semantics(official: LineProcess, key: str) -> None:
+    """A document that must exist, may exist, or must not."""
+    ask = partial(official.ask, key=key, do="mutate_in")
+
+    assert "result" in ask(specs=[spec("upsert", "a.b", 1)], store_semantics="INSERT")
+    assert error("DocumentExists") == ask(specs=[spec("upsert", "c", 1)], store_semantics="INSERT")
+    assert "result" in ask(specs=[spec("upsert", "c", 1)], store_semantics="UPSERT")
+    assert "result" in ask(specs=[spec("upsert", "d", 1)], store_semantics="REPLACE")
+    assert {"a": {"b": 1}, "c": 1, "d": 1} == ask(do="get")["result"]["content"]
+    assert error("CasMismatch") == ask(specs=[spec("upsert", "d", 2)], cas=1)
+
+
+def test_whole_documents(official: LineProcess, key: str) -> None:
+    """The empty path is the document."""
+    ask = partial(official.ask, key=key)
+    ask(do="insert", value=ADA)
+
+    assert "result" in ask(do="mutate_in", specs=[spec("replace", "", [1, 2])])
+    assert [[1, 2], 2] == ask(do="lookup_in", specs=[{"do": "get_full"}, spec("count", "")])["result"]["contents"]
+    assert "result" in ask(do="mutate_in", specs=[spec("remove", "")])
+    assert NOT_FOUND == ask(do="get")
+
+
+def test_attributes_and_macros(official: LineProcess, key: str) -> None:
+    """They lie beside the document, and the node puts in what the client can check with its own means."""
+    ask = partial(official.ask, key=key)
+    ask(do="insert", value=ADA)
+    specs = [
+        spec("upsert", "name", "Countess"),
+        spec("upsert", "meta.cas", {"macro": "cas"}, create_parents=True),
+        spec("upsert", "meta.seqno", {"macro": "seq_no"}),
+        spec("upsert", "meta.crc", {"macro": "value_crc32c"}),
+        spec("insert", "meta.by", "test", xattr=True),
+    ]
+    changed = ask(do="mutate_in", specs=specs)["result"]
+    asked = [spec("get", "meta", xattr=True), spec("get", "$document", xattr=True), spec("get", "name")]
+    meta, document, name = ask(do="lookup_in", specs=asked)["result"]["contents"]
+
+    assert changed["cas"] == int.from_bytes(bytes.fromhex(meta["cas"].removeprefix("0x")), "little")
+    assert (document["seqno"], document["value_crc32c"], "test") == (meta["seqno"], meta["crc"], meta["by"])
+    assert ("Countess", changed["cas"]) == (name, int(document["CAS"], 16))
+    assert {"json", "xattr"} == set(document["datatype"])
+
+
+# -- Taking turns.
+
+
+@pytest.fixture
+async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Collection]:
+    """Give the test our client of the same bucket."""
+    authenticator = PasswordAuthenticator(served["username"], served["password"])
+    async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+        yield cluster.bucket(served["bucket"]).default_collection()
+
+
+async def test_parts_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:
+    """What one client changes, the other reads, under the same CAS."""
+    ask = partial(official.ask, key=key)
+    created = await ours.mutate_in(
+        key,
+        [
+            MutateInSpec.upsert("a.b", [1, "é", None]),
+            MutateInSpec.upsert("meta.cas", MutationMacro.CAS),
+            MutateInSpec.upsert("meta.by", "ours", xattr=True),
+        ],
+        store_semantics=StoreSemantics.INSERT,
+    )
+    theirs = ask(do="lookup_in", specs=[spec("get", "a.b"), spec("get", "meta.by", xattr=True)])["result"]
+    assert {"contents": [[1, "é", None], "ours"], "cas": created.cas} == theirs
+
+    changed = Cas(ask(do="mutate_in", specs=[spec("increment", "n", 5)], cas=created.cas)["result"]["cas"])
+    found = await ours.lookup_in(key, [LookupInSpec.get("n"), LookupInSpec.get("x"), LookupInSpec.count("a")])
+
+    assert (changed, 5, 1) == (found.cas, found.content_as(int, 0), found.content_as(int, 2))
+    with pytest.raises(PathNotFoundException):
+        found.content_as(int, 1)
+    with pytest.raises(CasMismatchException):
+        await ours.mutate_in(key, [MutateInSpec.remove("n")], cas=created.cas)

@@ -1,0 +1,342 @@
+"""Parts of documents, through the real driver and the real machine, against a fake node in memory."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+from trio.testing import MockClock
+
+from tests.trio_client.pair import OPTIONS, Never, open_pair
+from triclinium import Cas, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
+from triclinium.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DecodingFailureException,
+    DocumentExistsException,
+    DocumentLockedException,
+    DocumentNotFoundException,
+    DocumentNotJsonException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    PathExistsException,
+    PathInvalidException,
+    PathMismatchException,
+    PathNotFoundException,
+    RequestCanceledException,
+    XattrUnknownVirtualAttributeException,
+)
+from triclinium.testing import open_fake_cluster
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.testing import FakeNodeOptions, drop_response, hang_up_after_applying
+
+ADA = {"name": "Ada", "address": {"city": "London", "zip": "W1"}, "tags": ["poet", 1815], "visits": 3}
+
+
+class Address(msgspec.Struct):
+    """A part with a type."""
+
+    city: str
+    zip: str
+
+
+async def test_reading_parts(autojump_clock: MockClock) -> None:
+    """Each spec has its answer under its own index, and one that fails keeps nothing from the others."""
+    async with open_pair() as (_, _, people):
+        stored = await people.upsert("ada", ADA)
+        found = await people.lookup_in(
+            "ada",
+            [
+                LookupInSpec.get("address"),
+                LookupInSpec.get("address.street"),
+                LookupInSpec.exists("tags[1]"),
+                LookupInSpec.exists("tags[2]"),
+                LookupInSpec.count("tags"),
+                LookupInSpec.get(""),
+                LookupInSpec.get("name.first"),
+            ],
+        )
+
+    assert stored.cas == found.cas
+    assert not found.is_deleted
+    assert Address("London", "W1") == found.content_as(Address, 0)
+    assert (True, False, 2, ADA) == tuple(found.content_as(object, index) for index in (2, 3, 4, 5))
+    assert (True, False, True, False) == tuple(found.exists(index) for index in range(4))
+    with pytest.raises(PathNotFoundException, match=r"lookup_in 'ada': specs\[1\], path 'address.street'") as caught:
+        found.content_as(str, 1)
+    assert ("address.street", 1, 0xC0) == (
+        caught.value.context.path,
+        caught.value.context.path_index,
+        caught.value.context.path_status,
+    )
+    with pytest.raises(PathMismatchException):
+        found.exists(6)
+    with pytest.raises(DecodingFailureException):
+        found.content_as(int, 0)
+    for wrong in (-1, 7, True, "0"):
+        with pytest.raises(InvalidArgumentException) as refused:
+            found.content_as(object, wrong)  # type: ignore[arg-type]
+        assert "index" == refused.value.parameter
+
+
+async def test_changing_parts(autojump_clock: MockClock) -> None:
+    """All kinds of changes in one go; those that return something have it under their own index."""
+    async with open_pair() as (_, _, people):
+        stored = await people.upsert("ada", ADA)
+        changed = await people.mutate_in(
+            "ada",
+            [
+                MutateInSpec.upsert("address.city", "Bath"),
+                MutateInSpec.insert("born.year", 1815, create_parents=True),
+                MutateInSpec.replace("name", None),
+                MutateInSpec.remove("address.zip"),
+                MutateInSpec.array_append("tags", "x", ["y"]),
+                MutateInSpec.array_prepend("tags", 0),
+                MutateInSpec.array_insert("tags[1]", 0.5),
+                MutateInSpec.array_add_unique("known", "Babbage", create_parents=True),
+                MutateInSpec.increment("visits"),
+                MutateInSpec.decrement("left", 7),
+                MutateInSpec.upsert("meta.by", "test", xattr=True, create_parents=True),
+            ],
+            cas=stored.cas,
+        )
+        ada = await people.get("ada")
+
+    assert {
+        "name": None,
+        "address": {"city": "Bath"},
+        "tags": [0, 0.5, "poet", 1815, "x", ["y"]],
+        "visits": 4,
+        "born": {"year": 1815},
+        "known": ["Babbage"],
+        "left": -7,
+    } == ada.content
+    assert ada.cas == changed.cas > stored.cas
+    assert (4, -7) == (changed.content_as(int, 8), changed.content_as(int, 9))
+    assert changed.mutation_token is not None
+    with pytest.raises(InvalidArgumentException, match="returns nothing"):
+        changed.content_as(int, 0)
+
+
+async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) -> None:
+    """The exception is that of the path, tells which it was, and the document is as before."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        specs = [
+            MutateInSpec.upsert("name", "Countess"),
+            MutateInSpec.insert("visits", 1),
+            MutateInSpec.upsert("meta", 1, xattr=True),
+        ]
+        with pytest.raises(
+            PathExistsException, match=r"specs\[1\], path 'visits': SUBDOC_PATH_EXISTS \[0xc9\]"
+        ) as caught:
+            await people.mutate_in("ada", specs)
+        found = await people.lookup_in("ada", [LookupInSpec.get(""), LookupInSpec.exists("meta", xattr=True)])
+
+    assert ("visits", 1, 0xC9, 0xCC) == (
+        caught.value.context.path,
+        caught.value.context.path_index,
+        caught.value.context.path_status,
+        caught.value.context.status,
+    )
+    assert (ADA, False) == (found.content_as(object, 0), found.exists(1))
+
+
+@pytest.mark.parametrize(
+    ("error", "spec"),
+    [
+        (PathNotFoundException, MutateInSpec.replace("nothing", 1)),
+        (PathNotFoundException, MutateInSpec.upsert("a.b.c", 1)),
+        (PathMismatchException, MutateInSpec.upsert("name.first", 1)),
+        (PathMismatchException, MutateInSpec.increment("name")),
+        (PathInvalidException, MutateInSpec.upsert("tags[0]", 1)),
+        (PathInvalidException, MutateInSpec.upsert("a..b", 1)),
+        (PathExistsException, MutateInSpec.array_add_unique("tags", "poet")),
+    ],
+    ids=lambda value: value.path if isinstance(value, MutateInSpec) else value.__name__,
+)
+async def test_failures_of_a_path(
+    autojump_clock: MockClock, error: type[CouchbaseException], spec: MutateInSpec
+) -> None:
+    """Each has the exception of its own."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        with pytest.raises(error):
+            await people.mutate_in("ada", [spec])
+
+
+async def test_store_semantics(autojump_clock: MockClock) -> None:
+    """Whether the document must be there, may be, or must not."""
+    spec = MutateInSpec.upsert("a.b", 1)
+    async with open_pair() as (_, _, people):
+        with pytest.raises(DocumentNotFoundException):
+            await people.mutate_in("ada", [spec])
+        await people.mutate_in("ada", [spec], store_semantics=StoreSemantics.INSERT)
+        with pytest.raises(DocumentExistsException):
+            await people.mutate_in("ada", [spec], store_semantics=StoreSemantics.INSERT)
+        await people.mutate_in("ada", [MutateInSpec.upsert("c", 2)], store_semantics=StoreSemantics.UPSERT)
+        await people.mutate_in("bob", [MutateInSpec.array_append("", 1)], store_semantics=StoreSemantics.UPSERT)
+
+        assert {"a": {"b": 1}, "c": 2} == (await people.get("ada")).content
+        assert [1] == (await people.get("bob")).content
+
+
+async def test_versions_and_locks(autojump_clock: MockClock) -> None:
+    """A CAS that was replaced, and a lock, keep a change off."""
+    spec = MutateInSpec.upsert("a", 1)
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        with pytest.raises(CasMismatchException):
+            await people.mutate_in("ada", [spec], cas=Cas(7))
+        lock = await people.get_and_lock("ada", timedelta(seconds=10))
+        with pytest.raises(DocumentLockedException):
+            await people.mutate_in("ada", [spec], retry_strategy=Never())
+        found = await people.lookup_in("ada", [LookupInSpec.get("name")])
+        await people.mutate_in("ada", [spec], cas=lock.cas)
+
+    assert "Ada" == found.content_as(str, 0)
+
+
+async def test_whole_documents(autojump_clock: MockClock) -> None:
+    """An empty path is the document, which is replaced and removed with its attributes."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        await people.mutate_in("ada", [MutateInSpec.upsert("m", 1, xattr=True), MutateInSpec.replace("", [1])])
+        assert [1] == (await people.get("ada")).content
+        await people.mutate_in("ada", [MutateInSpec.remove("")])
+
+        assert not await people.exists("ada")
+
+
+async def test_expiry(autojump_clock: MockClock) -> None:
+    """A change gives the document a new expiry, or none, unless the old one is preserved."""
+    spec = MutateInSpec.upsert("a", 1)
+    ask = [LookupInSpec.get(LookupInMacro.EXPIRY_TIME, xattr=True)]
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA, expiry=timedelta(hours=1))
+        before = (await people.lookup_in("ada", ask)).content_as(int, 0)
+        await people.mutate_in("ada", [spec], preserve_expiry=True)
+        preserved = (await people.lookup_in("ada", ask)).content_as(int, 0)
+        await people.mutate_in("ada", [spec], expiry=timedelta(hours=2))
+        longer = (await people.lookup_in("ada", ask)).content_as(int, 0)
+        await people.mutate_in("ada", [spec])
+        endless = (await people.lookup_in("ada", ask)).content_as(int, 0)
+
+    assert (before, before + 3600, 0) == (preserved, longer, endless)
+
+
+async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
+    """Attributes lie beside the document, and the server puts in what only it knows; the caller's order is kept."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        changed = await people.mutate_in(
+            "ada",
+            [
+                MutateInSpec.upsert("name", "Countess"),
+                MutateInSpec.upsert("meta.cas", MutationMacro.CAS, create_parents=True),
+                MutateInSpec.upsert("meta.seqno", MutationMacro.SEQ_NO),
+                MutateInSpec.upsert("meta.crc", MutationMacro.VALUE_CRC32C),
+                MutateInSpec.increment("visits"),
+                MutateInSpec.increment("meta.changes", xattr=True),
+            ],
+        )
+        found = await people.lookup_in(
+            "ada",
+            [
+                LookupInSpec.get("name"),
+                LookupInSpec.get("meta", xattr=True),
+                LookupInSpec.exists("tags"),
+                LookupInSpec.get(LookupInMacro.DOCUMENT, xattr=True),
+                LookupInSpec.get("$nobody", xattr=True),
+            ],
+        )
+        await people.upsert("ada", {})
+        kept = await people.lookup_in("ada", [LookupInSpec.exists("meta", xattr=True)])
+
+    assert changed.mutation_token is not None
+    assert (4, 1) == (changed.content_as(int, 4), changed.content_as(int, 5))
+    document = found.content_as(dict[str, object], 3)
+    assert {
+        "cas": f"0x{found.cas.to_bytes(8, 'little').hex()}",
+        "seqno": f"0x{changed.mutation_token.sequence_number:016x}",
+        "crc": document["value_crc32c"],
+        "changes": 1,
+    } == found.content_as(object, 1)
+    assert ("Countess", True) == (found.content_as(str, 0), found.exists(2))
+    assert f"0x{found.cas:016x}" == document["CAS"]
+    with pytest.raises(XattrUnknownVirtualAttributeException):
+        found.content_as(object, 4)
+    assert kept.exists(0)
+
+
+async def test_what_is_left_of_a_removed_document(autojump_clock: MockClock) -> None:
+    """Its system attributes, for those who ask for them."""
+    async with open_pair() as (_, _, people):
+        await people.upsert("ada", ADA)
+        await people.mutate_in("ada", [MutateInSpec.upsert(key, 1, xattr=True) for key in ("_sync", "mine")])
+        await people.remove("ada")
+        ask = [LookupInSpec.get("_sync", xattr=True), LookupInSpec.get("mine", xattr=True), LookupInSpec.get("")]
+        with pytest.raises(DocumentNotFoundException):
+            await people.lookup_in("ada", ask)
+        found = await people.lookup_in("ada", ask, access_deleted=True)
+        changed = await people.mutate_in("ada", [MutateInSpec.increment("_sync", xattr=True)], access_deleted=True)
+
+        assert not await people.exists("ada")
+    assert (True, True) == (found.is_deleted, changed.is_deleted)
+    assert (1, False, False) == (found.content_as(int, 0), found.exists(1), found.exists(2))
+    assert 2 == changed.content_as(int, 0)
+
+
+async def test_a_document_that_is_not_json(autojump_clock: MockClock) -> None:
+    """It has no parts, but attributes."""
+    async with open_pair() as (fake, _, people):
+        fake.node.documents.put("travel", "raw", b"\xff")
+        found = await people.lookup_in("raw", [LookupInSpec.get("a"), LookupInSpec.get("m", xattr=True)])
+        with pytest.raises(DocumentNotJsonException):
+            found.content_as(object, 0)
+        with pytest.raises(DocumentNotJsonException):
+            await people.mutate_in("raw", [MutateInSpec.upsert("a", 1)])
+
+    assert not found.exists(1)
+
+
+async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
+    """What it has not granted is not sent."""
+    options = FakeNodeOptions(features=FakeNodeOptions().features - {HelloFeature.XATTR})
+    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("default").default_collection()
+        await people.upsert("ada", ADA)
+        before = len(fake.node.command_log)
+        with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR"):
+            await people.lookup_in("ada", [LookupInSpec.get("m", xattr=True)])
+        with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR"):
+            await people.mutate_in("ada", [MutateInSpec.upsert("m", MutationMacro.CAS)])
+
+        assert before == len(fake.node.command_log)
+        assert 3 == (await people.lookup_in("ada", [LookupInSpec.get("visits")])).content_as(int, 0)
+
+
+async def test_a_lookup_is_repeated_and_a_change_is_not(autojump_clock: MockClock) -> None:
+    """A connection that is lost in between is nothing to a reader; a writer is told that nobody knows."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", ADA)
+        fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, hang_up_after_applying())
+        found = await people.lookup_in("ada", [LookupInSpec.get("name")])
+        fake.node.faults.next(Opcode.SUBDOC_MULTI_MUTATION, hang_up_after_applying())
+        with pytest.raises(RequestCanceledException):
+            await people.mutate_in("ada", [MutateInSpec.increment("visits")])
+        fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, drop_response())
+
+        assert "Ada" == found.content_as(str, 0)
+        assert 4 == (await people.get("ada")).content_as(dict[str, object])["visits"]
+
+
+async def test_in_a_collection(autojump_clock: MockClock) -> None:
+    """Parts of documents are where the documents are."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("travel").scope("inventory").collection("people")
+        await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.UPSERT)
+
+        assert 1 == (await people.lookup_in("ada", [LookupInSpec.get("a")])).content_as(int, 0)
+        assert fake.node.documents.get("travel", "ada", collection_id=8) is not None

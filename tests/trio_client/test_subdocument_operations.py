@@ -1,0 +1,103 @@
+"""Each method submits the operation that its arguments say, and returns its result."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.trio_client.test_collection import CAS, HOUR, PEOPLE, STRATEGY, Call, submit
+from triclinium import (
+    LookupInResult,
+    LookupInSpec,
+    MutateInResult,
+    MutateInSpec,
+    RawJsonTranscoder,
+    StoreSemantics,
+)
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument_specs import EncodedMutation
+from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
+
+RAW = RawJsonTranscoder()
+GET = LookupInSpec.get("address.city")
+FOUND = LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
+CHANGED = MutateInResult(CAS, (None,), JSON_TRANSCODER)
+UPSERT = EncodedMutation(PathOpcode.UPSERT, PathFlag.CREATE_PARENTS, "a.b", b'{"c":1}')
+SPEC = MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
+RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
+
+
+@pytest.mark.parametrize(
+    ("expected", "call"),
+    [
+        (LookupIn(PEOPLE, "ada", (GET,)), lambda c: c.lookup_in("ada", [GET])),
+        (LookupIn(PEOPLE, "ada", (GET, GET), True, RAW), lambda c: c.lookup_in("ada", (GET, GET), access_deleted=True, transcoder=RAW)),
+        (MutateIn(PEOPLE, "ada", (UPSERT,)), lambda c: c.mutate_in("ada", [SPEC])),
+        (MutateIn(PEOPLE, "ada", (UPSERT,), transcoder=RAW), lambda c: c.mutate_in("ada", [RAW_SPEC], transcoder=RAW)),
+        (MutateIn(PEOPLE, "ada", (UPSERT,), CAS, 3600), lambda c: c.mutate_in("ada", (SPEC,), cas=CAS, expiry=HOUR)),
+        (
+            MutateIn(PEOPLE, "ada", (UPSERT,), preserve_expiry=True, access_deleted=True),
+            lambda c: c.mutate_in("ada", [SPEC], preserve_expiry=True, access_deleted=True),
+        ),
+        *(
+            (
+                MutateIn(PEOPLE, "ada", (UPSERT,), store_semantics=semantics),
+                lambda c, semantics=semantics: c.mutate_in("ada", [SPEC], store_semantics=semantics),
+            )
+            for semantics in StoreSemantics
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Operation) else "",
+)  # fmt: skip
+async def test_submits(expected: Operation, call: Call) -> None:
+    """Arguments become fields, and values what the transcoder makes of them."""
+    result = FOUND if isinstance(expected, LookupIn) else CHANGED
+    (submitted,), returned = await submit(call, result)
+
+    assert (expected, result) == (submitted.operation, returned)
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        (lambda c: c.lookup_in("ada", [GET], retry_strategy=STRATEGY), FOUND),
+        (lambda c: c.mutate_in("ada", [SPEC], retry_strategy=STRATEGY), CHANGED),
+    ],
+    ids=["lookup_in", "mutate_in"],
+)
+async def test_strategy_of_the_call(call: Call, result: LookupInResult | MutateInResult) -> None:
+    """It goes along with the operation."""
+    (submitted,), _ = await submit(call, result)
+
+    assert STRATEGY is submitted.retry_strategy
+
+
+async def test_a_later_change_of_the_list_is_none_of_the_operation() -> None:
+    """What was asked for is kept as it was."""
+    specs = [GET]
+    (submitted,), _ = await submit(lambda c: c.lookup_in("ada", specs), FOUND)
+    specs.clear()
+
+    assert LookupIn(PEOPLE, "ada", (GET,)) == submitted.operation
+
+
+async def test_expiry_and_preserving_it() -> None:
+    """Where the document may be created, the one is for the new and the other for the old."""
+    (submitted,), _ = await submit(
+        lambda c: c.mutate_in(
+            "ada",
+            [SPEC],
+            expiry=timedelta(seconds=5),
+            preserve_expiry=True,
+            store_semantics=StoreSemantics.UPSERT,
+        ),
+        CHANGED,
+    )
+
+    assert (
+        MutateIn(PEOPLE, "ada", (UPSERT,), expiry=5, preserve_expiry=True, store_semantics=StoreSemantics.UPSERT)
+        == submitted.operation
+    )
