@@ -208,6 +208,8 @@ class Connections:
             self._listener.on_requests_lost(misanswered, detail, now)
             return
         self._emit(CloseStream(stream, reason))
+        if failure is not None and failure.kind is FailureKind.TLS:
+            self._terminal_states.tls_failed(node)
         # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
         is_denied = failure is not None and failure.kind is FailureKind.BUCKET and failure.status == Status.NO_ACCESS
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)

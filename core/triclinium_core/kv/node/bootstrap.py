@@ -56,6 +56,7 @@ class FailureKind(Enum):
     CREDENTIALS = "the credentials were refused"
     BUCKET = "the bucket could not be selected"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
+    TLS = "the peer speaks TLS, and the client does not"
     CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
     PROTOCOL = "the peer answered something else"
 

@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapFailure, BootstrapPlan, FailureKind, Negotiated
-from triclinium_core.kv.node.first_bytes import recognise
+from triclinium_core.kv.node.first_bytes import TLS_ALERT, recognise
 from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
@@ -204,9 +204,7 @@ class NodeMachine:
                 news.append(unusable)
                 return news
         if self._buffer.malformed is not None:
-            hint = None if self._frames_came else recognise(data)
-            text = f"sent bytes that are no frame: {self._buffer.malformed}"
-            news.append(BecameUnusable(f"{text}; {hint}" if hint else text))
+            news.append(self._on_no_frame(data, str(self._buffer.malformed)))
         return news
 
     def lost(self, detail: str) -> Iterator[InFlightRequest]:
@@ -228,6 +226,15 @@ class NodeMachine:
         frame = encode(opaque)
         self.in_flight.add(opaque, opcode, owner, len(frame))
         return opaque, frame
+
+    def _on_no_frame(self, data: bytes, problem: str) -> BecameUnusable:
+        hint = None if self._frames_came else recognise(data)
+        text = f"sent bytes that are no frame: {problem}"
+        if hint is None:
+            return BecameUnusable(text)
+        is_tls = data.startswith(TLS_ALERT)
+        text = f"{text}; {hint}"
+        return BecameUnusable(text, BootstrapFailure(FailureKind.TLS, text) if is_tls else None)
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""

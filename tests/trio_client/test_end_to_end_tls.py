@@ -1,0 +1,213 @@
+"""What goes wrong with TLS between a client and three nodes, over real connections: told by name, and at once."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+
+from triclinium import Authenticator, BestEffortRetryStrategy, CertificateAuthenticator, TimeoutOptions, open_cluster
+from triclinium.errors import CouchbaseException, TimeoutException
+from triclinium.testing import FakeCluster, FakeNodeOptions, FakeNodes, Opcode, open_tcp_cluster
+
+PATIENT = TimeoutOptions(kv=60.0)
+"""Nobody waits for a timeout: what is wrong shows at once."""
+NOW = datetime.now(UTC)
+ADDRESS = "127.0.0.1"
+
+
+class Authority:
+    """Who has signed the certificates of a test, and another one whom nobody knows."""
+
+    def __init__(self, folder: Path) -> None:
+        self.known = trustme.CA()
+        self.unknown = trustme.CA()
+        self._folder = folder
+
+    def trusting(self) -> ssl.SSLContext:
+        """Return the context of a client that trusts the known one."""
+        context = ssl.create_default_context()
+        self.known.configure_trust(context)
+        return context
+
+    def server(
+        self,
+        *names: str,
+        issuer: trustme.CA | None = None,
+        not_after: datetime | None = None,
+        demands: bool = False,
+        newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
+    ) -> ssl.SSLContext:
+        """Return the context of the nodes: with a good certificate, and without demands, unless told otherwise."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.maximum_version = newest
+        certificate = (issuer or self.known).issue_cert(*(names or (ADDRESS,)), not_after=not_after)
+        certificate.configure_cert(context)
+        if demands:
+            self.known.configure_trust(context)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def client(self, issuer: trustme.CA | None = None) -> CertificateAuthenticator:
+        """Return a certificate of a client."""
+        path = self._folder / "client.pem"
+        (issuer or self.known).issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(path)
+        return CertificateAuthenticator(str(path))
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """Return who has signed."""
+    return Authority(tmp_path)
+
+
+@asynccontextmanager
+async def nodes_with(context: ssl.SSLContext, host: str = ADDRESS) -> AsyncIterator[FakeCluster]:
+    """Give the block three nodes."""
+    with trio.fail_after(60):
+        async with open_tcp_cluster(nodes=3, host=host, ssl_context=context) as fake:
+            yield fake
+
+
+def tls(fake: FakeCluster) -> str:
+    """Return the connection string for TLS."""
+    assert fake.tls_connection_string is not None
+    return fake.tls_connection_string
+
+
+async def upsert(
+    connection_string: str, authenticator: Authenticator, context: ssl.SSLContext | None, **options: object
+) -> None:
+    """Write a document, through a client of its own."""
+    async with open_cluster(
+        connection_string,
+        authenticator,
+        timeouts=PATIENT,
+        ssl_context=context,
+        **options,  # type: ignore[arg-type]
+    ) as cluster:
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+
+
+async def refusal(connection_string: str, authenticator: Authenticator, context: ssl.SSLContext | None) -> str:
+    """Return what a client says that fails with TLS_ERROR."""
+    with pytest.raises(CouchbaseException) as caught:
+        await upsert(connection_string, authenticator, context)
+
+    assert "TLS_ERROR" == caught.value.context.refused_reason
+    assert not isinstance(caught.value, TimeoutException)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda known: known.server(issuer=known.unknown), "certificate verify failed: unable to get local issuer"),
+        (lambda known: known.server("127.0.0.2"), "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+        (lambda known: known.server("node.example"), "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+        (lambda known: known.server(ADDRESS, not_after=NOW - timedelta(days=1)), "certificate has expired"),
+    ],
+    ids=["unknown authority", "other address", "a name", "expired"],
+)
+async def test_a_certificate_that_the_client_refuses(
+    authority: Authority, make: Callable[[Authority], ssl.SSLContext], words: str
+) -> None:
+    """The TLS library says why, and no node is asked anything."""
+    async with nodes_with(make(authority)) as fake:
+        message = await refusal(tls(fake), fake.authenticator, authority.trusting())
+
+    assert words in message
+    assert not any(node.command_log for node in fake.nodes)
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name)
+@pytest.mark.parametrize("shows", ["nothing", "a certificate of an unknown authority"])
+async def test_a_client_that_the_nodes_refuse(authority: Authority, newest: ssl.TLSVersion, shows: str) -> None:
+    """With TLS 1.3 that comes when the client takes the stream for open already; it is told all the same."""
+    async with nodes_with(authority.server(demands=True, newest=newest)) as fake:
+        who: Authenticator = fake.authenticator if shows == "nothing" else authority.client(authority.unknown)
+        message = await refusal(tls(fake), who, authority.trusting())
+
+    assert "alert" in message
+    assert ("CertificateAuthenticator" in message) == (shows == "nothing" and newest is ssl.TLSVersion.TLSv1_3)
+    assert not any(node.command_log for node in fake.nodes)
+
+
+async def test_a_client_that_the_nodes_let_in(authority: Authority) -> None:
+    """The nodes that refuse the others."""
+    async with nodes_with(authority.server(demands=True)) as fake:
+        await upsert(tls(fake), authority.client(), authority.trusting())
+
+    assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
+
+
+async def test_plain_ports_are_asked_for_tls(authority: Authority) -> None:
+    """The client is told by the first node."""
+    async with nodes_with(authority.server()) as fake:
+        in_tls = fake.connection_string.replace("couchbase:", "couchbases:")
+        await refusal(in_tls, fake.authenticator, authority.trusting())
+
+
+async def test_ports_for_tls_are_asked_in_plain(authority: Authority) -> None:
+    """The other way round; the client knows an alert of TLS when it sees one, and names the scheme."""
+    async with nodes_with(authority.server()) as fake:
+        message = await refusal(tls(fake).replace("couchbases:", "couchbase:"), fake.authenticator, None)
+
+    assert "this port speaks TLS; connect with couchbases://" in message
+
+
+async def test_best_effort_waits_for_a_better_certificate(authority: Authority) -> None:
+    """Somebody may be about to replace it; the client tries again and again, and gets through."""
+    context = authority.server("node.example")
+    async with nodes_with(context) as fake, trio.open_nursery() as nursery:
+        nursery.start_soon(
+            lambda: upsert(
+                tls(fake), fake.authenticator, authority.trusting(), retry_strategy=BestEffortRetryStrategy()
+            )
+        )
+        await trio.sleep(0.2)
+        authority.known.issue_cert(ADDRESS).configure_cert(context)
+
+    assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
+
+
+async def test_names_are_verified_too(authority: Authority) -> None:
+    """The client asks for the name that the configs have; the name goes along in the handshake (SNI)."""
+    asked: list[str | None] = []
+    context = authority.server("localhost")
+    context.sni_callback = lambda stream, name, context: asked.append(name)
+    with trio.fail_after(60):
+        nodes = FakeNodes(FakeNodeOptions(host="localhost"), nodes=3)
+        async with open_tcp_cluster(nodes, ssl_context=context) as fake:
+            await upsert(tls(fake).replace(ADDRESS, "localhost"), fake.authenticator, authority.trusting())
+
+    assert {"localhost"} == set(asked)
+
+
+def has_ipv6() -> bool:
+    """Return whether this machine has IPv6 on its loopback."""
+    try:
+        with closing(socket.socket(socket.AF_INET6)) as bound:
+            bound.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on its loopback")
+async def test_addresses_of_ipv6(authority: Authority) -> None:
+    """In the connection string, in the configs, and in certificates, of which one is for another address."""
+    async with nodes_with(authority.server("::1"), host="::1") as fake:
+        await upsert(tls(fake), fake.authenticator, authority.trusting())
+        assert tls(fake).startswith("couchbases://[::1]:")
+    async with nodes_with(authority.server("::2"), host="::1") as fake:
+        message = await refusal(tls(fake), fake.authenticator, authority.trusting())
+
+    assert "IP address mismatch, certificate is not valid for '::1'" in message
