@@ -13,7 +13,9 @@ from hypothesis import given, strategies as st
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import (
     SASL_MECHANISMS,
+    CertificateAuthenticator,
     ClientOptions,
+    JwtAuthenticator,
     PasswordAuthenticator,
     TimeoutOptions,
     is_strategy,
@@ -27,6 +29,8 @@ TIMEOUTS = ("kv", "kv_durable", "connect", "keep_alive_interval", "keep_alive")
 CONNECTION_STRING = "couchbase://127.0.0.1"
 
 make_authenticator = cast("Callable[..., PasswordAuthenticator]", PasswordAuthenticator)
+make_token = cast("Callable[..., JwtAuthenticator]", JwtAuthenticator)
+make_certificate = cast("Callable[..., CertificateAuthenticator]", CertificateAuthenticator)
 make_timeouts = cast("Callable[..., TimeoutOptions]", TimeoutOptions)
 make_options = cast("Callable[..., ClientOptions]", ClientOptions)
 
@@ -67,6 +71,70 @@ def test_wrong_password(password: object) -> None:
 
     assert "password" == caught.value.parameter
     assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("token", ["a", "eyJ.e30.x-_~+/", "e30=", "e30=="])
+def test_a_token_is_never_shown(token: str) -> None:
+    """A log line with the options gives nothing away."""
+    options = ClientOptions(connection_string=CONNECTION_STRING, authenticator=JwtAuthenticator(token))
+
+    assert "JwtAuthenticator(allow_unencrypted=False)" == repr(options.authenticator)
+    assert f"{token}'" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "=", None, b"secret", 5, "se cret", "se\x01cret", "se\0cret", "secret\n", "se=cret", "sécret", "se,cret"],
+)
+def test_wrong_token(token: object) -> None:
+    """What cannot be a token (RFC 6750 §2.1) is refused, and not quoted."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_token(token)
+
+    assert "token" == caught.value.parameter
+    assert "cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("allow_unencrypted", [None, 1, "yes"])
+def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
+    """A flag is True or False, and named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_token("a.b.c", allow_unencrypted=allow_unencrypted)
+
+    assert "allow_unencrypted" == caught.value.parameter
+    with pytest.raises(TypeError):
+        make_token("a.b.c", True)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "arguments"),
+    [
+        ("cert_path", {"cert_path": ""}),
+        ("cert_path", {"cert_path": b"ada.pem"}),
+        ("cert_path", {"cert_path": "a\0da.pem"}),
+        ("cert_path", {"cert_path": 7}),
+        ("key_path", {"cert_path": "ada.pem", "key_path": ""}),
+        ("key_path", {"cert_path": "ada.pem", "key_path": ["ada.key"]}),
+        ("key_path", {"key_path": "ada.key"}),
+        ("key_password", {"cert_path": "ada.pem", "key_password": b"secret"}),
+        ("key_password", {"key_password": "secret"}),
+    ],
+    ids=str,
+)
+def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None:
+    """Paths are strings; what belongs to a certificate needs one; a password is not quoted."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make_certificate(**arguments)
+
+    assert parameter == caught.value.parameter
+    assert "secret" not in str(caught.value)
+
+
+def test_the_password_of_a_key_is_never_shown() -> None:
+    """Its path is."""
+    authenticator = CertificateAuthenticator("ada.pem", "ada.key", "secret")
+
+    assert "CertificateAuthenticator(cert_path='ada.pem', key_path='ada.key')" == repr(authenticator)
 
 
 @pytest.mark.parametrize("username", ["", None, b"ada", 5, ("ada",), "a\0da", "a\ud800da"])

@@ -14,7 +14,7 @@ from triclinium._log import Log
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
 from triclinium_core.kv.operation.validation import check_flag
-from triclinium_core.options import ClientOptions, PasswordAuthenticator, TimeoutOptions
+from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.testing import FakeNode, FakeNodes
@@ -71,7 +71,7 @@ class FakeCluster:
     def open_client(
         self,
         *,
-        authenticator: PasswordAuthenticator | None = None,
+        authenticator: Authenticator | None = None,
         seed: int = 0,
         redact_logs: bool = False,
         **arguments: Unpack[ClientArguments],

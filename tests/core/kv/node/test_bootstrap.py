@@ -33,7 +33,7 @@ from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.options import Authenticator, CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator
 from triclinium_core.retry.kv_status import Status
 
 HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
@@ -109,6 +109,53 @@ def test_bursts_with_hello_after_auth() -> None:
     assert [[LIST, AUTH], [STEP], [HELLO, MAP, BUCKET, CONFIG_OF]] == play(bootstrap, Answering())
     assert bootstrap.is_done
     assert frozenset(FEATURES) == bootstrap.negotiated.features
+
+
+@pytest.mark.parametrize("hello_after_auth", [False, True])
+@pytest.mark.parametrize("bucket", [None, "travel"])
+def test_bursts_with_a_certificate(bucket: str | None, hello_after_auth: bool) -> None:
+    """TLS has shown it, so not a word of SASL is said; HELLO comes first, for there is nothing that it could follow."""
+    authenticator = CertificateAuthenticator("ada.pem")
+    bootstrap = Bootstrap(plan(tls=True, authenticator=authenticator, bucket=bucket, hello_after_auth=hello_after_auth))
+    states = [bootstrap.state]
+    writes = play(bootstrap, Answering())
+
+    assert [[HELLO, MAP], [*([BUCKET] if bucket else []), CONFIG_OF]] == writes
+    assert [NodeState.NEGOTIATING] == states
+    assert bootstrap.is_done
+    assert (None, None) == (bootstrap.negotiated.mechanism, bootstrap.sasl_status)
+
+
+def test_bursts_with_a_token() -> None:
+    """One message, and no step."""
+    bootstrap = Bootstrap(plan(tls=True, authenticator=JwtAuthenticator("a.b.c")))
+    pending = take_apart(bootstrap.start())
+    for request in pending:
+        bootstrap.receive(as_frame(respond(request, value=b"OAUTHBEARER" if request.opcode == LIST else b"")))
+
+    assert [HELLO, MAP, LIST, AUTH] == [request.opcode for request in pending]
+    assert b"OAUTHBEARER" == pending[-1].key
+    assert NodeState.JOINING is bootstrap.state
+    assert "OAUTHBEARER" == bootstrap.negotiated.mechanism
+
+
+@pytest.mark.parametrize(
+    ("authenticator", "words"),
+    [
+        (JwtAuthenticator("a.b.c"), "does not exist, or the user of the token may not open it"),
+        (CertificateAuthenticator(), "does not exist, or the user of the certificate may not open it"),
+        (PasswordAuthenticator(USERNAME, PASSWORD), "does not exist, or user 'ada' may not open it"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whose_bucket_it_is_not(authenticator: Authenticator, words: str) -> None:
+    """The error says who was refused, as far as that is known."""
+    bootstrap = Bootstrap(plan(tls=True, authenticator=authenticator))
+    node = Answering(statuses={BUCKET: Status.NO_ACCESS, AUTH: Status.SUCCESS})
+    play(bootstrap, node)
+
+    assert FailureKind.BUCKET is failure_of(bootstrap).kind
+    assert words in failure_of(bootstrap).text
 
 
 def test_bursts_without_xerror() -> None:
