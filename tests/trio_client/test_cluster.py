@@ -25,7 +25,14 @@ from tests.trio_client.doubles import (
     perform,
     settle,
 )
-from triclinium import Cluster, PasswordAuthenticator, open_cluster, run_cluster
+from triclinium import (
+    CertificateAuthenticator,
+    Cluster,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    open_cluster,
+    run_cluster,
+)
 from triclinium._cluster import running
 from triclinium._doors import make_driver
 from triclinium._driver import Driver
@@ -38,6 +45,7 @@ from triclinium_core.options import ClientOptions
 AUTHENTICATOR = PasswordAuthenticator("app", "secret")
 UNREACHABLE = connector_that_raises(ConnectionRefusedError())
 DEFECT = KeyError("a defect")
+TLS = "couchbases://10.0.0.5"
 
 
 # -- What leaves the block.
@@ -314,6 +322,18 @@ class ByeConnector:
         ("ssl_context", {"ssl_context": "system"}),
         ("ssl_context", {"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), "connector": UNREACHABLE}),
         ("ssl_context", {"ssl_context": ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)}),
+        ("authenticator", {"authenticator": "app:secret"}),
+        ("authenticator", {"authenticator": PasswordAuthenticator}),
+        ("authenticator", {"authenticator": JwtAuthenticator("a.b.c")}),
+        ("authenticator", {"authenticator": CertificateAuthenticator("ada.pem")}),
+        ("authenticator", {"connection_string": TLS, "authenticator": CertificateAuthenticator()}),
+        ("authenticator", {"connection_string": TLS, "authenticator": CertificateAuthenticator("nowhere.pem")}),
+        ("authenticator", {"connection_string": TLS, "authenticator": CertificateAuthenticator(__file__)}),
+        ("authenticator", {"connection_string": TLS, "authenticator": CertificateAuthenticator(__file__, __file__)}),
+        (
+            "authenticator",
+            {"connection_string": TLS, "authenticator": CertificateAuthenticator("a.pem"), "connector": UNREACHABLE},
+        ),
         ("connector", {"connector": ByeConnector()}),
         ("connector", {"connector": type(UNREACHABLE)}),
         ("hello_after_auth", {"hello_after_auth": "yes"}),
@@ -331,6 +351,7 @@ def test_a_wrong_argument_is_refused_at_once(parameter: str, arguments: dict[str
         open_cluster(**{**given, **arguments})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
+    assert "secret" not in str(caught.value)
 
 
 def test_randomness_is_drawn_from_what_is_passed() -> None:

@@ -7,12 +7,17 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 import trustme
+from cryptography.hazmat.primitives import serialization
 
-from triclinium._connector import Loss, TcpConnector, _address, loss_of
+from triclinium import CertificateAuthenticator, PasswordAuthenticator
+from triclinium._connector import Loss, TcpConnector, _address, loss_of, show_certificate
+from triclinium.abc import ConnectedStream
+from triclinium.errors import InvalidArgumentException
 from triclinium_core.kv.events import LossCause
 
 
@@ -258,3 +263,74 @@ async def test_cancelling_the_handshake_closes_the_socket() -> None:
 
     assert scope.cancelled_caught
     assert b"" == heard[1]
+
+
+# The client's own certificate.
+
+
+def encrypted(key: trustme.Blob, password: str) -> bytes:
+    """Return a private key in PEM format, encrypted."""
+    loaded = serialization.load_pem_private_key(key.bytes(), None)
+    return loaded.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.BestAvailableEncryption(password.encode()),
+    )
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[str, str, str]:
+    """Return the paths of a certificate, its key, and the key encrypted with "secret"."""
+    issued = trustme.CA().issue_cert("ada@example.org")
+    paths = [tmp_path / name for name in ("cert.pem", "key.pem", "encrypted.pem")]
+    paths[0].write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    paths[1].write_bytes(issued.private_key_pem.bytes())
+    paths[2].write_bytes(encrypted(issued.private_key_pem, "secret"))
+    cert, key, secret_key = map(str, paths)
+    return cert, key, secret_key
+
+
+@pytest.mark.parametrize("context", [None, ssl.create_default_context()], ids=["own context", "given context"])
+def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.SSLContext | None) -> None:
+    """From two files, the key in plain or encrypted; a password that nothing needs does no harm."""
+    cert, key, secret_key = certificate
+    connector = TcpConnector(context)
+    connector.show_certificate(CertificateAuthenticator(cert, key))
+    connector.show_certificate(CertificateAuthenticator(cert, key, "needless"))
+    connector.show_certificate(CertificateAuthenticator(cert, secret_key, "secret"))
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: str | None) -> None:
+    """Nobody is asked on the terminal, and the password is not quoted."""
+    cert, _, secret_key = certificate
+    with pytest.raises(InvalidArgumentException) as caught:
+        TcpConnector().show_certificate(CertificateAuthenticator(cert, secret_key, password))
+
+    assert "authenticator" == caught.value.parameter
+    assert f"cannot be read from {cert} and {secret_key}" in str(caught.value)
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_certificate_of_a_context_of_ones_own() -> None:
+    """Without a file there must be a context that may have one."""
+    with pytest.raises(InvalidArgumentException, match="give cert_path"):
+        TcpConnector().show_certificate(CertificateAuthenticator())
+
+    TcpConnector(ssl.create_default_context()).show_certificate(CertificateAuthenticator())
+
+
+def test_a_connector_of_ones_own_reads_no_files() -> None:
+    """It shows what it has; what is no certificate does not concern it."""
+
+    class Tunnel:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            raise AssertionError
+
+    show_certificate(Tunnel(), None)
+    show_certificate(Tunnel(), PasswordAuthenticator("ada", "secret"))
+    show_certificate(Tunnel(), CertificateAuthenticator())
+    with pytest.raises(InvalidArgumentException, match="pass CertificateAuthenticator()") as caught:
+        show_certificate(Tunnel(), CertificateAuthenticator("ada.pem"))
+
+    assert "authenticator" == caught.value.parameter

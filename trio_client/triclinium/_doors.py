@@ -166,8 +166,10 @@ def _options(
 ) -> ClientOptions:
     """Return the options of the core, once their types are right; the core knows what the values may be."""
     if authenticator is not None and not isinstance(authenticator, AUTHENTICATORS):
+        # What was passed may well be a secret, so the error does not quote it.
         raise InvalidArgumentException(
-            f"authenticator={authenticator!r} must be a {AUTHENTICATOR_NAMES}", parameter="authenticator"
+            f"authenticator must be a {AUTHENTICATOR_NAMES}, not {type(authenticator).__name__}",
+            parameter="authenticator",
         )
     for name, value, kind in (
         ("timeouts", timeouts, TimeoutOptions),

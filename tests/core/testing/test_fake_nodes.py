@@ -496,3 +496,30 @@ def test_impossible_announcements(vbuckets: list[int], to: int, parameter: str) 
         FakeNodes(nodes=2).announce_move(vbuckets, to=to)
 
     assert parameter == caught.value.parameter
+
+
+def test_credentials_change_for_all_nodes() -> None:
+    """What is not named stays as it is, and so do the connections that are authenticated."""
+    nodes = FakeNodes(FakeNodeOptions(password="old", tokens=("a.b.c",)), 2)
+    nodes.set_credentials(password="new")
+
+    assert [("new", ("a.b.c",))] * 2 == [(node.options.password, node.options.tokens) for node in nodes]
+
+    nodes.set_credentials(tokens=["d.e.f"])
+
+    assert [("new", ("d.e.f",))] * 2 == [(node.options.password, node.options.tokens) for node in nodes]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "arguments"),
+    [("password", {"password": 7}), ("tokens", {"tokens": "a.b.c"}), ("tokens", {"tokens": ["no token"]})],
+)
+def test_credentials_that_cannot_be(parameter: str, arguments: dict[str, Any]) -> None:
+    """Refused by name, and nothing changes."""
+    nodes = FakeNodes(nodes=2)
+    before = [node.options for node in nodes]
+    with pytest.raises(InvalidArgumentException) as caught:
+        nodes.set_credentials(**arguments)
+
+    assert parameter == caught.value.parameter
+    assert before == [node.options for node in nodes]

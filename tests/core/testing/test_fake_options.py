@@ -20,7 +20,7 @@ def test_grants_everything_that_it_can_do() -> None:
 
 def test_hides_the_password() -> None:
     """The password is not shown, as nobody should get used to seeing one."""
-    assert "hunter2" not in repr(FakeNodeOptions(password="hunter2"))
+    assert "hunter2" not in repr(FakeNodeOptions(password="hunter2", tokens=("hunter2",)))
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,14 @@ def test_hides_the_password() -> None:
         ("replicas", True),
         ("features", frozenset({HelloFeature.NON_BLOCKING_THROTTLING})),
         ("sasl_mechanisms", ("SCRAM-SHA512", "OAUTHBEARER")),
+        ("tokens", "a.b.c"),
+        ("tokens", ["a.b.c"]),
+        ("tokens", ("a.b.c", "")),
+        ("tokens", (b"a.b.c",)),
+        ("certificate_users", "ada"),
+        ("certificate_users", ["ada"]),
+        ("certificate_users", ("",)),
+        ("certificate_users", (7,)),
         ("scram_iterations", 0),
         ("config_epoch", 0),
         ("config_revision", 0),

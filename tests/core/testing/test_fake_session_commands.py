@@ -211,6 +211,58 @@ def test_authenticates_anew() -> None:
     assert Status.NO_ACCESS == status_of(client.ask(Opcode.NOOP))
 
 
+def test_tokens_are_offered_where_there_are_any() -> None:
+    """OAUTHBEARER comes last."""
+    mechanisms = NodeClient(with_options(tokens=("a.b.c",))).ask(Opcode.SASL_LIST_MECHS).value.split()
+
+    assert b"OAUTHBEARER" == mechanisms[-1]
+    assert b"OAUTHBEARER" not in NodeClient(FakeNode()).ask(Opcode.SASL_LIST_MECHS).value
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"n,,\x01auth=Bearer a.b.c\x01\x01", Status.SUCCESS),
+        (b"n,,\x01auth=Bearer second\x01\x01", Status.SUCCESS),
+        (b"n,a=ada,\x01auth=Bearer a.b.c\x01\x01", Status.SUCCESS),
+        (b"n,,\x01auth=Bearer a.b.d\x01\x01", Status.AUTH_ERROR),
+        (b"n,,\x01auth=Bearer \x01\x01", Status.AUTH_ERROR),
+        (b"n,,\x01auth=Bearer a.b.c\x01", Status.AUTH_ERROR),
+        (b"y,,\x01auth=Bearer a.b.c\x01\x01", Status.AUTH_ERROR),
+        (b"a.b.c", Status.AUTH_ERROR),
+        (b"", Status.AUTH_ERROR),
+    ],
+)
+def test_reads_tokens(message: bytes, expected: Status) -> None:
+    """In the form of RFC 7628 only, and only those that it was told."""
+    client = NodeClient(with_options(tokens=("a.b.c", "second")))
+    client.hello([HelloFeature.XERROR])
+
+    assert expected == status_of(client.ask(Opcode.SASL_AUTH, key=b"OAUTHBEARER", value=message))
+    assert (expected == Status.SUCCESS) == (Status.SUCCESS == status_of(client.ask(Opcode.NOOP)))
+
+
+@pytest.mark.parametrize(
+    ("users", "names", "is_let_in"),
+    [
+        (None, ["ada"], True),
+        (None, [], True),
+        (("ada",), ["bob", "ada"], True),
+        (("ada",), ["bob"], False),
+        ((), ["ada"], False),
+    ],
+)
+def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str], is_let_in: bool) -> None:
+    """Who is let in has no need for SASL, and cannot use it; who is not can."""
+    client = NodeClient(with_options(certificate_users=users))
+    client.hello([HelloFeature.XERROR])
+    client.node.certificate_shown(client.connection, names)
+    client.node.certificate_shown(99, names)
+
+    assert (Status.SUCCESS if is_let_in else Status.NO_ACCESS) == status_of(client.ask(Opcode.NOOP))
+    assert (Status.NOT_SUPPORTED if is_let_in else Status.SUCCESS) == status_of(client.authenticate_plain())
+
+
 def test_every_exchange_has_its_own_salt_and_nonce() -> None:
     """Nothing is random, and yet nothing comes twice."""
     challenges = []

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
+import trustme
 from click.testing import CliRunner
 
-from triclinium import PasswordAuthenticator, TimeoutOptions, open_cluster
+from triclinium import CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions, open_cluster
 from triclinium._cli.serve import serve, triclinium_program
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.testing import FakeNode, FakeNodeOptions
@@ -132,6 +135,67 @@ async def test_people_are_told_how_to_connect(safety_net: None, nodes: int, word
     assert "from couchbase.cluster import" in said
 
 
+@pytest.fixture
+def authority() -> trustme.CA:
+    """Return who has signed all certificates."""
+    return trustme.CA()
+
+
+def pem(path: Path, *blobs: trustme.Blob) -> str:
+    """Write a file in PEM format, and return its path."""
+    path.write_bytes(b"".join(blob.bytes() for blob in blobs))
+    return str(path)
+
+
+@pytest.mark.parametrize("demands", [False, True], ids=["token", "certificate"])
+async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustme.CA, demands: bool) -> None:
+    """By all nodes, beside the plain ports; a client signs in with a token, or with the certificate that is demanded."""
+    of_the_nodes, of_ada = authority.issue_cert("127.0.0.1"), authority.issue_cert("ada@example.org")
+    arguments = ["--tls-cert", pem(tmp_path / "cert.pem", *of_the_nodes.cert_chain_pems)]
+    arguments += ["--tls-key", pem(tmp_path / "key.pem", of_the_nodes.private_key_pem), "--token", "a.b.c"]
+    if demands:
+        arguments += ["--client-ca", pem(tmp_path / "ca.pem", authority.cert_pem)]
+    ada = CertificateAuthenticator(pem(tmp_path / "ada.pem", of_ada.private_key_and_cert_chain_pem))
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with running("--json", "--nodes", "3", *arguments) as server:
+        served = json.loads(await server.read_until(b"\n"))
+        async with open_cluster(
+            served["tls_connection_string"],
+            ada if demands else JwtAuthenticator("a.b.c"),
+            timeouts=PATIENT,
+            ssl_context=trusting,
+        ) as cluster:
+            await cluster.bucket(served["bucket"]).default_collection().upsert("ada", 1)
+
+    addresses = [served[name].partition("://")[2].split(",") for name in served if name.endswith("connection_string")]
+    assert served["tls_connection_string"].startswith("couchbases://127.0.0.1:")
+    assert [3, 3] == [len(each) for each in addresses]
+    assert 6 == len({*addresses[0], *addresses[1]})
+
+
+async def test_people_are_told_of_tls(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
+    """On a line of its own."""
+    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
+    async with running("--tls-cert", cert) as server:
+        said = await server.read_until(b"Control-C.\n")
+
+    assert "\nOver TLS: couchbases://127.0.0.1:" in said
+
+
+async def test_a_port_for_tls_that_is_taken(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
+    """One line names it."""
+    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        process = await trio.run_process(
+            [*COMMAND, "--tls-cert", cert, "--tls-port", port], capture_stdout=True, capture_stderr=True, check=False
+        )
+
+    assert (1, b"") == (process.returncode, process.stdout)
+    assert f"Error: cannot listen on 127.0.0.1:{port}: Address already in use" in process.stderr.decode()
+
+
 async def test_the_program_that_it_prints(safety_net: None) -> None:
     """Whoever copies it from the terminal has a document written and read."""
     async with open_tcp_cluster(FakeNode(FakeNodeOptions(password="it's \"\\{0}"))) as fake:
@@ -165,6 +229,13 @@ async def test_a_port_that_is_taken(safety_net: None) -> None:
         (["--nodes", "0"], "nodes"),
         (["--nodes", "many"], "nodes"),
         (["--nodes", "3", "--port", "65535"], "65531"),
+        (["--token", "not a token"], "tokens"),
+        (["--tls-cert", "nowhere.pem"], "nowhere.pem"),
+        (["--tls-cert", __file__], "cannot be read from"),
+        (["--tls-cert", __file__, "--tls-key", __file__], "cannot be read from"),
+        (["--tls-key", __file__], "--tls-key has no effect without --tls-cert"),
+        (["--client-ca", __file__], "--client-ca has no effect without --tls-cert"),
+        (["--tls-port", "11207"], "--tls-port has no effect without --tls-cert"),
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
@@ -173,3 +244,12 @@ def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
 
     assert 2 == result.exit_code
     assert words in result.output
+
+
+def test_an_authority_that_cannot_be_read(tmp_path: Path, authority: trustme.CA) -> None:
+    """A file that holds none."""
+    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
+    result = CliRunner().invoke(serve, ["--tls-cert", cert, "--client-ca", __file__])
+
+    assert 2 == result.exit_code
+    assert "no authority can be read from" in result.output

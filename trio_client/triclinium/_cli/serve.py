@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import ssl
 import time
 from contextlib import AsyncExitStack
 from textwrap import indent
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from triclinium._cli._server_tls import ServerTls
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
@@ -21,6 +23,7 @@ from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fake_places import NODES_MAX, PORT_STRIDE
 
 DEFAULTS = FakeNodeOptions()
+FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
@@ -48,8 +51,33 @@ DEFAULTS = FakeNodeOptions()
 @click.option("--username", default=DEFAULTS.username, show_default=True)
 @click.option("--password", default=DEFAULTS.password, show_default=True)
 @click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
+@click.option("--token", "tokens", multiple=True, help="A JSON Web Token that is accepted too; may be repeated.")
+@click.option("--tls-cert", type=FILE, help="Speak TLS beside: a file in PEM format with the nodes' certificate.")
+@click.option("--tls-key", type=FILE, help="Its private key; unless given, that is in the same file.")
+@click.option(
+    "--tls-port",
+    type=click.IntRange(0, 0xFFFF),
+    default=0,
+    show_default=True,
+    help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
+)
+@click.option("--client-ca", type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON that tells how to connect.")
-def serve(*, nodes: int, replicas: int, port: int, username: str, password: str, bucket: str, as_json: bool) -> None:
+def serve(
+    *,
+    nodes: int,
+    replicas: int,
+    port: int,
+    username: str,
+    password: str,
+    bucket: str,
+    tokens: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_port: int,
+    client_ca: str | None,
+    as_json: bool,
+) -> None:
     """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
 
     Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
@@ -59,24 +87,33 @@ def serve(*, nodes: int, replicas: int, port: int, username: str, password: str,
         options = FakeNodeOptions(
             username=username,
             password=password,
+            tokens=tokens,
             buckets=(bucket,),
             replicas=replicas,
             wall_seconds_at_zero=time.time(),
         )
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
-    trio.run(_serve, FakeNodes(options, nodes), port, as_json)
+    tls = ServerTls(tls_cert, tls_key, client_ca, tls_port)
+    trio.run(_serve, FakeNodes(options, nodes), port, tls, tls.context(), as_json)
 
 
-async def _serve(nodes: FakeNodes, port: int, as_json: bool) -> None:
+async def _serve(
+    nodes: FakeNodes, port: int, tls: ServerTls, ssl_context: ssl.SSLContext | None, as_json: bool
+) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
             try:
-                fake = await stack.enter_async_context(open_tcp_cluster(nodes, port=port))
+                fake = await stack.enter_async_context(
+                    open_tcp_cluster(nodes, port=port, tls_port=tls.port, ssl_context=ssl_context)
+                )
             except InvalidArgumentException as error:
                 raise click.UsageError(error.message) from error
             except OSError as error:
-                ports = ", ".join(str(port + PORT_STRIDE * number) for number in range(len(nodes) if port else 1))
+                taken = [
+                    first + PORT_STRIDE * number for first in (port, tls.port) if first for number in range(len(nodes))
+                ]
+                ports = ", ".join(map(str, taken or [0]))
                 raise click.ClickException(
                     f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; --port 0 takes any that is free"
                 ) from error
@@ -90,14 +127,15 @@ async def _serve(nodes: FakeNodes, port: int, as_json: bool) -> None:
 def describe_as_json(fake: FakeCluster) -> str:
     """Return how to connect, on one line."""
     options = fake.node.options
-    return json.dumps(
-        {
-            "connection_string": fake.connection_string,
-            "username": options.username,
-            "password": options.password,
-            "bucket": options.buckets[0],
-        }
-    )
+    said = {
+        "connection_string": fake.connection_string,
+        "username": options.username,
+        "password": options.password,
+        "bucket": options.buckets[0],
+    }
+    if fake.tls_connection_string is not None:
+        said["tls_connection_string"] = fake.tls_connection_string
+    return json.dumps(said)
 
 
 def _describe(fake: FakeCluster) -> None:
@@ -112,6 +150,8 @@ def _describe(fake: FakeCluster) -> None:
             f"; {'its' if nodes == 1 else 'their'} bucket is {options.buckets[0]!r}, the user {options.username!r}.",
         )
     )
+    if fake.tls_connection_string is not None:
+        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold"), "."))
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")

@@ -1,0 +1,171 @@
+"""What only an administrator can help against, with three nodes: an error by name and at once, never a timeout."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import (
+    Authenticator,
+    BestEffortRetryStrategy,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+)
+from triclinium.errors import (
+    AuthenticationFailureException,
+    CouchbaseException,
+    InvalidArgumentException,
+    UnambiguousTimeoutException,
+)
+from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, open_fake_cluster, status
+from triclinium_core.retry.kv_status import Status
+
+WRONG_PASSWORD = PasswordAuthenticator("Administrator", "wrong")
+WRONG_TOKEN = JwtAuthenticator("wrong.e30.AAAA", allow_unencrypted=True)
+TOKENS = FakeNodeOptions(tokens=("right.e30.AAAA",))
+ROUND_TRIPS = {
+    WRONG_PASSWORD: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP],
+    WRONG_TOKEN: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH],
+}
+"""What a connection says before it is refused."""
+
+
+def asked(fake: FakeCluster) -> Counter[Opcode | int]:
+    """Return how often all nodes together were asked what."""
+    return Counter(command.opcode for node in fake.nodes for command in node.command_log)
+
+
+@pytest.mark.parametrize("authenticator", [WRONG_PASSWORD, WRONG_TOKEN], ids=["password", "token"])
+async def test_wrong_credentials(autojump_clock: MockClock, authenticator: Authenticator) -> None:
+    """The error comes with the answer to the credentials: no connection has said a word more, and no time has passed."""
+    began = trio.current_time()
+    async with open_fake_cluster(nodes=3, options=TOKENS) as fake:
+        async with fake.open_client(authenticator=authenticator) as cluster:
+            with pytest.raises(AuthenticationFailureException) as caught:
+                await cluster.bucket("default").default_collection().upsert("ada", 1)
+
+        assert began == trio.current_time()
+        said: dict[tuple[int, int], list[Opcode | int]] = {}
+        for place, node in enumerate(fake.nodes):
+            for command in node.command_log:
+                said.setdefault((place, command.connection), []).append(command.opcode)
+
+    assert {tuple(ROUND_TRIPS[authenticator])} == {tuple(each) for each in said.values()}
+    assert ("AUTHENTICATION_ERROR", 0) == (caught.value.context.refused_reason, caught.value.context.retry_attempts)
+    assert "wrong" not in str(caught.value)
+
+
+async def test_wrong_credentials_on_one_node(autojump_clock: MockClock) -> None:
+    """Whatever can be dispatched is; only what goes to that node fails, and by the name of the reason (decision C6)."""
+    async with open_fake_cluster(nodes=3) as fake:
+        fake.nodes[2].faults.always(Opcode.SASL_STEP, status(Status.AUTH_ERROR))
+        keys = {fake.nodes.owner_of(key): key for key in (f"k{number}" for number in range(99))}
+        began = trio.current_time()
+        async with fake.open_client() as cluster:
+            people = cluster.bucket("default").default_collection()
+            await people.upsert(keys[0], 1)
+            await people.upsert(keys[1], 1)
+            with pytest.raises(AuthenticationFailureException):
+                await people.upsert(keys[2], 1)
+
+        assert began == trio.current_time()
+        fake.nodes[2].faults.clear()
+        async with fake.open_client() as cluster:
+            await cluster.bucket("default").default_collection().upsert(keys[2], 1)
+
+
+async def test_best_effort_waits_for_the_right_ones(autojump_clock: MockClock) -> None:
+    """As long as its deadline lets it; somebody may be creating the user at this very moment."""
+    async with (
+        open_fake_cluster(nodes=3) as fake,
+        fake.open_client(authenticator=WRONG_PASSWORD, retry_strategy=BestEffortRetryStrategy()) as cluster,
+    ):
+        people = cluster.bucket("default").default_collection()
+        with pytest.raises(UnambiguousTimeoutException) as caught:
+            await people.upsert("ada", 1)
+        fake.nodes.set_credentials(password="wrong")
+        await people.upsert("ada", 1)
+
+    assert "AUTHENTICATION_ERROR" in caught.value.context.retry_reasons
+
+
+@pytest.mark.parametrize("bucket", ["nowhere", "secret"])
+async def test_a_bucket_that_is_not_for_this_user(autojump_clock: MockClock, bucket: str) -> None:
+    """A missing one and one without rights are the same to a client; other buckets are not touched by it."""
+    async with open_fake_cluster(nodes=3, buckets=["default", "secret"]) as fake, fake.open_client() as cluster:
+        for node in fake.nodes:
+            if bucket == "secret":
+                node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+        began = trio.current_time()
+        with pytest.raises(CouchbaseException) as caught:
+            await cluster.bucket(bucket).default_collection().upsert("ada", 1)
+        for node in fake.nodes:
+            node.faults.clear()
+        await cluster.bucket("default").default_collection().get_or_none("ada")
+
+        assert began == trio.current_time()
+
+    assert "BUCKET_ACCESS_ERROR" == caught.value.context.refused_reason
+    assert f"bucket '{bucket}' does not exist, or user 'Administrator' may not open it" in str(caught.value)
+
+
+async def test_no_secret_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither the token that was refused nor the password after it."""
+    caplog.set_level(logging.DEBUG)
+    async with (
+        open_fake_cluster(nodes=3, options=TOKENS) as fake,
+        fake.open_client(authenticator=WRONG_TOKEN) as cluster,
+    ):
+        people = cluster.bucket("default").default_collection()
+        with pytest.raises(AuthenticationFailureException):
+            await people.upsert("ada", 1)
+        cluster.set_authenticator(fake.authenticator)
+        await people.upsert("ada", 1)
+
+    assert "refused the credentials of the user of the token" in caplog.text
+    assert not any(secret in caplog.text for secret in ("wrong", "e30.AAAA", fake.authenticator.password))
+
+
+async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
+    """Like everything else, new credentials are for inside the block."""
+    async with open_fake_cluster() as fake:
+        async with fake.open_client() as cluster:
+            pass
+
+        with pytest.raises(trio.ClosedResourceError, match="the authenticator was not set; use it inside its block"):
+            cluster.set_authenticator(fake.authenticator)
+
+
+@pytest.mark.parametrize("wrong", [None, "secret", ("app", "secret"), PasswordAuthenticator, object()])
+async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: Authenticator) -> None:
+    """Refused by name, and nothing changes."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        with pytest.raises(InvalidArgumentException) as caught:
+            cluster.set_authenticator(wrong)
+        await cluster.bucket("default").default_collection().upsert("ada", 1)
+
+    assert "authenticator" == caught.value.parameter
+    assert asked(fake)[Opcode.HELLO] == asked(fake)[Opcode.SASL_AUTH]
+
+
+async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None:
+    """It is asked while the client thinks; the change takes effect when that is over."""
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client(authenticator=WRONG_PASSWORD) as cluster:
+
+        class Correcting(BestEffortRetryStrategy):
+            def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+                """Set the right ones."""
+                cluster.set_authenticator(fake.authenticator)
+                return super().retry_after(request, reason)
+
+        began = trio.current_time()
+        await cluster.bucket("default").default_collection().upsert("ada", 1, retry_strategy=Correcting())
+
+        assert 0.1 > trio.current_time() - began
