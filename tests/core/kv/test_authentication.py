@@ -161,15 +161,25 @@ def test_who_may_not_follow(present: Any, wanted: Any, connection_string: Any, w
 
 
 def test_what_may_not_be_changes_nothing() -> None:
-    """The machine refuses by question and by event, and goes on."""
+    """The machine refuses, and goes on as it was."""
     simulation = ready()
-    for ask in (simulation.machine.check_authenticator, lambda other: change(simulation, other)):
-        with pytest.raises(InvalidArgumentException):
-            ask(CERTIFICATE)
-
-    simulation.machine.check_authenticator(WRONG)
+    with pytest.raises(InvalidArgumentException) as caught:
+        change(simulation, CERTIFICATE)
     simulation.result(upsert())
+
+    assert "authenticator" == caught.value.parameter
     assert [] == simulation.closings()
+
+
+def test_a_driver_may_ask_before() -> None:
+    """The machine answers as it would to the event, and nothing changes."""
+    machine = ClientMachine(client_options(), rng=Midpoint())
+    machine.check_authenticator(WRONG)
+    machine.check_authenticator(TOKEN)
+    with pytest.raises(InvalidArgumentException) as caught:
+        machine.check_authenticator(CERTIFICATE)
+
+    assert "authenticator" == caught.value.parameter
 
 
 @pytest.mark.parametrize("nonce", [None, b"nonce", 7])
