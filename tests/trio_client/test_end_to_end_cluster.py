@@ -11,7 +11,7 @@ from trio.testing import MockClock
 import triclinium
 from tests.trio_client.pair import OPTIONS, PATIENCE
 from triclinium import Cluster, Collection
-from triclinium.errors import UnambiguousTimeoutException
+from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium.testing import FakeCluster, Opcode, open_fake_cluster, open_tcp_cluster
 
 KEYS = [f"key-{number}" for number in range(40)]
@@ -151,3 +151,35 @@ async def test_over_tcp() -> None:
 
         assert {2} == await read_all(people)
         assert all(stores(fake))
+
+
+async def test_a_node_that_cannot_be_reached(autojump_clock: MockClock) -> None:
+    """Its documents time out, the others' do not; once it is reached again, what was sent to it has arrived."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        people = people_of(cluster)
+        await write_all(people, 1)
+        lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
+        others = [key for key in KEYS if fake.nodes.owner_of(key) != 1]
+        fake.nodes.partition(1)
+        began = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException):
+            await people.upsert(lost, 2)
+
+        assert 2.5 == pytest.approx(trio.current_time() - began)
+        assert {1} == {(await people.get(key)).content for key in others}
+        fake.nodes.heal(1)
+        assert 2 == (await people.get(lost)).content
+
+
+async def test_a_slow_node(autojump_clock: MockClock) -> None:
+    """Its answers come as late as it is slow, and are none the worse for it."""
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+        people = people_of(cluster)
+        await write_all(people, 1)
+        slow = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
+        fake.nodes.slow_down(1, 0.4)
+        began = trio.current_time()
+        content = (await people.get(slow)).content
+
+        assert 1 == content
+        assert 0.4 == pytest.approx(trio.current_time() - began)

@@ -9,33 +9,15 @@ from typing import TypeVar, get_args
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
-from tests.core.testing.asked import HOTELS, TRAVEL, named
+from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import Callers
-from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import (
-    Append,
     Concatenate,
     Count,
-    Decrement,
-    DocumentOperation,
-    Exists,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    GetReplica,
-    Increment,
-    Insert,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
     Store,
-    Touch,
-    Unlock,
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
@@ -56,9 +38,8 @@ from triclinium_core.testing.faults import (
     hang_up,
     refuse_connection,
 )
-from triclinium_core.testing.marks import COUNTERS_MAX
 from triclinium_core.testing.model import Model
-from triclinium_core.testing.recipes import Recipe
+from triclinium_core.testing.recipes import UNDERSTOOD, Recipe
 from triclinium_core.testing.simulation import Midpoint
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
@@ -88,12 +69,7 @@ OWN_OPCODES = {
     Opcode.GET_COLLECTION_ID,
     Opcode.NOOP,
 }
-KINDS = {
-    kind.name: kind
-    for kind in OPERATIONS
-    if issubclass(kind, DocumentOperation) and not issubclass(kind, GetReplica | LookupIn | MutateIn)
-}
-"""What concerns the active copy of a whole document."""
+KINDS = {kind.name: kind for kind in UNDERSTOOD}
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 DRAWS = settings(max_examples=2_000, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
 """More than there are different recipes, faults and cuts; enough of the strikes."""
@@ -136,65 +112,6 @@ def two_versions() -> Model:
     for cas in (OLD_CAS, NEW_CAS):
         callers.change(Upsert(TRAVEL, "ada", callers.model.marks.fragment(), BINARY_FLAGS), cas)
     return callers.model
-
-
-@pytest.mark.parametrize(
-    ("recipe", "operation"),
-    [
-        (Recipe("get", TEXT), Get(TRAVEL, "ada")),
-        (Recipe("exists", TEXT), Exists(TRAVEL, "ada")),
-        (Recipe("get_and_touch", TEXT, expiry=3), GetAndTouch(TRAVEL, "ada", 3)),
-        (Recipe("get_and_lock", TEXT, lock_time=3), GetAndLock(TRAVEL, "ada", 3)),
-        (Recipe("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
-        (Recipe("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
-        (Recipe("remove", TEXT), Remove(TRAVEL, "ada")),
-        (Recipe("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
-        (Recipe("insert", TEXT, expiry=3, flag=True), Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
-        (Recipe("upsert", TEXT, expiry=3), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
-        (Recipe("upsert", TEXT, flag=True), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True)),
-        (
-            Recipe("replace", TEXT, cas=0, expiry=3, flag=True),
-            Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
-        ),
-        (Recipe("append", TEXT, cas=0), Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
-        (Recipe("prepend", TEXT), Prepend(TRAVEL, "ada", b"<3>")),
-        (Recipe("increment", COUNTER, flag=True, expiry=3), Increment(HOTELS, "hits", 1, 1 << 48, 3)),
-        (Recipe("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
-    ],
-    ids=named,
-)
-def test_making(recipe: Recipe, operation: Operation) -> None:
-    """An operation is made of what was drawn, a new mark, and a CAS that is known."""
-    assert operation == recipe.make(two_versions())
-
-
-def test_every_kind_is_made() -> None:
-    """Whatever concerns a whole document can be made."""
-    assert KINDS == {name: type(Recipe(name, TEXT, cas=0).make(two_versions())) for name in KINDS}
-
-
-@pytest.mark.parametrize(("position", "cas"), [(None, 0), (0, NEW_CAS), (1, OLD_CAS), (2, NEW_CAS), (3, OLD_CAS)])
-def test_choosing_a_cas(position: int | None, cas: int) -> None:
-    """The newest comes first, and behind the oldest it begins again; without a position there is none."""
-    assert Remove(TRAVEL, "ada", Cas(cas)) == Recipe("remove", TEXT, cas=position).make(two_versions())
-
-
-def test_making_without_a_known_cas() -> None:
-    """Nobody can unlock without one, but anybody may write."""
-    assert Get(TRAVEL, "ada") == Recipe("unlock", TEXT, cas=0).make(Model())
-    assert Get(HOTELS, "hits") == Recipe("unlock", COUNTER, cas=0).make(two_versions())
-    assert Remove(TRAVEL, "ada") == Recipe("remove", TEXT, cas=0).make(Model())
-
-
-@pytest.mark.parametrize("kind", ["increment", "decrement"])
-def test_making_without_marks(kind: str) -> None:
-    """When the counts have run out that can be told apart, a counter is only read."""
-    model = Model()
-    made = [Recipe(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
-
-    assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
-    assert Get(HOTELS, "hits") == made[-1]
-    assert Touch(HOTELS, "hits", 0) == Recipe("touch", COUNTER).make(model)
 
 
 def test_every_kind_is_drawn() -> None:
