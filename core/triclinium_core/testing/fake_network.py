@@ -43,11 +43,8 @@ class FakeNetwork:
     @property
     def wakeup(self) -> float:
         """``-inf`` when what a cut has held back can go on, infinity otherwise."""
-        if any(not self.is_cut(action.connection) for action in self._held_actions) or any(
-            not self.is_cut(connection) for connection, _ in self._held_requests
-        ):
-            return -math.inf
-        return math.inf
+        held = {action.connection for action in self._held_actions} | {name for name, _ in self._held_requests}
+        return math.inf if all(map(self.is_cut, held)) else -math.inf
 
     def slow_down(self, seconds: float) -> None:
         """Have every reply come so much later.

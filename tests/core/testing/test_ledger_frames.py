@@ -12,6 +12,7 @@ from triclinium_core.kv.operation.codec import encode_operation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.ledger import NEEDS_A_FRAME
 from triclinium_core.testing.submissions import Violation
@@ -224,3 +225,19 @@ def test_wrong_number_of_attempts() -> None:
 
     with pytest.raises(Violation, match="tells of 1 retries, 2 were ordered"):
         books.ledger.failed(reads[1], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
+
+
+def test_a_collection_that_is_made_anew() -> None:
+    """Frames under its new id belong to the same accounts as those under the old one."""
+    books = Books()
+    old, new = books.ask(upsert(value=b"<1>", keyspace=HOTELS)), books.ask(upsert(value=b"<2>", keyspace=HOTELS))
+    books.send(old)
+    books.ledger.renamed(HOTELS, 77)
+    books.opaque += 1
+    frame = encode_operation(new.operation, DIALECT, opaque=books.opaque, vbucket=0, prefix=encode_unsigned(77))
+    books.ledger.ordered(STREAM, frame)
+    books.ledger.left(STREAM, books.size + len(frame))
+    books.take_up(Opcode.SET, books.opaque, applied=True)
+    books.ledger.completed(new)
+
+    books.ledger.check_frames()

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import append, exists, get, increment, named, prepend, remove, replace, touch, upsert
+from tests.core.testing.asked import (
+    append,
+    exists,
+    get,
+    increment,
+    lock,
+    named,
+    prepend,
+    remove,
+    replace,
+    touch,
+    upsert,
+)
 from tests.core.testing.callers import Callers, found
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -15,7 +27,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import DocumentOperation, Insert
+from triclinium_core.kv.operation.requests import DocumentOperation, Insert, Keyspace
 from triclinium_core.kv.operation.results import Cas, ExistsResult, MutationResult, Result
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.submissions import Violation
@@ -331,3 +343,38 @@ def test_failures_that_say_nothing_of_the_document() -> None:
 
     for error in (RequestCanceledException(), UnambiguousTimeoutException(), CouchbaseException()):
         callers.miss(callers.ask(get()), error)
+
+
+def test_a_collection_that_is_dropped() -> None:
+    """What was in it is gone, and never comes back; what was under way may be there or not."""
+    callers = Callers()
+    older = callers.upsert()
+    under_way = callers.ask(upsert(callers.model.marks.fragment()))
+    callers.model.dropped(get().keyspace)
+    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.hear(under_way, CHANGED)
+    callers.miss(callers.ask(get()), DocumentNotFoundException())
+
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(older)
+
+
+def test_another_collection_is_dropped() -> None:
+    """It takes nothing with it."""
+    callers = Callers()
+    callers.upsert()
+    callers.model.dropped(Keyspace("travel", "inventory", "another"))
+
+    with pytest.raises(Violation, match=THERE):
+        callers.miss(callers.ask(get()), DocumentNotFoundException())
+
+
+def test_a_lock_is_dropped_with_its_collection() -> None:
+    """Its holder has nothing left to hold."""
+    callers = Callers()
+    callers.upsert()
+    callers.hear(callers.ask(lock()), found(b"<1>", 5))
+    held = len(callers.model.locks)
+    callers.model.dropped(get().keyspace)
+
+    assert (1, 0) == (held, len(callers.model.locks))

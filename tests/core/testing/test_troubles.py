@@ -143,6 +143,24 @@ def test_lost() -> None:
     assert not is_suspect(troubles)
 
 
+def test_trouble_has_its_place() -> None:
+    """What happened at one node is none of another's; what happened to all is everybody's."""
+    troubles = Troubles()
+    troubles.struck(command(DropResponse(), Opcode.NOOP), at(3), node=1)
+    troubles.out_of_order(2, [OTHER_STREAM], at(4))
+    troubles.lost(at(2), node=0)
+
+    assert at(4) == troubles.newest
+    assert [at(2), at(3), at(4)] == [troubles.newest_at([node]) for node in (0, 1, 2)]
+    assert at(3) == troubles.newest_at([0, 1])
+    assert troubles.newest_at([3]) < at(0)
+    assert is_suspect(troubles, OTHER_STREAM)
+
+    troubles.lost(at(5))
+
+    assert at(5) == troubles.newest_at([3])
+
+
 def test_withheld() -> None:
     """While time passes and no byte moves, any stream may end; afterwards those whose bytes were held back."""
     troubles = Troubles()

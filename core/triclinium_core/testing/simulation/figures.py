@@ -42,4 +42,4 @@ class Figures:
 
 def _counted(counts: Counter[str]) -> str:
     ordered = sorted((+counts).items(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{count:,} {name}" for name, count in ordered)
+    return ", ".join(f"{count:,} {name}" for name, count in ordered) or "none"
