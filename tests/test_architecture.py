@@ -109,7 +109,7 @@ def test_driver_decides_nothing() -> None:
 def test_dependencies_are_declared(distribution: Distribution) -> None:
     """What the sources import from elsewhere stands in the pyproject, or in the extra that their package may use."""
     project = project_of(distribution)
-    declared = import_rules.requirement_names(project.get("dependencies", ()))
+    declared = import_rules.requirement_names(project.get("dependencies", ()), policy.IMPORTED_AS)
     extras = {
         package: import_rules.requirement_names(project.get("optional-dependencies", {}).get(extra, ()))
         for package, extra in policy.EXTRA_OF.items()
@@ -122,7 +122,7 @@ def test_dependencies_are_declared(distribution: Distribution) -> None:
 @each_distribution
 def test_dependencies_are_used(distribution: Distribution) -> None:
     """What the pyproject declares is imported somewhere."""
-    declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()))
+    declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()), policy.IMPORTED_AS)
     excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
 
     assert [] == import_rules.unused_dependencies(SOURCES[distribution], declared, excused)

@@ -187,10 +187,15 @@ def unused_dependencies(sources: Sequence[Source], declared: frozenset[str], exc
     return [f"{sources[0].root}: declares {name} and never imports it" for name in sorted(needless)]
 
 
-def requirement_names(requirements: Iterable[str]) -> frozenset[str]:
-    """Return the import names of requirements; ours differ from the distribution's names by dashes at most."""
+def requirement_names(requirements: Iterable[str], imported_as: Mapping[str, str] | None = None) -> frozenset[str]:
+    """Return the import names of requirements.
+
+    Args:
+        imported_as: those that differ from the distribution's name by more than dashes.
+    """
     matches = (re.match(r"[A-Za-z0-9._-]+", requirement) for requirement in requirements)
-    return frozenset(match[0].lower().replace("-", "_") for match in matches if match)
+    names = (match[0].lower().replace("-", "_") for match in matches if match)
+    return frozenset((imported_as or {}).get(name, name) for name in names)
 
 
 def mentions(sources: Sequence[Source], word: str) -> list[str]:

@@ -165,6 +165,11 @@ EXTRA_OF: Mapping[str, str] = {
 }
 """Packages that may use, beyond the dependencies, the named extra of their distribution."""
 
+IMPORTED_AS: Mapping[str, str] = {
+    "dnspython": "dns",
+}
+"""Import names of distributions that are called otherwise."""
+
 UNDECLARED: Mapping[tuple[str, str], str] = {
     (C_MODULE_DOOR, C_MODULE): "looked for when it is asked for; the client's extra `c` installs it",
 }

@@ -264,6 +264,7 @@ def test_requirement_names() -> None:
     requirements = ["Trio>=0.31", "triclinium-core==0.1", "hypothesis[cli] ; python_version < '4'", "cffi"]
 
     assert frozenset({"trio", "triclinium_core", "hypothesis", "cffi"}) == import_rules.requirement_names(requirements)
+    assert frozenset({"dns"}) == import_rules.requirement_names(["dnspython[trio]>=2"], {"dnspython": "dns"})
 
 
 def test_mentions() -> None:

@@ -15,7 +15,7 @@ from triclinium._connector import TcpConnector, show_certificate
 from triclinium._context import check_strategy
 from triclinium._driver import Driver
 from triclinium._log import Log
-from triclinium.abc import Connector
+from triclinium.abc import Connector, Resolver
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.operation.validation import check_flag
@@ -40,10 +40,12 @@ def open_cluster(
     circuit_breaker: CircuitBreakerOptions | None = None,
     ssl_context: ssl.SSLContext | None = None,
     connector: Connector | None = None,
+    resolver: Resolver | None = None,
     hello_after_auth: bool = False,
     renegotiate_on_corrupt_error_map: bool = False,
     compression: bool = True,
     network: str = "auto",
+    enable_dns_srv: bool = True,
     redact_logs: bool = False,
 ) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster; leaving the block closes all its connections at once.
@@ -61,10 +63,12 @@ def open_cluster(
         circuit_breaker: on, with the usual numbers, unless given.
         ssl_context: how to speak TLS; the system's trust store, verifying, unless given.
         connector: replaces TCP and TLS.
+        resolver: replaces DNS where the nodes of a cluster are looked up by its name.
         hello_after_auth: for servers that refuse HELLO before authentication.
         renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
         compression: whether values may travel compressed.
         network: by which of its addresses each node is reached; by default that by which the cluster was found.
+        enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
         redact_logs: whether document ids are marked as ``<ud>…</ud>`` in the log.
 
     Raises:
@@ -86,10 +90,12 @@ def open_cluster(
                 renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
                 compression=compression,
                 network=network,
+                enable_dns_srv=enable_dns_srv,
             ),
             connector=_connector(
                 connector, ssl_context, authenticator, tls=parse_connection_string(connection_string).tls
             ),
+            resolver=_resolver(resolver),
             log=Log(redact=check_flag(redact_logs, "redact_logs")),
         )
     )
@@ -104,10 +110,12 @@ async def run_cluster(
     circuit_breaker: CircuitBreakerOptions | None = None,
     ssl_context: ssl.SSLContext | None = None,
     connector: Connector | None = None,
+    resolver: Resolver | None = None,
     hello_after_auth: bool = False,
     renegotiate_on_corrupt_error_map: bool = False,
     compression: bool = True,
     network: str = "auto",
+    enable_dns_srv: bool = True,
     redact_logs: bool = False,
     task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
 ) -> None:
@@ -125,10 +133,12 @@ async def run_cluster(
         circuit_breaker=circuit_breaker,
         ssl_context=ssl_context,
         connector=connector,
+        resolver=resolver,
         hello_after_auth=hello_after_auth,
         renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
         compression=compression,
         network=network,
+        enable_dns_srv=enable_dns_srv,
         redact_logs=redact_logs,
     ) as cluster:
         task_status.started(cluster)
@@ -139,6 +149,7 @@ def make_driver(
     options: ClientOptions,
     *,
     connector: Connector,
+    resolver: Resolver | None = None,
     log: Log | None = None,
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
@@ -149,7 +160,13 @@ def make_driver(
         InvalidArgumentException: the machine refuses an option.
     """
     machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
-    return Driver(machine, connector=connector, log=log if log is not None else Log(), make_nonce=make_nonce)
+    return Driver(
+        machine,
+        connector=connector,
+        resolver=resolver,
+        log=log if log is not None else Log(),
+        make_nonce=make_nonce,
+    )
 
 
 def _options(
@@ -163,6 +180,7 @@ def _options(
     renegotiate_on_corrupt_error_map: bool,
     compression: bool,
     network: str,
+    enable_dns_srv: bool,
 ) -> ClientOptions:
     """Return the options of the core, once their types are right; the core knows what the values may be."""
     if authenticator is not None and not isinstance(authenticator, AUTHENTICATORS):
@@ -187,11 +205,20 @@ def _options(
         circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
         compression=check_flag(compression, "compression"),
         network=network,
+        enable_dns_srv=check_flag(enable_dns_srv, "enable_dns_srv"),
         hello_after_auth=check_flag(hello_after_auth, "hello_after_auth"),
         renegotiate_on_corrupt_error_map=check_flag(
             renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"
         ),
     )
+
+
+def _resolver(resolver: Resolver | None) -> Resolver | None:
+    if resolver is not None and (isinstance(resolver, type) or not callable(getattr(resolver, "look_up", None))):
+        raise InvalidArgumentException(
+            f"resolver={resolver!r} must be an object with a method look_up(service)", parameter="resolver"
+        )
+    return resolver
 
 
 def _connector(

@@ -25,8 +25,9 @@ from triclinium._connector import show_certificate
 from triclinium._context import current_client_context, strategy_for
 from triclinium._deadlines import AbandonedOperation, report_abandoned
 from triclinium._log import Log
+from triclinium._resolver import DnsResolver, looked_up
 from triclinium._waiter import Waiter
-from triclinium.abc import Connector
+from triclinium.abc import Connector, Resolver
 from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.actions import (
     Action,
@@ -34,6 +35,7 @@ from triclinium_core.kv.actions import (
     CompleteOperation,
     ConsultStrategy,
     FailOperation,
+    LookUpService,
     OpenStream,
     ReportConnection,
     ReportRefusal,
@@ -93,6 +95,7 @@ class Driver:
         machine: decides everything.
         connector: how to reach nodes.
         log: where the machine's reports go.
+        resolver: how to look up the names of clusters; DNS unless given.
         make_nonce: entropy for SCRAM, one nonce a stream.
     """
 
@@ -102,12 +105,14 @@ class Driver:
         *,
         connector: Connector,
         log: Log,
+        resolver: Resolver | None = None,
         make_nonce: Callable[[], str] = new_nonce,
     ) -> None:
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
         self._machine = machine
         self._connector = connector
+        self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self._log = log
         self._make_nonce = make_nonce
         self._nursery: trio.Nursery
@@ -124,6 +129,7 @@ class Driver:
         self._is_closed = False
         self._defect: BaseException | None = None
         self._execute: dict[type[Action], Callable[[Any], None]] = {
+            LookUpService: self._look_up_service,
             OpenStream: self._open_stream,
             SendBytes: self._send_bytes,
             CloseStream: self._close_stream,
@@ -286,6 +292,13 @@ class Driver:
             self._feed(TimePassed())
 
     # -- What each action means.
+
+    def _look_up_service(self, action: LookUpService) -> None:
+        self._context.run(self._nursery.start_soon, self._look_up, action)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _look_up(self, action: LookUpService) -> None:
+        self._feed(await looked_up(action.service, self._resolver))
 
     def _open_stream(self, action: OpenStream) -> None:
         connection = Connection(action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce)

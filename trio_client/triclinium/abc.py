@@ -1,7 +1,8 @@
-"""What may be replaced under the client: the way to a node."""
+"""What may be replaced under the client: the way to a node, and to the names of nodes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -39,5 +40,22 @@ class Connector(Protocol):
             trio.BrokenResourceError: the stream broke before it was ready; the cause tells why.
 
         Cancellation: closes what was opened so far.
+        """
+        ...
+
+
+class Resolver(Protocol):
+    """How the client finds the nodes of a cluster that DNS lists under its name. DNS unless given."""
+
+    async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
+        """Return host and port of each SRV record of a name, in any order; none where there is none.
+
+        Args:
+            service: such as ``_couchbase._tcp.cluster.example``.
+
+        Raises:
+            OSError: nobody answered.
+
+        Cancellation: the client is closed; there is nothing to undo.
         """
         ...

@@ -22,6 +22,16 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
     """Whether to speak TLS, verifying the certificate against ``host``."""
 
 
+class LookUpService(msgspec.Struct, frozen=True, gc=False):
+    """Ask DNS for the SRV records of a name, and answer once with ``ServiceLookedUp``, whatever comes of it.
+
+    Streams wait for the answer for half a second; a late one is not in vain.
+    """
+
+    service: str
+    """Such as ``_couchbase._tcp.cluster.example``."""
+
+
 class SendBytes(msgspec.Struct, frozen=True, gc=False):
     """Write, after all that was ordered for this stream before; no answer is expected.
 
@@ -90,15 +100,17 @@ class ReportRefusal(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
-    """For the log, at INFO: what happened to a connection, in words."""
+    """For the log, at INFO: what happened to a connection, or on the way to one, in words."""
 
     stream: StreamId
+    """0 where there is none."""
     node: str
     text: str
 
 
 Action = (
     OpenStream
+    | LookUpService
     | SendBytes
     | CloseStream
     | CompleteOperation

@@ -27,6 +27,7 @@ from triclinium_core.kv.events import (
     Event,
     OperationAbandoned,
     OperationSubmitted,
+    ServiceLookedUp,
     StrategyDecided,
     StreamLost,
     StreamOpened,
@@ -119,6 +120,7 @@ class ClientMachine:
         self._handlers: dict[type, Callable[..., None]] = {
             OperationSubmitted: self._on_operation_submitted,
             OperationAbandoned: self._on_operation_abandoned,
+            ServiceLookedUp: self._on_service_looked_up,
             StreamOpened: self._connections.stream_opened,
             BytesReceived: self._connections.bytes_received,
             StreamLost: self._connections.stream_lost,
@@ -179,8 +181,8 @@ class ClientMachine:
         )
 
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
-        """Return epoch and revision of a bucket's newest config; ``Connections`` calls this."""
-        return self._keyspaces.config_revision(bucket)
+        """Return epoch and revision of the config that need not be told again; ``Connections`` calls this."""
+        return None if self._keyspaces.is_lost(bucket) else self._keyspaces.config_revision(bucket)
 
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited for the connection; ``Connections`` calls this."""
@@ -190,6 +192,8 @@ class ClientMachine:
         if problem is not None:
             self._connections.close(node, problem, now)
             return
+        if self._keyspaces.is_lost(node.bucket):
+            self._connections.upkeep.refresh_config(node, now)
         self._resume_parked(node, now)
 
     def on_resumed(self, node: NodeMachine, now: float) -> None:
@@ -233,6 +237,7 @@ class ClientMachine:
 
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
         """Retry or fail what waited for the connection; ``Connections`` calls this."""
+        self._keyspaces.search_if_lost(node.bucket, now)
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
         hopeless = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
         for token in waiting:
@@ -245,8 +250,7 @@ class ClientMachine:
         self._actions.append(action)
 
     def _resume_parked(self, node: NodeMachine, now: float) -> None:
-        parked, node.parked = node.parked, {}
-        self._operations.resume(parked, now)
+        self._operations.resume(node.take_parked(), now)
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
         check_type(event.token, "token", int)
@@ -276,6 +280,9 @@ class ClientMachine:
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._operations.abandon(event.token, now)
 
+    def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
+        self._connections.open_waiting(self._connections.seeds.answered(event), now)
+
     def _on_time_passed(self, event: TimePassed, now: float) -> None:
         if not self._started:
             self._started = True
@@ -291,6 +298,8 @@ class ClientMachine:
             elif kind is TimerKind.COLLECTION_QUESTION:
                 node, question = cast(tuple[NodeMachine, CollectionQuestion], subject)
                 self._keyspaces.question_overdue(node, question, now)
+            elif kind is TimerKind.SERVICE_LOOKUP:
+                self._connections.open_waiting(self._connections.seeds.give_up(), now)
             else:
                 self._connections.on_timer(kind, cast(NodeMachine, subject), now)
 

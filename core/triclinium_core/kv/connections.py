@@ -8,11 +8,9 @@ Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 
 from __future__ import annotations
 
-import hashlib
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
 from triclinium_core.kv.address import Address
@@ -26,8 +24,8 @@ from triclinium_core.kv.events import (
     StreamLost,
     StreamOpened,
 )
-from triclinium_core.kv.listener import Listener, Loss
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, BootstrapPlan, FailureKind, plan_of
+from triclinium_core.kv.listener import ClosedStream, Listener, Loss
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
@@ -43,7 +41,9 @@ from triclinium_core.kv.node.news import (
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.plans import Plans
 from triclinium_core.kv.routes import Route, Routes
+from triclinium_core.kv.seeds import Seeds
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.upkeep import Upkeep
@@ -57,14 +57,6 @@ from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ClosedStream:
-    """A stream that the driver was told to close, and has not said yet how much it had handed over."""
-
-    requests: Sequence[InFlightRequest]
-    detail: str
 
 
 class Connections:
@@ -95,15 +87,18 @@ class Connections:
         self._emit = emit
         self._listener = listener
         self._routes = Routes()
+        self.seeds: Seeds = Seeds(
+            connection_string, enable_dns_srv=options.enable_dns_srv, routes=self._routes, timers=timers, emit=emit
+        )
         self._by_stream: dict[StreamId, NodeMachine] = {}
         self._stream_of: dict[NodeMachine, StreamId] = {}
-        self._closed: dict[StreamId, _ClosedStream] = {}
+        self._closed: dict[StreamId, ClosedStream] = {}
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
         self._last_stream = 0
-        self._client_id = f"{int(rng.random() * 2**64):016x}"
+        self._plans = Plans(options, connection_string, self.authentication, listener.config_revision, rng)
 
     @property
     def nodes(self) -> Iterable[NodeMachine]:
@@ -142,14 +137,20 @@ class Connections:
         for address in addresses:
             self.of_address(teller.bucket, address, now)
 
+    def search(self, bucket: str | None, now: float) -> None:
+        """Look for a bucket that is cut off at the seeds as well, where that is of use."""
+        if self.seeds.begin_search(bucket, now):
+            self._open((bucket, None), now)
+
     def _open(self, route: Route, now: float) -> NodeMachine:
         bucket, address = route
         node = NodeMachine(
             bucket,
-            self._connection_string.addresses if address is None else (address,),
+            self.seeds.addresses(bucket) if address is None else (address,),
             bare=self._bare,
             compression=self._options.compression,
             circuit_breaker=self._options.circuit_breaker,
+            is_seeking=address is None,
         )
         self._routes.add(route, node)
         self._connect(node, now)
@@ -203,6 +204,10 @@ class Connections:
         detail = f"{node.node}: {reason}"
         misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
         stream = self._stream_of.get(node)
+        if stream is None and self.seeds.stop_waiting(node):
+            node.lost(detail)
+            self._listener.on_lost(node, Loss(node.take_parked(), detail), now)
+            return
         if stream is None:
             # It was closed for an earlier answer in the same piece of bytes.
             self._listener.on_requests_lost(misanswered, detail, now)
@@ -215,7 +220,7 @@ class Connections:
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
         # Only the driver knows how much of them has left (decision C24).
         if requests:
-            self._closed[stream] = _ClosedStream(requests, detail)
+            self._closed[stream] = ClosedStream(requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail, failure), now)
 
@@ -226,7 +231,7 @@ class Connections:
             return
         node.local_address = event.local_address or None
         self._terminal_states.tls_established(node)
-        self._tell(node, node.stream_opened(self._plan(node, event.nonce), now), now)
+        self._tell(node, node.stream_opened(self._plans.plan_for(node, event.nonce), now), now)
 
     def bytes_received(self, event: BytesReceived, now: float) -> None:
         """Take bytes of a stream. A stream that was given up meanwhile is ignored."""
@@ -281,27 +286,29 @@ class Connections:
                 self.upkeep.on_timer(kind, node, now)
 
     def _connect(self, node: NodeMachine, now: float) -> None:
-        address = node.connect()
+        if node.is_seeking:
+            addresses = self.seeds.addresses(node.bucket)
+            self.seeds.look_up(now, again=node.failed_attempts >= len(addresses))
+            node.look_at(addresses)
+        node.connect()
+        if not node.is_seeking or not self.seeds.wait(node):
+            self._open_stream(node, now)
+
+    def open_waiting(self, waiting: Iterable[NodeMachine], now: float) -> None:
+        """Open the streams of connections that waited for the seeds."""
+        for node in waiting:
+            node.look_at(self.seeds.addresses(node.bucket))
+            node.choose()
+            self._open_stream(node, now)
+
+    def _open_stream(self, node: NodeMachine, now: float) -> None:
+        address = node.address
         self._last_stream += 1
         stream = StreamId(self._last_stream)
         self._by_stream[stream] = node
         self._stream_of[node] = stream
         self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
         self._emit(OpenStream(stream, address.host, address.port, self._connection_string.tls))
-
-    def _plan(self, node: NodeMachine, nonce: str) -> BootstrapPlan | None:
-        if self._bare:
-            return None
-        return plan_of(
-            self._options,
-            self.authentication.authenticator,
-            bucket=node.bucket,
-            xerror=node.xerror,
-            tls=self._connection_string.tls,
-            nonce=nonce,
-            known_config=self._listener.config_revision(node.bucket),
-            connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
-        )
 
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
         stream = self._stream_of[node]
@@ -379,8 +386,7 @@ class Connections:
         del self._stream_of[node], self._by_stream[stream]
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         self._timers.end_stream(node)
-        requests = tuple(node.lost(detail))
-        parked, node.parked = tuple(node.parked), {}
+        requests, parked = tuple(node.lost(detail)), node.take_parked()
         reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
         if reopen_on_demand:
             self._idle_until[node] = reopen_at

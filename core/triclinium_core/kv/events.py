@@ -57,6 +57,24 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
         return f"StreamOpened(stream={self.stream}, {self.local_address!r} to {self.remote_address!r})"
 
 
+class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
+    """A ``LookUpService`` was answered, or nobody answered it."""
+
+    service: str
+    targets: tuple[tuple[str, int], ...] = ()
+    """Host and port of each record, in any order; empty where there is none."""
+    text: str = ""
+    """What went wrong, in the resolver's words."""
+
+    def __post_init__(self) -> None:
+        check_type(self.service, "service", str)
+        check_type(self.targets, "targets", tuple)
+        check_type(self.text, "text", str)
+        for target in self.targets:
+            if not isinstance(target, tuple) or list(map(type, target)) != [str, int]:
+                raise InvalidArgumentException(f"targets has {target!r}, no pair of host and port", parameter="targets")
+
+
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
     """Bytes came, cut anywhere; they are copied before ``handle`` returns.
 
@@ -144,6 +162,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
 Event = (
     OperationSubmitted
     | OperationAbandoned
+    | ServiceLookedUp
     | StreamOpened
     | BytesReceived
     | StreamLost

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
 from triclinium_core.kv.actions import Action, ReportConnection
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX, CollectionQuestion
@@ -19,7 +20,7 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.bucket_map import BucketMap, map_of
+from triclinium_core.kv.topology.bucket_map import BucketMap, map_of, nodes_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
 from triclinium_core.kv.topology.networks import Network
@@ -74,6 +75,8 @@ class Keyspaces:
         self._emit = emit
         self._configs: dict[str | None, ClusterConfig] = {}
         self._maps: dict[str, BucketMap] = {}
+        self._lost: set[str | None] = set()
+        """Buckets of which no node could be reached any more, so that any config of them is news."""
         self._collections: dict[str | None, CollectionIds] = {}
 
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
@@ -230,11 +233,32 @@ class Keyspaces:
             # Its vbuckets say nothing of where our documents are.
             return self._refuse_config(node, stream, f"it is not the one of bucket {node.bucket!r}")
         known = self._configs.get(node.bucket)
-        if known is None or config.revision > known.revision:
+        if known is None or config.revision > known.revision or node.bucket in self._lost:
+            self._lost.discard(node.bucket)
             self._configs[node.bucket] = config
             if node.bucket is not None:
                 self._follow(node, node.bucket, config, now)
+            else:
+                self._connections.seeds.know(self._nodes_of(node, config))
         return None
+
+    def _nodes_of(self, node: NodeMachine, config: ClusterConfig) -> Sequence[Address]:
+        network = self._network.name(config.nodes_ext, node.address)
+        nodes = nodes_of(config.nodes_ext, source=node.address, tls=self._tls, network=network)
+        return [address for address in nodes if address is not None]
+
+    def is_lost(self, bucket: str | None) -> bool:
+        """Whether no node of a bucket could be reached any more, and none has told a config since."""
+        return bucket in self._lost
+
+    def search_if_lost(self, bucket: str | None, now: float) -> None:
+        """Look for a bucket anew if none of its nodes can be reached any more.
+
+        They may have been replaced, all of them at once, by nodes that begin to count configs anew.
+        """
+        if bucket in self._configs and self._connections.seeds.is_cut_off(bucket):
+            self._lost.add(bucket)
+            self._connections.search(bucket, now)
 
     def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
         network = self._network.name(config.nodes_ext, node.address)

@@ -31,9 +31,13 @@ class Routes:
         """Take note of a new connection."""
         self._nodes[route] = node
 
+    def all_of(self, bucket: str | None) -> Sequence[NodeMachine]:
+        """Return the connections of a bucket."""
+        return [node for (name, _), node in self._nodes.items() if name == bucket]
+
     def any_of(self, bucket: str | None) -> NodeMachine | None:
         """Return a connection of a bucket, a ready one if there is any; None where there is none at all."""
-        found = [node for (name, _), node in self._nodes.items() if name == bucket]
+        found = self.all_of(bucket)
         return next((node for node in found if node.state is NodeState.READY), found[0] if found else None)
 
     def ready_after(self, node: NodeMachine) -> NodeMachine | None:

@@ -31,6 +31,7 @@ class TimerKind(Enum):
     COLLECTION_QUESTION = "a collection's id was not told in time: it is asked for again, if anybody waits for it"
     DRAIN = "a connection to a node that left the map still has requests without an answer: it is closed"
     CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
+    SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 

@@ -35,6 +35,7 @@ class AsyncioClient:
         self._streams: dict[events.StreamId, Stream] = {}
         self._connecting: dict[events.StreamId, asyncio.Task[None]] = {}
         self._execute: dict[type, Callable[[Any], None]] = {
+            actions.LookUpService: self._look_up,
             actions.OpenStream: self._open,
             actions.SendBytes: lambda order: self._streams[order.stream].send(order.data),
             actions.CloseStream: self._close,
@@ -80,6 +81,10 @@ class AsyncioClient:
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.transport.abort()
+
+    def _look_up(self, order: actions.LookUpService) -> None:
+        # The standard library asks for no SRV records. An answer without any has the host used as it stands.
+        self._loop.call_soon(self.feed, events.ServiceLookedUp(order.service))
 
     def _open(self, order: actions.OpenStream) -> None:
         self._connecting[order.stream] = self._loop.create_task(self._connect(order))

@@ -112,8 +112,9 @@ def refused(**options: Any) -> Recorded:
 @pytest.mark.parametrize(
     ("connection_string", "expected"),
     [
-        ("couchbase://h", OpenStream(ONE, "h", 11210, False)),
-        ("couchbases://h", OpenStream(ONE, "h", 11207, True)),
+        ("couchbase://h:11210", OpenStream(ONE, "h", 11210, False)),
+        ("couchbases://h,i", OpenStream(ONE, "h", 11207, True)),
+        ("couchbases://h?enable_dns_srv=false", OpenStream(ONE, "h", 11207, True)),
         ("memcached://h", OpenStream(ONE, "h", 11211, False)),
         ("couchbase://a:5,b", OpenStream(ONE, "a", 5, False)),
         ("couchbase://[::1]", OpenStream(ONE, "::1", 11210, False)),

@@ -24,7 +24,7 @@ class ClientArguments(TypedDict, total=False):
     """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on.
 
     ``timeouts``, ``retry_strategy``, ``circuit_breaker``, ``hello_after_auth``, ``renegotiate_on_corrupt_error_map``,
-    ``compression`` and ``network``; none has to be there.
+    ``compression``, ``network`` and ``enable_dns_srv``; none has to be there.
     """
 
     timeouts: TimeoutOptions
@@ -34,6 +34,7 @@ class ClientArguments(TypedDict, total=False):
     renegotiate_on_corrupt_error_map: bool
     compression: bool
     network: str
+    enable_dns_srv: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class NodeMachine:
         bucket: what to select on it; None for the connection that belongs to no bucket.
         addresses: where the node may be; tried in turn, one for each stream.
         bare: whether the peer is a plain memcached.
+        is_seeking: whether any node of the cluster will do.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class NodeMachine:
         bare: bool,
         compression: bool,
         circuit_breaker: CircuitBreakerOptions,
+        is_seeking: bool = False,
     ) -> None:
         self.bucket: str | None = bucket
         self.address: Address = addresses[0]
@@ -87,6 +89,8 @@ class NodeMachine:
         """Epoch and revision of the config that the node said it has, until it was asked for that."""
         self.xerror: bool = True
         """False after a corrupt error map, where renegotiation was asked for."""
+        self.is_seeking: bool = is_seeking
+        """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
         self.is_leaving: bool = False
         """Whether its node has left the map, so that nothing more is sent and no other stream opened."""
         self.was_reached: bool = False
@@ -143,16 +147,33 @@ class NodeMachine:
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""
         self._move(NodeEvent.BACKOFF_OVER, NodeState.CONNECTING)
-        self.address = self._addresses[self._attempts % len(self._addresses)]
-        self._attempts += 1
+        self.choose()
         self._frames_came = self._is_proven = False
         self.negotiated = Negotiated()
         self.dialect = Dialect(bare=self._bare, compression=self._compression)
         return self.address
 
+    def choose(self) -> Address:
+        """Take the next one of the addresses for the stream that is to be opened, and return it."""
+        self.address = self._addresses[self._attempts % len(self._addresses)]
+        self._attempts += 1
+        return self.address
+
+    def look_at(self, addresses: Sequence[Address]) -> None:
+        """Try these addresses in turn from now on, beginning with the one after the present one."""
+        if addresses != self._addresses:
+            self._attempts = addresses.index(self.address) + 1 if self.address in addresses else 0
+            self._addresses = addresses
+
+    def take_parked(self) -> Sequence[int]:
+        """Return who waited for the connection; from now on nobody does."""
+        parked, self.parked = tuple(self.parked), {}
+        return parked
+
     def stay(self) -> None:
         """Try no other address from now on than the present one."""
         self._addresses = (self.address,)
+        self.is_seeking = False
 
     def stream_opened(self, plan: BootstrapPlan | None, now: float) -> Sequence[News]:
         """Begin the bootstrap; without a ``plan`` there is none, and the connection is ready."""

@@ -15,6 +15,7 @@ from triclinium_core.kv.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
+    ServiceLookedUp,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -43,14 +44,14 @@ class Crowd:
         return min(client.wakeup for client in self._clients)
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Feed an event to the client whose it is, time to all that are due, a user to all; return what they order."""
+        """Feed an event to the client whose it is, time to all that are due, what concerns all to all; return what they order."""
         if isinstance(event, TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]
         if isinstance(event, StreamOpened | BytesReceived | StreamLost):
             stream, index = divmod(event.stream, len(self._clients))
             return self._feed(index, msgspec.structs.replace(event, stream=StreamId(stream)), now)
-        if isinstance(event, AuthenticatorChanged):
+        if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
             return [action for index in range(len(self)) for action in self._feed(index, event, now)]
         return self._feed(self.client_of(event.token), event, now)
 

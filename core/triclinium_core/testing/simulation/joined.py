@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
@@ -20,6 +20,7 @@ from triclinium_core.kv.actions import (
     CompleteOperation,
     ConsultStrategy,
     FailOperation,
+    LookUpService,
     OpenStream,
     ReportConnection,
     ReportRefusal,
@@ -33,6 +34,7 @@ from triclinium_core.kv.events import (
     LossCause,
     OperationAbandoned,
     OperationSubmitted,
+    ServiceLookedUp,
     StreamId,
     StreamLost,
     StreamOpened,
@@ -142,8 +144,12 @@ class Simulation:
         self.refusals: list[ReportRefusal] = []
         self.log: list[str] = []
         """What the client reported of its connections, oldest first."""
-        self._closed: deque[StreamLost] = deque()
-        """The ends of the streams that the client ordered to be closed, and has not heard of yet."""
+        self.lookups: list[str] = []
+        """The names that the client had looked up, oldest first."""
+        self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
+        """What DNS lists, by name; None while it does not answer."""
+        self._answers: deque[StreamLost | ServiceLookedUp] = deque()
+        """What the client is due at once: the ends of streams that it ordered to be closed, and answers of DNS."""
         self._last_token = 0
 
     def submit(
@@ -166,8 +172,8 @@ class Simulation:
     def feed(self, event: Event) -> Sequence[Action]:
         """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
         actions = list(self._handle(event))
-        while self._closed:
-            actions += self._handle(self._closed.popleft())
+        while self._answers:
+            actions += self._handle(self._answers.popleft())
         return actions
 
     def open(self, stream: StreamId) -> None:
@@ -278,6 +284,10 @@ class Simulation:
         match action:
             case OpenStream(stream, host, port, tls):
                 self.links[stream] = Link(self._node_at(host, port, tls=tls))
+            case LookUpService(service):
+                self.lookups.append(service)
+                if self.services is not None:
+                    self._answers.append(ServiceLookedUp(service, self.services.get(service, ())))
             case SendBytes(stream, data):
                 assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
                 self.links[stream].outgoing += data
@@ -285,7 +295,7 @@ class Simulation:
                 assert stream in self.links, f"stream {stream} is to be closed, and is not there"
                 link = self.links.pop(stream)
                 self._tell_of_loss(stream, link)
-                self._closed.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
+                self._answers.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
             case CompleteOperation(token, result):
                 self._settle(token)
                 self.results[token] = result

@@ -1,0 +1,78 @@
+"""A name server on this machine, for the tests that look clusters up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import dns.asyncresolver
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rrset
+import trio
+
+from triclinium._resolver import DnsResolver
+
+DATAGRAM_SIZE_MAX = 4096
+
+
+@dataclass
+class NameServer:
+    """Answers questions for SRV records over UDP.
+
+    Args:
+        records: host and port of each, by name, without the final dot; a name that is not there does not exist.
+    """
+
+    records: Mapping[str, Sequence[tuple[str, int]]]
+    port: int = 0
+    rcode: dns.rcode.Rcode = dns.rcode.NOERROR
+    """What it answers to everything, where that is no success."""
+    is_mute: bool = False
+    asked: list[str] = field(default_factory=list)
+    """The names, in order."""
+
+    def resolver(self) -> DnsResolver:
+        """Return a resolver that asks this server alone."""
+        resolver = dns.asyncresolver.Resolver(configure=False)
+        resolver.nameservers = ["127.0.0.1"]
+        resolver.port = self.port
+        resolver.lifetime = 2.0
+        return DnsResolver(resolver)
+
+    async def serve(self, socket: trio.socket.SocketType) -> None:
+        """Answer until cancelled."""
+        while True:
+            data, peer = await socket.recvfrom(DATAGRAM_SIZE_MAX)
+            answer = self.answer(dns.message.from_wire(data))
+            if not self.is_mute:
+                await socket.sendto(answer.to_wire(), peer)
+
+    def answer(self, query: dns.message.Message) -> dns.message.Message:
+        """Return the answer to a question."""
+        (question,) = query.question
+        name = question.name.to_text(omit_final_dot=True)
+        self.asked.append(name)
+        response = dns.message.make_response(query)
+        response.flags |= dns.flags.RA
+        if self.rcode != dns.rcode.NOERROR or name not in self.records:
+            response.set_rcode(self.rcode or dns.rcode.NXDOMAIN)
+            return response
+        texts = [f"0 0 {port} {host}." for host, port in self.records[name]]
+        if texts:
+            response.answer.append(dns.rrset.from_text(question.name, 60, "IN", "SRV", *texts))
+        return response
+
+
+@asynccontextmanager
+async def open_name_server(records: Mapping[str, Sequence[tuple[str, int]]]) -> AsyncIterator[NameServer]:
+    """Give the block a name server; leaving the block closes it."""
+    with trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM) as socket:
+        await socket.bind(("127.0.0.1", 0))
+        server = NameServer(records, socket.getsockname()[1])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.serve, socket)
+            yield server
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,52 @@
+"""From the name of a cluster to the nodes that DNS lists under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from triclinium.abc import Resolver
+from triclinium_core.kv.events import ServiceLookedUp
+
+if TYPE_CHECKING:
+    import dns.asyncresolver
+
+
+class DnsResolver:
+    """Asks the name servers that the system is configured with, and finds names in its search domains.
+
+    Args:
+        resolver: another configuration.
+    """
+
+    def __init__(self, resolver: dns.asyncresolver.Resolver | None = None) -> None:
+        self._resolver = resolver
+
+    async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
+        """Return host and port of each SRV record; none where there is none.
+
+        Raises:
+            OSError: no name server answered, or there is none to ask.
+        """
+        # Importing it takes longer than all the rest, and most clients have addresses.
+        import dns.asyncresolver  # noqa: PLC0415
+        from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
+
+        try:
+            # The system's configuration may have changed since it was read last, as where a laptop travels.
+            resolver = self._resolver or dns.asyncresolver.Resolver()
+            answer = await resolver.resolve(service, "SRV", search=True)
+        except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+            return ()
+        except dns.exception.DNSException as error:
+            raise OSError(str(error)) from error
+        records = [record for record in answer if isinstance(record, SRV)]
+        return [(record.target.to_text(omit_final_dot=True), record.port) for record in records]
+
+
+async def looked_up(service: str, resolver: Resolver) -> ServiceLookedUp:
+    """Return what a resolver says of a name, with its words where it fails."""
+    try:
+        return ServiceLookedUp(service, tuple(await resolver.look_up(service)))
+    except OSError as error:
+        return ServiceLookedUp(service, text=str(error))
