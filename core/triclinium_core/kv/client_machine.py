@@ -239,7 +239,9 @@ class ClientMachine:
         """Retry or fail what waited for the connection; ``Connections`` calls this."""
         self._keyspaces.search_if_lost(node.bucket, now)
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
-        hopeless = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
+        is_stranger = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
+        # Another seed may be what this one is not.
+        hopeless = is_stranger and node.has_tried_all
         for token in waiting:
             if hopeless:
                 self._operations.fail(token, UnsupportedOperationException, lost.detail, now)

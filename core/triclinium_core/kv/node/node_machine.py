@@ -130,6 +130,11 @@ class NodeMachine:
         return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.negotiated.features
 
     @property
+    def has_tried_all(self) -> bool:
+        """Whether no address is left that was not tried since a request was answered last."""
+        return self.failed_attempts >= len(self._addresses)
+
+    @property
     def unavailable_reason(self) -> RetryReason:
         """The reason why nothing can be dispatched to it now, as far as it is not a terminal one."""
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE

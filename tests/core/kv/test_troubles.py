@@ -1,0 +1,227 @@
+"""What may be wrong with a cluster: each ends in an error that names it, or is survived."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.core.kv.simulated import (
+    COLLECTIONS,
+    SMALL_MAP,
+    TRAVEL,
+    Recorded,
+    client_options,
+    get,
+    ready,
+    respond,
+    upsert,
+)
+from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of, owner_of
+from triclinium_core.errors import (
+    InvalidArgumentException,
+    TimeoutException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.events import TimePassed
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.faults import status
+
+TWO_SEEDS = "couchbase://a.example:1,b.example:2"
+NOBODY: Mapping[str, Any] = {
+    "rev": 9,
+    "revEpoch": 9,
+    "name": "travel",
+    "nodesExt": [],
+    "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
+}
+
+
+def two_seeds() -> Recorded:
+    """Return a client of two nodes, of which the first is not what the client takes it for."""
+    options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
+    nodes = FakeNodes(options, nodes=[("a.example", 1), ("b.example", 2)])
+    nodes.remove_node(0)
+    nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    return Recorded(nodes, client_options(TWO_SEEDS))
+
+
+def test_a_seed_that_is_not_couchbase() -> None:
+    """One of two is passed over: the other one is a way in, and no operation fails for the first."""
+    simulation = two_seeds()
+    simulation.result(upsert())
+
+    assert "b.example:2" in {each.node for each in simulation.machine.statistics().connections}
+    assert any("does not know HELLO" in line for line in simulation.log)
+
+
+def test_seeds_of_which_none_is_couchbase() -> None:
+    """Who waits while the last of them says so fails at once, who does not at its deadline; both are told what may help."""
+    simulation = two_seeds()
+    simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
+    early = simulation.failure(UnambiguousTimeoutException, get())
+    while simulation.connection().state != NodeState.CONNECTING.name:
+        simulation.now = simulation.machine.wakeup
+        simulation.tick()
+    late = simulation.submit(get())
+    simulation.flow()
+
+    assert "memcached://" in str(early)
+    assert "memcached://" in str(simulation.error(UnsupportedOperationException, late))
+
+
+def test_half_a_cluster_down_at_start() -> None:
+    """What the others have can be had; the rest says which node it is, and is there when that is."""
+    simulation = Recorded(
+        nodes_of(4, IMPLEMENTED_FEATURES), client_options("couchbase://127.0.0.1:11210,127.0.0.1:11216")
+    )
+    dead = (0, 1)
+    for place in dead:
+        simulation.nodes.kill(place)
+    alive = [key for key in KEYS if simulation.nodes.owner_of(key) not in dead]
+    lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
+    for key in alive:
+        simulation.result(upsert(key))
+    error = simulation.failure(UnambiguousTimeoutException, upsert(lost))
+
+    assert "127.0.0.1:11212" in str(error)
+    assert ["NODE_NOT_AVAILABLE"] == list(error.context.retry_reasons)
+
+    for place in dead:
+        simulation.nodes.revive(place)
+    simulation.live(2.0)
+    for key in KEYS:
+        simulation.result(upsert(key))
+
+
+def test_a_whole_cluster_down_at_start() -> None:
+    """The error says what was tried; the client is there as soon as the cluster is."""
+    simulation = Cluster()
+    for place in range(3):
+        simulation.nodes.kill(place)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "127.0.0.1:11210: connection refused" in str(error)
+
+    for place in range(3):
+        simulation.nodes.revive(place)
+    simulation.live(2.0)
+    simulation.write()
+
+
+def test_a_first_map_with_zero_nodes() -> None:
+    """Nobody has a document, and the error says so; the next map is heard of, and counts."""
+    simulation = Cluster(1)
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+
+    assert "has no active node now" in str(error)
+
+    simulation.nodes.set_config_revision(1, epoch=10)
+    simulation.live(1.0)
+    simulation.write()
+
+
+def test_a_map_with_zero_nodes_that_is_lost() -> None:
+    """Who told it is gone as well: the client goes back to its seeds, and takes what it finds there."""
+    simulation = Cluster(1)
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
+    simulation.failure(UnambiguousTimeoutException, upsert())
+    simulation.nodes.kill(0)
+    simulation.live(5.0)
+    simulation.nodes.revive(0)
+    simulation.live(3.0)
+    simulation.write()
+
+
+@pytest.mark.parametrize("body", [{**NOBODY, "name": "beer"}, {"rev": 9, "revEpoch": 9, "nodesExt": []}])
+def test_the_map_of_another_bucket(body: Mapping[str, Any]) -> None:
+    """The one that is known stays, and the log says what came instead."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(body).encode()))
+    simulation.run()
+
+    assert (1, 1) == simulation.connection().config_revision
+    assert any("it is not the one of bucket 'travel'" in line for line in simulation.log)
+    assert token in simulation.settled_at
+
+    simulation.result(upsert())
+
+
+def test_the_map_of_another_bucket_at_first() -> None:
+    """The connection cannot be used: the error says why, until the node answers with the right one."""
+    simulation = Recorded()
+    other = json.dumps({**NOBODY, "name": "beer"}).encode()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, other))
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+
+    assert "it is not the one of bucket 'travel'" in str(error)
+
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    simulation.result(upsert())
+
+
+def test_a_memcached_bucket() -> None:
+    """It is refused in words: documents of such a bucket would be looked for in the wrong places."""
+    simulation = Recorded()
+    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    error = simulation.failure(UnambiguousTimeoutException, upsert())
+
+    assert "'travel' is a memcached bucket" in str(error)
+
+
+def test_a_broken_config() -> None:
+    """The old one is kept, and serves."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b'{"rev":99,"revEpoch":99,"name":"travel"}'))
+    simulation.run()
+
+    assert any(
+        "sent a cluster config that cannot be: bucket 'travel' has 0 vbuckets" in line for line in simulation.log
+    )
+    assert (1, 1) == simulation.connection().config_revision
+    assert token in simulation.settled_at
+
+    simulation.result(upsert())
+
+
+@pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
+def test_a_clock_that_jumps_forward(hours: float) -> None:
+    """As after a sleep: what was open is out of time, connections prove that they live, and all goes on."""
+    simulation = Cluster()
+    simulation.write()
+    token, _ = simulation.submit_in_flight(upsert(KEYS[0]))
+    simulation.now += hours * 3600.0
+    simulation.flow()
+
+    assert isinstance(simulation.errors[token], TimeoutException)
+
+    simulation.live(5.0)
+    simulation.write()
+    simulation.finish(Noop(TRAVEL))
+
+
+@pytest.mark.parametrize("back", [0.001, 3600.0])
+def test_a_clock_that_goes_back(back: float) -> None:
+    """Monotonic time does not; a driver that takes another one is told, and nothing has changed."""
+    simulation = Cluster()
+    simulation.write()
+    with pytest.raises(InvalidArgumentException, match="cannot go back") as caught:
+        simulation.machine.handle(TimePassed(), simulation.now - back)
+
+    assert "now" == caught.value.parameter
+
+    simulation.write()
+    assert owner_of(simulation, KEYS[0]) in range(3)
