@@ -18,14 +18,18 @@ from typing import Any
 from couchbase import subdocument, transcoder
 from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster
+from couchbase.durability import Durability, ServerDurability
 from couchbase.exceptions import CouchbaseException
 from couchbase.options import (
+    AppendOptions,
     ClusterOptions,
     DecrementOptions,
     DeltaValue,
     GetOptions,
     IncrementOptions,
+    InsertOptions,
     MutateInOptions,
+    PrependOptions,
     RemoveOptions,
     ReplaceOptions,
     SignedInt64,
@@ -67,7 +71,18 @@ def _value(command: Command) -> Any:
 
 def _counter(options: Any, command: Command) -> Any:
     # The client creates a counter unless it is told a negative initial value.
-    return options(delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)))
+    return options(
+        delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)), **_durable(command)
+    )
+
+
+def _durable(command: Command) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if "durability" in command:
+        options["durability"] = ServerDurability(Durability[command["durability"]])
+    if "timeout" in command:
+        options["timeout"] = timedelta(seconds=command["timeout"])
+    return options
 
 
 def _spec(told: Command) -> Any:
@@ -96,7 +111,7 @@ def _lookup_in(store: Any, key: str, command: Command) -> dict[str, Any]:
 
 def _mutate_in(store: Any, key: str, command: Command) -> dict[str, Any]:
     specs = [_spec(told) for told in command["specs"]]
-    options: dict[str, Any] = {}
+    options = _durable(command)
     if "store_semantics" in command:
         options["store_semantics"] = subdocument.StoreSemantics[command["store_semantics"]]
     if "cas" in command:
@@ -111,14 +126,16 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "get_any_replica": lambda store, key, command: _copy(store.get_any_replica(key)),
     "get_all_replicas": lambda store, key, command: [_copy(found) for found in store.get_all_replicas(key)],
     "exists": lambda store, key, command: store.exists(key).exists,
-    "insert": lambda store, key, command: store.insert(key, _value(command)).cas,
+    "insert": lambda store, key, command: store.insert(key, _value(command), InsertOptions(**_durable(command))).cas,
     "upsert": lambda store, key, command: (
-        store.upsert(key, _value(command), UpsertOptions(transcoder=_coder(command))).cas
+        store.upsert(key, _value(command), UpsertOptions(transcoder=_coder(command), **_durable(command))).cas
     ),
     "replace": lambda store, key, command: (
-        store.replace(key, _value(command), ReplaceOptions(cas=command.get("cas", 0))).cas
+        store.replace(key, _value(command), ReplaceOptions(cas=command.get("cas", 0), **_durable(command))).cas
     ),
-    "remove": lambda store, key, command: store.remove(key, RemoveOptions(cas=command.get("cas", 0))).cas,
+    "remove": lambda store, key, command: (
+        store.remove(key, RemoveOptions(cas=command.get("cas", 0), **_durable(command))).cas
+    ),
     "touch": lambda store, key, command: store.touch(key, timedelta(seconds=command["expiry"])).cas,
     "get_and_touch": lambda store, key, command: _content(
         store.get_and_touch(key, timedelta(seconds=command["expiry"]))
@@ -127,10 +144,14 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "unlock": lambda store, key, command: store.unlock(key, command["cas"]),
     "increment": lambda store, key, command: store.binary().increment(key, _counter(IncrementOptions, command)).content,
     "decrement": lambda store, key, command: store.binary().decrement(key, _counter(DecrementOptions, command)).content,
-    "append": lambda store, key, command: store.binary().append(key, _value(command)).cas,
     "lookup_in": _lookup_in,
     "mutate_in": _mutate_in,
-    "prepend": lambda store, key, command: store.binary().prepend(key, _value(command)).cas,
+    "append": lambda store, key, command: (
+        store.binary().append(key, _value(command), AppendOptions(**_durable(command))).cas
+    ),
+    "prepend": lambda store, key, command: (
+        store.binary().prepend(key, _value(command), PrependOptions(**_durable(command))).cas
+    ),
 }
 
 

@@ -11,6 +11,9 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
+    DurabilityAmbiguousException,
+    DurabilityImpossibleException,
+    DurabilityLevelNotAvailableException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
@@ -31,6 +34,14 @@ HINTS: dict[RetryReason, str] = {
     RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT: "it may have been applied; read the document before writing again",
 }
 """The next step, where we know one."""
+
+HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
+    DurabilityAmbiguousException: "it may have been applied, or may still be; read the document before writing again",
+    DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring them back "
+    "or ask for less",
+    DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
+}
+"""The next step after a final response, where it does not speak for itself."""
 
 
 def subject(context: ErrorContext) -> str:
@@ -110,7 +121,8 @@ def surfaced(
         # That the body tells which path it was, as the map says, is what the body has told.
         texts = [str(failed_path)]
     detail = f" ({'; '.join(texts)})" if texts else ""
-    return error(f"{subject(context)}: the server answered {answer}{detail}{_story(context)}", context)
+    hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
+    return error(f"{subject(context)}: the server answered {answer}{detail}{hint}{_story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:

@@ -13,6 +13,9 @@ from triclinium_core.errors import (
     CouchbaseException,
     DocumentLockedException,
     DocumentNotFoundException,
+    DurabilityAmbiguousException,
+    DurabilityImpossibleException,
+    DurabilityLevelNotAvailableException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
@@ -213,6 +216,25 @@ def test_surfaced(context: ErrorContext, expected: str) -> None:
     assert DocumentNotFoundException is type(error)
     assert expected == str(error)
     assert context is error.context
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            DurabilityAmbiguousException,
+            "it may have been applied, or may still be; read the document before writing again",
+        ),
+        (DurabilityImpossibleException, "nothing was written; too few nodes have a copy of the document"),
+        (DurabilityLevelNotAvailableException, "nothing was written; ask for another durability level"),
+    ],
+)
+def test_what_to_do_about_an_answer(error: type[CouchbaseException], expected: str) -> None:
+    """The next step stands before what happened earlier."""
+    text = str(surfaced(error, RETRIED))
+
+    assert expected in text
+    assert text.index(expected) < text.index("[retried")
 
 
 def test_all_survive_pickling() -> None:

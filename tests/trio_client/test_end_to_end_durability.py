@@ -1,0 +1,269 @@
+"""Durable writes of the real client at a cluster of three nodes, in memory and in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import PATIENCE, Never
+from triclinium import Collection, DurabilityLevel, TimeoutOptions
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    DurabilityAmbiguousException,
+    DurabilityImpossibleException,
+    DurableWriteInProgressException,
+    DurableWriteReCommitInProgressException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    UnambiguousTimeoutException,
+)
+from triclinium.testing import FakeCluster, Opcode, drop_response, open_fake_cluster
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions
+
+MAJORITY = DurabilityLevel.MAJORITY
+LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
+
+Write = Callable[[Collection, DurabilityLevel], Awaitable[object]]
+WRITES: dict[str, Write] = {
+    "insert": lambda people, level: people.insert("eve", 1, durability=level),
+    "upsert": lambda people, level: people.upsert("ada", 2, durability=level),
+    "replace": lambda people, level: people.replace("ada", 2, durability=level),
+    "remove": lambda people, level: people.remove("ada", durability=level),
+    "append": lambda people, level: people.binary.append("ada", b"2", durability=level),
+    "prepend": lambda people, level: people.binary.prepend("ada", b"2", durability=level),
+    "increment": lambda people, level: people.binary.increment("ada", durability=level),
+    "decrement": lambda people, level: people.binary.decrement("ada", durability=level),
+}
+
+
+class Trio(NamedTuple):
+    """A cluster, a client of it, and the replicas of the document that most tests use."""
+
+    fake: FakeCluster
+    people: Collection
+    owner: int
+    replicas: tuple[int, ...]
+
+
+@asynccontextmanager
+async def open_trio(
+    replicas: int = 1,
+    *,
+    timeouts: TimeoutOptions | None = None,
+    features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES,
+) -> AsyncIterator[Trio]:
+    """Give the block three nodes and a client, with a document "ada" that is 1."""
+    options = FakeNodeOptions(vbuckets=128, features=features)
+    with trio.fail_after(PATIENCE):
+        async with (
+            open_fake_cluster(options=options, nodes=3, replicas=replicas) as fake,
+            fake.open_client(timeouts=timeouts or TimeoutOptions()) as cluster,
+        ):
+            people = cluster.bucket("default").default_collection()
+            await people.upsert("ada", 1)
+            owner = fake.nodes.owner_of("ada")
+            assert owner is not None
+            yield Trio(fake, people, owner, fake.nodes.replica_holders_of("ada"))
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+async def test_every_write_at_every_level(autojump_clock: MockClock, write: Write, level: DurabilityLevel) -> None:
+    """Done at once, and as it would be without."""
+    before = trio.current_time()
+    async with open_trio() as (fake, people, *_):
+        await write(people, level)
+        durable = {key: fake.nodes.documents.get("default", key) for key in ("ada", "eve")}
+    async with open_trio() as (fake, people, *_):
+        await write(people, DurabilityLevel.NONE)
+        plain = {key: fake.nodes.documents.get("default", key) for key in ("ada", "eve")}
+
+    assert {key: document and document.value for key, document in plain.items()} == {
+        key: document and document.value for key, document in durable.items()
+    }
+    assert before == trio.current_time()
+
+
+async def test_it_is_seen_when_it_is_done(autojump_clock: MockClock) -> None:
+    """Readers find what was there for as long as a majority lacks it; then the writer returns."""
+    async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
+        fake.nodes.hold_replication(replicas[0])
+        start = trio.current_time()
+        ended = []
+
+        async def write() -> None:
+            await people.upsert("ada", 2, durability=MAJORITY)
+            ended.append(trio.current_time() - start)
+
+        nursery.start_soon(write)
+        await trio.sleep(4)
+        meanwhile = (await people.get("ada")).content
+        fake.nodes.release_replication(replicas[0])
+        await trio.testing.wait_all_tasks_blocked()
+        after = (await people.get("ada")).content
+
+    assert (1, 2) == (meanwhile, after)
+    assert [pytest.approx(4)] == ended
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "seconds"),
+    [
+        (TimeoutOptions(), 9.0),
+        (TimeoutOptions(kv=1.0), 9.0),
+        (TimeoutOptions(kv_durable=5.0), 4.5),
+        (TimeoutOptions(kv_durable=0.1), 1.35),
+    ],
+)
+async def test_the_server_gives_up_first(autojump_clock: MockClock, timeouts: TimeoutOptions, seconds: float) -> None:
+    """So that the client hears of it, before its own time is up."""
+    async with open_trio(timeouts=timeouts) as (fake, people, _, replicas):
+        fake.nodes.hold_replication(replicas[0])
+        start = trio.current_time()
+        with pytest.raises(DurabilityAmbiguousException, match="may have been applied") as caught:
+            await people.upsert("ada", 2, durability=MAJORITY)
+
+        assert pytest.approx(seconds) == trio.current_time() - start
+        assert 0 == caught.value.context.retry_attempts
+        assert 1 == (await people.get("ada")).content
+
+
+async def test_an_answer_that_is_lost(autojump_clock: MockClock) -> None:
+    """The client's own timeout, ten seconds, is ambiguous as well."""
+    async with open_trio() as (fake, people, owner, _):
+        fake.nodes[owner].faults.next(Opcode.SET, drop_response())
+        start = trio.current_time()
+        with pytest.raises(AmbiguousTimeoutException):
+            await people.upsert("ada", 2, durability=MAJORITY)
+
+        assert pytest.approx(10) == trio.current_time() - start
+        assert 2 == (await people.get("ada")).content
+
+
+async def test_who_leaves_a_durable_write(autojump_clock: MockClock) -> None:
+    """It is ambiguous to ``fail_after``, and done when replication goes on."""
+    async with open_trio() as (fake, people, _, replicas):
+        fake.nodes.hold_replication(replicas[0])
+        with pytest.raises(AmbiguousTimeoutException), triclinium.fail_after(1):
+            await people.upsert("ada", 2, durability=MAJORITY)
+        fake.nodes.release_replication(replicas[0])
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert 2 == (await people.get("ada")).content
+
+
+@pytest.mark.parametrize("durability", [DurabilityLevel.NONE, MAJORITY], ids=lambda level: level.name)
+async def test_others_wait_for_it(autojump_clock: MockClock, durability: DurabilityLevel) -> None:
+    """Two writes to one document, one after the other, though the first takes a while."""
+    async with open_trio(timeouts=TimeoutOptions(kv=10.0)) as (fake, people, _, replicas):
+        fake.nodes.hold_replication(replicas[0])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: people.upsert("ada", 2, durability=MAJORITY))
+            await trio.sleep(1)
+            nursery.start_soon(lambda: people.upsert("ada", 3, durability=durability))
+            await trio.sleep(1)
+            with pytest.raises(DurableWriteInProgressException):
+                await people.upsert("ada", 4, retry_strategy=Never())
+            fake.nodes.release_replication(replicas[0])
+
+        assert 3 == (await people.get("ada")).content
+
+
+async def test_who_cannot_wait_any_longer(autojump_clock: MockClock) -> None:
+    """Nothing of it was applied, and the error says what it waited for."""
+    async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
+        fake.nodes.hold_replication(replicas[0])
+        nursery.start_soon(lambda: people.upsert("ada", 2, durability=MAJORITY))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(UnambiguousTimeoutException) as caught:
+            await people.upsert("ada", 3)
+        fake.nodes.release_replication(replicas[0])
+
+    assert {"KV_SYNC_WRITE_IN_PROGRESS"} == caught.value.context.retry_reasons
+
+
+async def test_too_few_copies(autojump_clock: MockClock) -> None:
+    """Told at once, and nothing is written; a rebalance makes it possible again."""
+    async with open_trio() as (fake, people, _, replicas):
+        fake.nodes.fail_over(replicas[0])
+        start = trio.current_time()
+        with pytest.raises(DurabilityImpossibleException, match="nothing was written"):
+            await people.upsert("ada", 2, durability=MAJORITY)
+        unchanged = (await people.get("ada")).content
+        elapsed = trio.current_time() - start
+        fake.nodes.rebalance()
+        await people.upsert("ada", 2, durability=MAJORITY)
+
+        assert (1, 0) == (unchanged, elapsed)
+        assert 2 == (await people.get("ada")).content
+
+
+async def test_a_node_that_dies_with_a_write(autojump_clock: MockClock) -> None:
+    """The writer is told that it is ambiguous, and nobody ever sees half of it."""
+    async with open_trio() as (fake, people, owner, replicas):
+        fake.nodes.hold_replication(replicas[0])
+        async with trio.open_nursery() as nursery:
+
+            async def write() -> None:
+                with pytest.raises(triclinium.errors.RequestCanceledException, match="may have been applied"):
+                    await people.upsert("ada", 2, durability=MAJORITY)
+
+            nursery.start_soon(write)
+            await trio.sleep(1)
+            fake.nodes.kill(owner)
+            fake.nodes.fail_over(owner)
+        aborted = (await people.get("ada")).content
+        fake.nodes.release_replication(replicas[0])
+
+        assert (1, 1) == (aborted, (await people.get("ada")).content)
+
+
+async def test_a_node_that_lives_again(autojump_clock: MockClock) -> None:
+    """Readers wait until what it had is committed, or are told why they cannot."""
+    async with open_trio() as (fake, people, owner, replicas):
+        fake.nodes.hold_replication(replicas[0])
+        with trio.move_on_after(1):
+            await people.upsert("ada", 2, durability=MAJORITY)
+        fake.nodes.kill(owner)
+        fake.nodes.revive(owner)
+        await people.exists("bob")
+        await trio.sleep(1)
+        with pytest.raises(DurableWriteReCommitInProgressException):
+            await people.get("ada", retry_strategy=Never())
+        async with trio.open_nursery() as nursery:
+
+            async def read() -> None:
+                assert 2 == (await people.get("ada")).content
+
+            nursery.start_soon(read)
+            await trio.sleep(1)
+            fake.nodes.release_replication(replicas[0])
+
+
+@pytest.mark.parametrize("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
+async def test_a_server_that_knows_no_durability(autojump_clock: MockClock, missing: HelloFeature) -> None:
+    """Nothing is sent."""
+    async with open_trio(features=IMPLEMENTED_FEATURES - {missing}) as (fake, people, owner, _):
+        before = len(fake.nodes[owner].command_log)
+        with pytest.raises(FeatureNotAvailableException, match=missing.name):
+            await people.upsert("ada", 2, durability=MAJORITY)
+
+        assert before == len(fake.nodes[owner].command_log)
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("wrong", [1, "majority", None], ids=repr)
+async def test_what_is_no_level(autojump_clock: MockClock, write: Write, wrong: DurabilityLevel) -> None:
+    """Refused by name, with those that there are."""
+    async with open_trio() as (_, people, *_rest):
+        with pytest.raises(InvalidArgumentException, match="one of DurabilityLevel") as caught:
+            await write(people, wrong)
+
+    assert "durability" == caught.value.parameter
