@@ -203,6 +203,22 @@ class FakeDocuments:
         """Return all documents as they are, with what is left of those that were removed."""
         return dict(self._documents)
 
+    def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
+        """Return how many versions of documents had been written into each vbucket when ``snapshot`` was taken."""
+        newest: Counter[tuple[str, int]] = Counter()
+        for address, document in snapshot.items():
+            history = (address.bucket, address.vbucket)
+            newest[history] = max(newest[history], document.sequence_number)
+        progress: Counter[int] = Counter()
+        for (_, vbucket), sequence_number in newest.items():
+            progress[vbucket] += sequence_number
+        return progress
+
+    def renewed(self, snapshot: Snapshot, vbuckets: Collection[int]) -> Snapshot:
+        """Return ``snapshot`` with some vbuckets as they are now."""
+        now = {address: document for address, document in self._documents.items() if address.vbucket in vbuckets}
+        return now | {address: document for address, document in snapshot.items() if address.vbucket not in vbuckets}
+
     def roll_back(self, snapshot: Snapshot, vbuckets: Collection[int]) -> None:
         """Lose all that was written into some vbuckets since ``snapshot`` was taken."""
         there = {address: document for address, document in snapshot.items() if address.vbucket in vbuckets}

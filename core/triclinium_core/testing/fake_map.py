@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -109,28 +110,27 @@ def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], 
     return owners, replicas
 
 
-def failed_over(known: FakeMap, index: int, behind: Sequence[int] = ()) -> tuple[list[int], list[list[int]]]:
+def failed_over(
+    known: FakeMap, index: int, progress: Callable[[int, int], float] = lambda node, vbucket: math.inf
+) -> tuple[list[int], list[list[int]]]:
     """Return owners and replicas without a node: where it stood, those behind it move up.
 
     Args:
-        behind: nodes whose replicas lack something, those that lack most first. Where there is another replica, it takes
-            over in their place.
+        progress: how far the replica of a vbucket has come at a node. Of several, the one that has most takes over.
 
     Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, the replica that has most goes first.
     """
-    lags = {node: len(behind) - place for place, node in enumerate(behind)}
     owners, *replicas = [[NO_NODE] * len(known.owners) for _ in range(1 + len(known.replicas))]
     for vbucket in range(len(known.owners)):
-        chain = known.chain(vbucket)
-        if index in chain:
-            was_owner = chain[0] == index
-            chain.remove(index)
-            if was_owner:
-                heir = min(
-                    (node for node in chain if node != NO_NODE), key=lambda node: lags.get(node, 0), default=None
-                )
-                chain.sort(key=lambda node: node != heir)
-            chain.append(NO_NODE)
+        owner, *others = known.chain(vbucket)
+        chain = [*others, NO_NODE]
+        if index in others:
+            chain = [owner, *(node for node in others if node != index), NO_NODE]
+        elif index != owner:
+            chain = [owner, *others]
+        elif holders := known.replica_holders(vbucket):
+            heir = max(holders, key=lambda node: progress(node, vbucket))
+            chain.sort(key=lambda node: node != heir)
         owners[vbucket] = chain[0]
         for row, node in zip(replicas, chain[1:], strict=True):
             row[vbucket] = node

@@ -28,6 +28,7 @@ Example::
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -213,9 +214,13 @@ class FakeNodes:
             InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
-        owners, replicas = failed_over(self.map, index, list(self._cluster.held_replicas))
+        held = self._cluster.held_replicas
+        progress = {node: self.documents.progress_of(snapshot) for node, snapshot in held.items()}
+        owners, replicas = failed_over(
+            self.map, index, lambda node, vbucket: progress[node].get(vbucket, 0) if node in progress else math.inf
+        )
         self._cluster.sync_writes.lose(index, owners)
-        for heir, snapshot in self._cluster.held_replicas.items():
+        for heir, snapshot in held.items():
             inherited = {vbucket for vbucket in self.vbuckets_of(index) if owners[vbucket] == heir}
             self.documents.roll_back(snapshot, inherited)
         self._publish(members, owners, replicas)
@@ -291,8 +296,8 @@ class FakeNodes:
     def hold_replication(self, index: int) -> None:
         """Keep what is written from now on out of the replicas that a node has.
 
-        Who reads them finds the documents as they were now, those in replicas that it gets later too. Held back already,
-        it stays as it is.
+        Who reads them finds the documents as they were now, or when the node got the replica, if that is later. Held
+        back already, it stays as it is.
         """
         self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
 
@@ -340,7 +345,7 @@ class FakeNodes:
         self._publish(members, owners, dealt_replicas(owners, members, len(self.map.replicas)))
 
     def _set_map(self, new: FakeMap) -> None:
-        self._cluster.map = new
+        self._cluster.take_map(new)
         self._cluster.ring()
 
     def _check(self, index: int) -> int:

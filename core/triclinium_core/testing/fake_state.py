@@ -99,6 +99,17 @@ class ClusterState:
         """Have durable writes go as far as they can."""
         self.sync_writes.review(self.map, dead=self.dead, held=self.held_replicas)
 
+    def take_map(self, new: FakeMap) -> None:
+        """Go on with another map. A node that gets a replica has it as it is now, also where replication is held back."""
+        for node, snapshot in self.held_replicas.items():
+            gained = {
+                vbucket
+                for vbucket in range(len(new.owners))
+                if node in new.replica_holders(vbucket) and node not in self.map.replica_holders(vbucket)
+            }
+            self.held_replicas[node] = self.documents.renewed(snapshot, gained)
+        self.map = new
+
     def ring(self) -> None:
         """Have what waited for a change of the cluster go on, and wake the driver."""
         self.review_sync_writes()

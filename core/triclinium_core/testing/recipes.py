@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -17,6 +20,7 @@ from triclinium_core.kv.operation.requests import (
     GetAndTouch,
     Increment,
     Insert,
+    Mutation,
     Operation,
     Prepend,
     Remove,
@@ -58,6 +62,11 @@ COUNTER_KINDS: tuple[str, ...] = tuple(
 )
 """Names of the operations for counters."""
 
+DURABLE_KINDS: tuple[str, ...] = tuple(name for name, kind in _KINDS.items() if issubclass(kind, Mutation))
+"""Names of the operations that can be durable."""
+DURABILITY_LEVELS: tuple[DurabilityLevel, ...] = (*[DurabilityLevel.NONE] * 5, *DurabilityLevel)
+"""Levels as often as they are drawn."""
+
 _FLAGS = (False, True)
 _CAS = (None, 0, 0, 1)
 _EXPIRIES = (0, 0, 1, 3, 3600)
@@ -89,6 +98,8 @@ class Recipe:
     lock_time: int = 1
     flag: bool = False
     """Whether a write preserves the expiry, or a count creates the document."""
+    durability: DurabilityLevel = DurabilityLevel.NONE
+    """Of a write. Not drawn with the others: where nodes are lost it is an excuse that few histories know of."""
 
     def make(self, model: Model) -> DocumentOperation:
         """Return the operation; a get where there is no CAS to unlock with, or no mark to count with."""
@@ -97,7 +108,10 @@ class Recipe:
         kind = _KINDS[self.kind]
         if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.marks.has_counters):
             kind = Get
-        return self._make(kind, model, cas)
+        operation = self._make(kind, model, cas)
+        if isinstance(operation, Mutation):
+            return msgspec.structs.replace(operation, durability=self.durability)
+        return operation
 
     def _make(self, kind: type[Operation], model: Model, cas: Cas) -> DocumentOperation:
         place, expiry = self.place, self.expiry

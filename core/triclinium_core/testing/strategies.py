@@ -38,7 +38,14 @@ from triclinium_core.testing.faults import (
     temporary_failure,
     wrong_length,
 )
-from triclinium_core.testing.recipes import COUNTER_KINDS, TEXT_KINDS, Recipe, choices_of
+from triclinium_core.testing.recipes import (
+    COUNTER_KINDS,
+    DURABILITY_LEVELS,
+    DURABLE_KINDS,
+    TEXT_KINDS,
+    Recipe,
+    choices_of,
+)
 from triclinium_core.testing.submissions import Place
 from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 
@@ -53,6 +60,8 @@ def recipes(texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place])
 
 def _recipes(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy[Recipe]:
     parameters = {parameter: st.sampled_from(choices) for parameter, choices in choices_of(name).items()}
+    if name in DURABLE_KINDS:
+        parameters["durability"] = st.sampled_from(DURABILITY_LEVELS)
     return st.builds(Recipe, kind=st.just(name), place=places, **parameters)
 
 

@@ -49,6 +49,8 @@ HARMLESS_STATUSES: tuple[int, ...] = (
     *RETRIED_BY_MAP,
     Status.NOT_SUPPORTED,
     Status.INTERNAL_ERROR,
+    Status.DURABILITY_IMPOSSIBLE,
+    Status.SYNC_WRITE_AMBIGUOUS,
     0x7ABC,
 )
 """Statuses that say nothing of the document and leave the connection as it is; nobody knows the last one."""

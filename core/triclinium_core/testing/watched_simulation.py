@@ -40,6 +40,7 @@ from triclinium_core.kv.events import (
     Token,
 )
 from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.operation.operation import timeout_of
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
@@ -98,7 +99,7 @@ class WatchedSimulation(Simulation):
     ) -> None:
         super().__init__(node, options, rng=rng, clients=clients)
         self.options = options
-        self._timeout = parse_connection_string(options.connection_string).timeouts(options.timeouts).kv
+        self._timeouts_given = parse_connection_string(options.connection_string).timeouts(options.timeouts)
         self._deadlines: dict[int, float] = {}
         """Of the operations that are open, by token."""
         self.model: Model = Model()
@@ -181,6 +182,8 @@ class WatchedSimulation(Simulation):
 
     def deliver(self, stream: StreamId, size: int | None = None) -> None:
         """Let the client have bytes, and see whether they make whole frames."""
+        # A durable write that had to wait is logged when it is settled.
+        self._read_logs()
         self.troubles.delivered(stream, bytes(self.links[stream].incoming[:size]))
         super().deliver(stream, size)
         if stream in self.links and self.troubles.is_broken(stream):
@@ -227,7 +230,7 @@ class WatchedSimulation(Simulation):
             case OperationSubmitted(token, operation, strategy):
                 self._began_ill[token] = self._ill_nodes()
                 self._known[token] = self._revision_known(token)
-                self._deadlines[token] = self.now + self._timeout
+                self._deadlines[token] = self.now + timeout_of(operation, self._timeouts_given)
                 self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
                 submission = self.model.submitted(token, operation)
                 if submission is not None:

@@ -477,6 +477,21 @@ def test_aborted_when_it_can_never_be_done() -> None:
     assert b"1" == cluster.read()
 
 
+def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
+    """A node that had the vbucket itself has what was written then, whatever replication it lacks."""
+    cluster = Cluster(replicas=1)
+    place = vbucket_of(cluster.key.encode(), 1024)
+    cluster.hold(1)
+    cluster.nodes.move([place], to=1)
+    acknowledged = statuses(cluster.write(cluster.connect(1)))
+    cluster.nodes.move([place], to=0)
+    cluster.nodes.kill(0)
+    cluster.nodes.fail_over(0)
+
+    assert [Status.SUCCESS] == acknowledged
+    assert b"2" == cluster.read(cluster.connect(1))
+
+
 @pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
 def test_what_was_acknowledged_outlives_a_failover(change: Callable[[FakeNodes], None]) -> None:
     """Whichever replica was behind: the one that has the write takes over."""

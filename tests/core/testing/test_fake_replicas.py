@@ -172,6 +172,24 @@ def test_the_replica_that_has_most_takes_over() -> None:
     assert b"1" == clients_of(nodes)[second].ask_of(Opcode.GET, "ada").value
 
 
+def test_a_node_that_gets_a_replica_has_it_as_it_is() -> None:
+    """Also where replication is held back: it had the vbucket itself until then, or waited until it had all of it."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=1))
+    nodes.move([ADA], to=0)
+    (replica,) = nodes.replica_holders_of("ada")
+    nodes.documents.put("default", "ada", b"1")
+    nodes.hold_replication(replica)
+    nodes.move([ADA], to=replica)
+    nodes.documents.put("default", "ada", b"2")
+    nodes.move([ADA], to=0)
+    nodes.documents.put("default", "ada", b"3")
+    swapped = nodes.map.chain(ADA)
+    nodes.fail_over(0)
+
+    assert [0, replica] == swapped
+    assert b"2" == clients_of(nodes)[replica].ask_of(Opcode.GET, "ada").value
+
+
 def test_no_move_loses_writes(nodes: FakeNodes) -> None:
     """Where a map changes in peace, the new node waits for all that was written."""
     nodes.hold_replication(1)

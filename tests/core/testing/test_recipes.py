@@ -7,6 +7,7 @@ import pytest
 from tests.core.testing.asked import HOTELS, TRAVEL, named
 from tests.core.testing.callers import Callers
 from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -42,6 +43,7 @@ KINDS = {kind.name: kind for kind in UNDERSTOOD}
 NOT_UNDERSTOOD = {GetReplica, LookupIn, MutateIn}
 """A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
+MAJORITY = DurabilityLevel.MAJORITY
 
 
 def two_versions() -> Model:
@@ -63,6 +65,12 @@ def two_versions() -> Model:
         (Recipe("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
         (Recipe("remove", TEXT), Remove(TRAVEL, "ada")),
         (Recipe("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
+        (Recipe("remove", TEXT, durability=MAJORITY), Remove(TRAVEL, "ada", durability=MAJORITY)),
+        (Recipe("get", TEXT, durability=MAJORITY), Get(TRAVEL, "ada")),
+        (
+            Recipe("upsert", TEXT, durability=MAJORITY),
+            Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, durability=MAJORITY),
+        ),
         (Recipe("insert", TEXT, expiry=3, flag=True), Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
         (Recipe("upsert", TEXT, expiry=3), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
         (Recipe("upsert", TEXT, flag=True), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True)),

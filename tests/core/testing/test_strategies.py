@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TypeVar, get_args
@@ -11,9 +12,11 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import Callers
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Concatenate,
     Count,
+    Mutation,
     Store,
     Upsert,
 )
@@ -153,6 +156,15 @@ def test_what_is_drawn_is_lawful() -> None:
 def test_parameters_are_drawn(kind: str, condition: Callable[[Recipe], bool]) -> None:
     """What else an operation of a kind may say is varied."""
     assert any(condition(recipe) for recipe in drawn_recipes() if recipe.kind == kind)
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in UNDERSTOOD if issubclass(kind, Mutation)])
+def test_every_durability_level_is_drawn(kind: str) -> None:
+    """Mostly none, and the others too, for everything that can be durable."""
+    levels = Counter(recipe.durability for recipe in drawn_recipes() if recipe.kind == kind)
+
+    assert set(DurabilityLevel) == set(levels)
+    assert DurabilityLevel.NONE is max(levels, key=lambda level: levels[level])
 
 
 def test_expiries_are_of_several_lengths() -> None:

@@ -1,0 +1,152 @@
+"""Durable writes in an eventful hour: replication stands still and goes on, and any one node at a time is lost.
+
+What the client is told must fit a history in which no acknowledged write is lost, as in ``clusters``; here the cluster
+really does lose what was not durable.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.requests import DocumentOperation, Get, Insert, Keyspace, Remove, Upsert
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.testing import (
+    FakeNodeOptions,
+    FakeNodes,
+    delay,
+    drop_response,
+    hang_up_after_applying,
+    temporary_failure,
+)
+from triclinium_core.testing.watched_simulation import WatchedSimulation
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+STEPS = 120
+SECONDS_TO_SETTLE = 40.0
+KEYS = [f"k{number}" for number in range(4)]
+PLACE = Keyspace("travel")
+VBUCKETS = 128
+FAULTS = (drop_response(), hang_up_after_applying(), temporary_failure(), delay(0.2))
+LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
+
+
+class DurableHour:
+    """One history: all writes are durable, in a cluster that keeps what one node's loss cannot take."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        replicas = self._random.choice((1, 2))
+        options = FakeNodeOptions(buckets=("travel",), vbuckets=VBUCKETS, replicas=replicas)
+        self.nodes = FakeNodes(options, nodes=self._random.randint(replicas + 1, 4))
+        client = ClientOptions(
+            connection_string="couchbase://127.0.0.1:11210",
+            authenticator=PasswordAuthenticator(options.username, options.password),
+        )
+        self.simulation = WatchedSimulation(self.nodes, client, {PLACE: 0})
+        self.lost_nodes = self.acknowledged = 0
+        self._held: set[int] = set()
+        self._events: Sequence[tuple[int, Callable[[], None]]] = (
+            (50, self._ask),
+            (14, self.simulation.flow),
+            (10, self._pass_time),
+            (10, self._hold_or_release),
+            (4, self._set_fault),
+            (3, self._restart),
+            (4, self._lose_a_node),
+            (3, self._move),
+        )
+
+    def run(self) -> None:
+        """Live through it, and see everything served in the end."""
+        self.simulation.tick()
+        self.simulation.flow()
+        weights, events = zip(*self._events, strict=True)
+        for event in self._random.choices(events, weights, k=STEPS):
+            event()
+            # Writes wait for replicas, and others for them: nobody is to blame for being late.
+            self._trouble()
+        self._heal()
+        self.acknowledged = len(self.simulation.results)
+        tokens = [self.simulation.submit(self._write(Upsert, key)) for key in KEYS]
+        self.simulation.flow_for(SECONDS_TO_SETTLE)
+        self.simulation.check_frames()
+
+        assert set(tokens) <= set(self.simulation.results)
+        assert 0 == self.simulation.open_operations
+        assert not any(self.nodes.documents.get_prepared("travel", key) for key in KEYS)
+
+    def _trouble(self) -> None:
+        self.simulation.troubles.withheld(self.simulation.links, self.simulation.model.instant())
+
+    def _write(self, kind: type[Upsert | Insert], key: str) -> DocumentOperation:
+        value = self.simulation.model.marks.fragment()
+        return kind(PLACE, key, value, JSON_FLAGS, durability=self._random.choice(LEVELS))
+
+    def _ask(self) -> None:
+        key = self._random.choice(KEYS)
+        operations: Sequence[Callable[[], DocumentOperation]] = (
+            lambda: Get(PLACE, key),
+            lambda: self._write(Upsert, key),
+            lambda: Remove(PLACE, key, durability=self._random.choice(LEVELS)),
+            lambda: self._write(Insert, key),
+        )
+        self.simulation.submit(self._random.choices(operations, (4, 4, 1, 1))[0]())
+
+    def _pass_time(self) -> None:
+        self.simulation.flow_for(self._random.choice((0.001, 0.01, 0.3, 3.0, 10.0)))
+
+    def _hold_or_release(self) -> None:
+        place = self._random.randrange(len(self.nodes))
+        if place in self._held:
+            self._held.discard(place)
+            self.nodes.release_replication(place)
+        else:
+            self._held.add(place)
+            self.nodes.hold_replication(place)
+
+    def _set_fault(self) -> None:
+        node = self.nodes[self._random.randrange(len(self.nodes))]
+        node.faults.next(self._random.choice((Opcode.GET, Opcode.SET)), self._random.choice(FAULTS))
+
+    def _restart(self) -> None:
+        place = self._random.randrange(len(self.nodes))
+        self.nodes.kill(place)
+        self._trouble()
+        self.simulation.flow_for(self._random.choice((0.0, 0.1, 11.0)))
+        self.nodes.revive(place)
+
+    def _lose_a_node(self) -> None:
+        """Let a node die and be failed over, whatever replication has reached by then; then heal."""
+        self.lost_nodes += 1
+        if self._random.random() < 0.5:
+            self._hold_or_release()
+            for key in KEYS:
+                self.simulation.submit(self._write(Upsert, key))
+            self.simulation.flow()
+        place = self._random.randrange(len(self.nodes))
+        self.nodes.kill(place)
+        self._trouble()
+        self.simulation.flow_for(self._random.choice((0.0, 0.1, 2.0)))
+        self.nodes.fail_over(place)
+        self._trouble()
+        self.simulation.flow_for(self._random.choice((0.0, 0.1, 2.0)))
+        self.nodes.revive(place)
+        self._heal()
+
+    def _move(self) -> None:
+        self.nodes.move(self._random.sample(range(VBUCKETS), 40), self._random.choice(self.nodes.map.members))
+
+    def _heal(self) -> None:
+        for place in self._held:
+            self.nodes.release_replication(place)
+        self._held.clear()
+        for place, node in enumerate(self.nodes):
+            node.faults.clear()
+            if place not in self.nodes.map.members:
+                self.nodes.add_node(place)
+        self.nodes.rebalance()
+        self._trouble()
+        self.simulation.flow_for(SECONDS_TO_SETTLE)

@@ -1,0 +1,45 @@
+"""No durable write that was acknowledged is lost with a node, and none is half applied."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.properties.durable_clusters import DurableHour
+from triclinium_core.testing import fake_nodes, fake_sync_writes
+from triclinium_core.testing.fake_map import FakeMap, failed_over
+from triclinium_core.testing.submissions import Violation
+
+SEEDS_TO_FIND = range(40)
+"""Within these each lie of a cluster has to come to light."""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_durable_hour(seed: int) -> None:
+    """Every law holds in each history, and in the end everything is served."""
+    DurableHour(seed).run()
+
+
+def find_a_liar() -> None:
+    """Play histories until one breaks a law, and raise what it says."""
+    for seed in SEEDS_TO_FIND:
+        DurableHour(seed).run()
+
+
+def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found out when the only node that has the write is lost."""
+    monkeypatch.setattr(fake_sync_writes, "majority_of", lambda chain: 1)
+
+    with pytest.raises(Violation):
+        find_a_liar()
+
+
+def test_a_cluster_that_promotes_any_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found out when the replica that takes over is the one that was behind."""
+
+    def first_come(known: FakeMap, index: int, progress: object) -> tuple[list[int], list[list[int]]]:
+        return failed_over(known, index)
+
+    monkeypatch.setattr(fake_nodes, "failed_over", first_come)
+
+    with pytest.raises(Violation):
+        find_a_liar()
