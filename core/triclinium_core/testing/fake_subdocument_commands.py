@@ -94,8 +94,6 @@ def _multi_mutation(node: NodeState, connection: Connection, request: Request) -
     if len(draft.value) > VALUE_SIZE_MAX:
         raise Refused(Status.TOO_BIG)
     stays_deleted = document.is_deleted and DocumentFlag.REVIVE not in wanted.flags
-    if stays_deleted and draft.value:
-        raise Refused(Status.SUBDOC_DELETED_DOCUMENT_CANNOT_HAVE_VALUE)
     expires_at = documents.expires_at(wanted.expiry)
     if existing is not None and request.preserves_expiry:
         expires_at = existing.expires_at
