@@ -1,0 +1,244 @@
+"""What becomes of parts of a document, told once more and in another way: values that are never changed, only made anew.
+
+A path is a row of keys and indexes here, and becomes text where it is asked for. Everything that fails raises the
+exception that the caller of the client gets.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from triclinium import LookupInSpec, MutateInSpec
+from triclinium.errors import (
+    PathExistsException,
+    PathInvalidException,
+    PathMismatchException,
+    PathNotFoundException,
+    ValueInvalidException,
+)
+
+Path = tuple[str | int, ...]
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One spec: what is done, where, and with which values."""
+
+    do: str
+    path: Path
+    values: tuple[Any, ...] = (1,)
+    xattr: bool = False
+    creates: bool = False
+
+    @property
+    def text(self) -> str:
+        """The path as it is asked for."""
+        text = ""
+        for component in self.path:
+            if isinstance(component, int):
+                text += f"[{component}]"
+            else:
+                plain = set(component) <= PLAIN
+                escaped = json.dumps(component, ensure_ascii=False)[1:-1].replace("`", "``")
+                text += ("." if text else "") + (component if plain else f"`{escaped}`")
+        return text
+
+    def lookup(self) -> LookupInSpec:
+        """Return the spec of a lookup."""
+        make: Callable[..., LookupInSpec] = getattr(LookupInSpec, self.do)
+        return make(self.text, xattr=self.xattr)
+
+    def mutation(self) -> MutateInSpec:
+        """Return the spec of a mutation."""
+        make: Callable[..., MutateInSpec] = getattr(MutateInSpec, self.do)
+        options = {"create_parents": True} if self.creates else {}
+        return make(self.text, *self.values, xattr=self.xattr, **options)
+
+
+CREATING = ("insert", "upsert", "array_append", "array_prepend", "array_add_unique", "increment", "decrement")
+"""Those that can create the parents of their path."""
+
+
+def entry(value: Any, component: str | int) -> Any:
+    """Return what stands at one component."""
+    if isinstance(component, str):
+        if not isinstance(value, dict):
+            raise PathMismatchException
+        if component not in value:
+            raise PathNotFoundException
+    else:
+        if not isinstance(value, list):
+            raise PathMismatchException
+        if component >= len(value) or not value:
+            raise PathNotFoundException
+    return value[component]
+
+
+def found(value: Any, path: Path) -> Any:
+    """Return what stands at a path."""
+    return found(entry(value, path[0]), path[1:]) if path else value
+
+
+def with_entry(value: Any, component: str | int, new: Any) -> Any:
+    """Return a container with another entry."""
+    if isinstance(value, dict):
+        return {**value, component: new}
+    place = component if component != -1 else len(value) - 1
+    return [new if index == place else each for index, each in enumerate(value)]
+
+
+def without_entry(value: Any, component: str | int) -> Any:
+    """Return a container without one of its entries."""
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if key != component}
+    place = component if component != -1 else len(value) - 1
+    return [each for index, each in enumerate(value) if index != place]
+
+
+def replaced(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
+    """Return a document in which what stands at a path is another thing."""
+    if not path:
+        return change(value)
+    return with_entry(value, path[0], replaced(entry(value, path[0]), path[1:], change))
+
+
+def nested(path: Path, new: Any) -> Any:
+    """Return objects inside of one another, with a value in the last of them."""
+    return {path[0]: nested(path[1:], new)} if path else new
+
+
+def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> Any:
+    """Return a document with a new key at the end of a path that leads nowhere yet."""
+    head, rest = path[0], path[1:]
+    try:
+        inner = entry(value, head)
+    except PathNotFoundException:
+        if not all(isinstance(each, str) for each in path) or (rest and not creates):
+            raise
+        return {**value, head: nested(rest, new())}
+    return with_entry(value, head, placed(inner, rest, new, creates=creates))
+
+
+def is_missing(value: Any, path: Path) -> bool:
+    """Tell whether a path leads nowhere; that it does not fit is an exception."""
+    try:
+        found(value, path)
+    except PathNotFoundException:
+        return True
+    return False
+
+
+def look_up(step: Step, document: Any) -> Any:
+    """Return what one spec of a lookup reads."""
+    if step.do == "exists":
+        return not is_missing(document, step.path)
+    value = found(document, step.path)
+    if step.do == "get":
+        return value
+    if not isinstance(value, dict | list):
+        raise PathMismatchException
+    return len(value)
+
+
+def changed(step: Step, document: Any) -> Any:
+    """Return a document after one spec of a mutation."""
+    match step.do:
+        case "insert" | "upsert":
+            return stored(step, document)
+        case "replace":
+            return replaced(document, step.path, lambda _: step.values[0])
+        case "remove":
+            found(document, step.path)
+            return replaced(document, step.path[:-1], lambda value: without_entry(value, step.path[-1]))
+        case "array_insert":
+            return inserted(step, document)
+        case "increment" | "decrement":
+            return counted(step, document)
+        case _:
+            return grown(step, document)
+
+
+def stored(step: Step, document: Any) -> Any:
+    """Return a document with another value for a key."""
+    missing = is_missing(document, step.path)
+    if isinstance(step.path[-1], int):
+        raise PathInvalidException
+    if missing:
+        return placed(document, step.path, lambda: step.values[0], creates=step.creates)
+    if step.do == "insert":
+        raise PathExistsException
+    return replaced(document, step.path, lambda _: step.values[0])
+
+
+def inserted(step: Step, document: Any) -> Any:
+    """Return a document with values in front of an element."""
+    index, values = step.path[-1], list(step.values)
+    if not isinstance(index, int) or index < 0:
+        raise PathInvalidException
+    array = found(document, step.path[:-1])
+    if not isinstance(array, list):
+        raise PathMismatchException
+    if index > len(array):
+        raise PathNotFoundException
+    return replaced(document, step.path[:-1], lambda array: [*array[:index], *values, *array[index:]])
+
+
+def grown(step: Step, document: Any) -> Any:
+    """Return a document with values at either end of an array."""
+    values = list(step.values)
+    if step.path and is_missing(document, step.path) and step.creates:
+        return placed(document, step.path, lambda: values, creates=True)
+    array = found(document, step.path)
+    if not isinstance(array, list):
+        raise PathMismatchException
+    if step.do == "array_add_unique":
+        if any(isinstance(each, dict | list) for each in array):
+            raise PathMismatchException
+        if json.dumps(values[0]) in [json.dumps(each) for each in array]:
+            raise PathExistsException
+    after = [*values, *array] if step.do == "array_prepend" else [*array, *values]
+    return replaced(document, step.path, lambda _: after)
+
+
+def counted(step: Step, document: Any) -> Any:
+    """Return a document with another number."""
+    delta = step.values[0] if step.do == "increment" else -step.values[0]
+    if is_missing(document, step.path):
+        return placed(document, step.path, lambda: delta, creates=step.creates)
+    number = found(document, step.path)
+    if type(number) is not int:
+        raise PathMismatchException
+    if not -(2**63) <= number + delta < 2**63:
+        raise ValueInvalidException
+    return replaced(document, step.path, lambda _: number + delta)
+
+
+@dataclass
+class Outcome:
+    """What comes of all specs of a mutation: two documents and the numbers returned, or the first failure."""
+
+    body: Any
+    attributes: Any
+    returned: dict[int, int] = field(default_factory=dict)
+    failed: tuple[int, type[Exception]] | None = None
+
+
+def mutated(steps: Sequence[Step], body: Any, attributes: Any) -> Outcome:
+    """Return what comes of a mutation; attributes are changed first."""
+    outcome = Outcome(body, attributes)
+    for index, step in sorted(enumerate(steps), key=lambda numbered: not numbered[1].xattr):
+        try:
+            after = changed(step, outcome.attributes if step.xattr else outcome.body)
+        except Exception as error:
+            return Outcome(body, attributes, failed=(index, type(error)))
+        if step.xattr:
+            outcome.attributes = after
+        else:
+            outcome.body = after
+        if step.do in ("increment", "decrement"):
+            outcome.returned[index] = found(after, step.path)
+    return outcome

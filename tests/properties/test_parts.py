@@ -1,0 +1,152 @@
+"""Random documents and random specs: the client with its fake node, held against a small model of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from tests.properties.parts import CREATING, Path, Step, look_up, mutated
+from triclinium import Collection
+from triclinium.errors import CouchbaseException
+from triclinium.testing import open_fake_cluster
+from triclinium_core.testing import FakeNodeOptions
+
+OPTIONS = FakeNodeOptions(vbuckets=128)
+
+keys = st.sampled_from(("a", "b", "c", "two words", "dot.ted", "a[0]", "tick`", 'quote"d', "Ἀ"))
+scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from((2**63 - 1, -(2**63), 1.5, "", "x"))
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8
+)
+documents = st.dictionaries(keys, values, max_size=4) | st.lists(values, max_size=3)
+attributes = st.dictionaries(st.sampled_from(("m", "n")), values, max_size=2)
+components = keys | st.integers(-1, 2)
+
+
+def paths_in(value: Any) -> list[Path]:
+    """Return the paths to everything in a value."""
+    found: list[Path] = [()]
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for component, inner in entries:
+        found += [(component, *path) for path in paths_in(inner)]
+    return found
+
+
+@st.composite
+def paths(draw: st.DrawFn, document: Any) -> Path:
+    """Return a path that leads somewhere in a document, or a little beyond, or anywhere."""
+    path = draw(st.sampled_from(paths_in(document)) | st.just(()))
+    return (*path, *draw(st.lists(components, max_size=2)))
+
+
+@st.composite
+def steps(draw: st.DrawFn, names: Sequence[str], body: Any, beside: Any) -> Step:
+    """Return a spec on one of the two documents."""
+    do = draw(st.sampled_from(names))
+    xattr = draw(st.integers(0, 4)) == 0
+    path = draw(paths(beside if xattr else body))
+    if xattr:
+        # An attribute's key is one of its own.
+        path = (draw(st.sampled_from(("m", "n"))), *path[1:])
+    elif not path and do not in ("get", "count", "array_append", "array_prepend", "array_add_unique"):
+        path = (draw(components),)
+    drawn: tuple[Any, ...] = (draw(values),)
+    if do in ("array_append", "array_prepend", "array_insert"):
+        drawn = tuple(draw(st.lists(values, min_size=1, max_size=2)))
+    elif do == "array_add_unique":
+        drawn = (draw(scalars),)
+    elif do in ("increment", "decrement"):
+        drawn = (draw(st.sampled_from((1, 2, 2**63 - 1))),)
+    elif do == "remove":
+        drawn = ()
+    return Step(do, path, drawn, xattr, do in CREATING and draw(st.booleans()))
+
+
+@st.composite
+def lookups(draw: st.DrawFn) -> tuple[Any, Any, list[Step]]:
+    """Return a document, what lies beside it, and what is read."""
+    body, beside = draw(documents), draw(attributes)
+    return body, beside, draw(st.lists(steps(("get", "exists", "count"), body, beside), min_size=1, max_size=8))
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> tuple[Any, Any, list[Step]]:
+    """Return a document, what lies beside it, and what is changed."""
+    body, beside = draw(documents), draw(attributes)
+    names = (*CREATING, "replace", "remove", "array_insert")
+    return body, beside, draw(st.lists(steps(names, body, beside), min_size=1, max_size=4))
+
+
+async def written(people: Collection, body: Any, beside: Any) -> None:
+    """Store a document and what lies beside it."""
+    await people.upsert("ada", body)
+    if beside:
+        whole = [Step("upsert", (key,), (value,), xattr=True).mutation() for key, value in beside.items()]
+        await people.mutate_in("ada", whole)
+
+
+async def read(people: Collection) -> tuple[Any, Any]:
+    """Return a document and what lies beside it."""
+    whole = [Step("get", (), ()), *(Step("get", (key,), (), xattr=True) for key in ("m", "n"))]
+    found = await people.lookup_in("ada", [step.lookup() for step in whole])
+    beside = {key: found.content_as(object, index) for index, key in ((1, "m"), (2, "n")) if found.exists(index)}
+    return found.content_as(object, 0), beside
+
+
+def exact(value: object) -> str:
+    """Return a value as it is told apart: 1 is neither 1.0 nor true, and the order of keys does not matter."""
+    return json.dumps(value, sort_keys=True)
+
+
+async def check_lookup(body: Any, beside: Any, wanted: Sequence[Step]) -> None:
+    """Hold what each spec reads against the model."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("default").default_collection()
+        await written(people, body, beside)
+        result = await people.lookup_in("ada", [step.lookup() for step in wanted])
+    for index, step in enumerate(wanted):
+        try:
+            expected: object = look_up(step, beside if step.xattr else body)
+        except CouchbaseException as error:
+            expected = type(error)
+        try:
+            actual: object = result.content_as(object, index)
+        except CouchbaseException as error:
+            actual = type(error)
+
+        assert repr(expected) == repr(actual), step
+
+
+async def check_mutation(body: Any, beside: Any, wanted: Sequence[Step]) -> None:
+    """Hold what becomes of a document against the model."""
+    expected = mutated(wanted, body, beside)
+    failed, returned = None, {}
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("default").default_collection()
+        await written(people, body, beside)
+        try:
+            result = await people.mutate_in("ada", [step.mutation() for step in wanted])
+            returned = {index: result.content_as(int, index) for index in expected.returned}
+        except CouchbaseException as error:
+            failed = error.context.path_index, type(error)
+        after = await read(people)
+
+    assert (expected.failed, expected.returned) == (failed, returned)
+    assert exact((expected.body, expected.attributes)) == exact(after)
+
+
+@given(lookups())
+def test_what_is_read(asked: tuple[Any, Any, list[Step]]) -> None:
+    """Each spec reads what the model says, or fails as it says, whatever the others do."""
+    trio.run(check_lookup, *asked, clock=MockClock(autojump_threshold=0))
+
+
+@given(mutations())
+def test_what_becomes_of_a_document(asked: tuple[Any, Any, list[Step]]) -> None:
+    """All changes are made, or the first that fails is told and none is."""
+    trio.run(check_mutation, *asked, clock=MockClock(autojump_threshold=0))
