@@ -15,6 +15,7 @@ from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamI
 from triclinium_core.kv.node.bootstrap import BootstrapPlan
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.requests import (
+    JSON_TRANSCODER,
     Append,
     Exists,
     Get,
@@ -28,6 +29,8 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, MutationMacro
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
@@ -43,6 +46,7 @@ AUTHENTICATOR = PasswordAuthenticator("user", "secret", ("PLAIN",))
 STRATEGY = FastFailOnTerminalErrorRetryStrategy(exponential(first=DEADLINE / 2))
 
 FEATURES = (
+    HelloFeature.XATTR,
     HelloFeature.XERROR,
     HelloFeature.SELECT_BUCKET,
     HelloFeature.JSON,
@@ -94,6 +98,9 @@ OPCODES = (
     Opcode.TOUCH,
     Opcode.DELETE,
     Opcode.APPEND,
+    Opcode.SUBDOC_MULTI_LOOKUP,
+    Opcode.SUBDOC_MULTI_MUTATION,
+    Opcode.SUBDOC_MULTI_MUTATION,
     Opcode.GET_COLLECTION_ID,
 )
 """Opcodes of ``OPERATION_REPLIES``, in order."""
@@ -103,6 +110,11 @@ _MUTATION = struct.pack(">QQ", 7, 8)
 
 _BUCKET = Keyspace("b")
 _NAMED = Keyspace("b", "s", "c")
+
+_MUTATIONS = tuple(
+    spec.encode(JSON_TRANSCODER)
+    for spec in (MutateInSpec.decrement("n"), MutateInSpec.upsert("x", MutationMacro.CAS), MutateInSpec.remove("a"))
+)
 
 OPERATIONS: tuple[Operation, ...] = (
     Get(_BUCKET, "a"),
@@ -114,6 +126,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Touch(_BUCKET, "g", 10),
     Remove(_BUCKET, "h"),
     Append(_BUCKET, "i", b"x"),
+    LookupIn(_BUCKET, "k", (LookupInSpec.get("a"), LookupInSpec.exists("x", xattr=True), LookupInSpec.count(""))),
+    MutateIn(_BUCKET, "l", _MUTATIONS),
+    MutateIn(_BUCKET, "m", _MUTATIONS),
     Get(_NAMED, "j"),
 )
 WITHOUT_BUCKET: tuple[Operation, ...] = tuple(
@@ -131,7 +146,17 @@ OPERATION_REPLIES = b"".join(
         encode_response(Opcode.TOUCH, opaque=7, status=0x07, datatype=1, value=msgspec.json.encode(CONFIG)),
         encode_response(Opcode.DELETE, opaque=8, status=0x86, value=b'{"error":{"context":"busy","ref":"1"}}'),
         encode_response(Opcode.APPEND, opaque=9, framing_extras=b"\x02\x00\x01", status=0x7FF5),
-        encode_response(Opcode.GET_COLLECTION_ID, opaque=10, extras=struct.pack(">QI", 1, 8)),
+        encode_response(
+            Opcode.SUBDOC_MULTI_LOOKUP,
+            opaque=10,
+            status=0xCC,
+            value=struct.pack(">HIHI1sHI1s", 0xC0, 0, 0, 1, b"1", 0, 1, b"7"),
+        ),
+        encode_response(
+            Opcode.SUBDOC_MULTI_MUTATION, opaque=11, extras=_MUTATION, value=struct.pack(">BHI2s", 1, 0, 2, b"-1")
+        ),
+        encode_response(Opcode.SUBDOC_MULTI_MUTATION, opaque=12, status=0xCC, value=struct.pack(">BH", 0, 0xC9)),
+        encode_response(Opcode.GET_COLLECTION_ID, opaque=13, extras=struct.pack(">QI", 1, 8)),
     )
 )
 """Honest answers to ``OPERATIONS``, good and bad ones, in order."""
