@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.trio_client.pair import OPTIONS, open_pair
-from triclinium import BinaryCollection, Cas, Cluster, Collection, run_cluster
+from triclinium import BinaryCollection, Cas, Cluster, Collection, LookupInSpec, MutateInSpec, run_cluster
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import drop_response
@@ -29,6 +29,9 @@ CALLS: dict[str, Callable[[Collection], Awaitable[object]]] = {
     "upsert": lambda c: c.upsert("ada", 1),
     "replace": lambda c: c.replace("ada", 1),
     "remove": lambda c: c.remove("ada"),
+    "lookup_in": lambda c: c.lookup_in("ada", [LookupInSpec.get("a")]),
+    "mutate_in": lambda c: c.mutate_in("ada", [MutateInSpec.remove("a")]),
+    "get_any_replica": lambda c: c.get_any_replica("ada"),
     "append": lambda c: c.binary.append("ada", b"1"),
     "prepend": lambda c: c.binary.prepend("ada", b"1"),
     "increment": lambda c: c.binary.increment("ada"),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.trio_client.test_collection import CAS, HOUR, PEOPLE, STRATEGY, Call, submit
 from triclinium import (
+    DurabilityLevel,
     LookupInResult,
     LookupInSpec,
     MutateInResult,
@@ -41,6 +42,10 @@ RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
         (
             MutateIn(PEOPLE, "ada", (UPSERT,), preserve_expiry=True, access_deleted=True),
             lambda c: c.mutate_in("ada", [SPEC], preserve_expiry=True, access_deleted=True),
+        ),
+        (
+            MutateIn(PEOPLE, "ada", (UPSERT,), durability=DurabilityLevel.MAJORITY),
+            lambda c: c.mutate_in("ada", [SPEC], durability=DurabilityLevel.MAJORITY),
         ),
         *(
             (
