@@ -148,6 +148,7 @@ DRIVER_MAY_NAME = frozenset(
         "RetryReason",
         "RetryRequest",
         "RetryStrategy",
+        "Service",
         "exponential",
     }
 )

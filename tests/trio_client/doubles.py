@@ -16,9 +16,11 @@ from triclinium._log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, TimePassed, Token
+from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
@@ -68,6 +70,7 @@ class ScriptedMachine:
         self.wakeup = math.inf
         self.ambiguous: set[Token] = set()
         self.is_busy = False
+        self.topologies: Sequence[Topology] = ()
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Return what ``answer`` says; the time never goes back, and there is one call at a time."""
@@ -91,6 +94,10 @@ class ScriptedMachine:
     def statistics(self) -> ClientStatistics:
         """Return a snapshot that can be told from others."""
         return ClientStatistics(open_operations=42)
+
+    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
+        """Return a report that can be told from others."""
+        return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
 
     @property
     def submitted(self) -> list[OperationSubmitted]:

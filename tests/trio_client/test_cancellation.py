@@ -17,6 +17,7 @@ import pytest
 import trio
 
 from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
+from tests.trio_client.test_cancellation_health import CALLS
 from triclinium import (
     BinaryCollection,
     Bucket,
@@ -344,7 +345,7 @@ def report(record_property: Record, situation: str, what: str, runs: Runs[T]) ->
 
 
 def test_no_operation_is_left_out() -> None:
-    """Every public coroutine of every public class stands in the tables above."""
+    """Every public coroutine of every public class stands in the tables above, or in that of health."""
     found = {
         f"{kind.__name__}.{name}"
         for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection)
@@ -354,6 +355,7 @@ def test_no_operation_is_left_out() -> None:
     tested = {f"Collection.{operation.name}" for operation in COLLECTION_OPERATIONS}
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
     tested |= {"Collection.get_any_replica"}  # in test_replicas.py: it is several operations at once
+    tested |= set(CALLS)
 
     assert found == tested
 

@@ -34,6 +34,8 @@ from triclinium_core.kv.events import (
     OperationSubmitted,
     TimePassed,
 )
+from triclinium_core.kv.operation.inquiries import WaitUntilReady
+from triclinium_core.kv.operation.reports import Ready
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
@@ -284,6 +286,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(perform, driver)
+                nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None)
                 await theirs.send_all(b"hello")
                 await theirs.send_eof()
                 await trio.testing.wait_all_tasks_blocked()

@@ -11,7 +11,17 @@ from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
 from triclinium._replicas import ReplicaResults
+from triclinium._subscriptions import TopologyChanges
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.reports import (
+    ClusterState,
+    DiagnosticsResult,
+    EndpointDiagnostics,
+    EndpointPingReport,
+    EndpointState,
+    PingResult,
+    PingState,
+)
 from triclinium_core.kv.operation.results import (
     Cas,
     CounterResult,
@@ -31,6 +41,7 @@ from triclinium_core.kv.operation.subdocument_specs import (
     StoreSemantics,
 )
 from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
+from triclinium_core.kv.topology.topology import Topology, TopologyChange, TopologyNode
 from triclinium_core.options import (
     Authenticator,
     CertificateAuthenticator,
@@ -42,6 +53,7 @@ from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import (
     AnyRetryStrategy,
     AsyncRetryStrategy,
@@ -73,11 +85,16 @@ __all__ = [
     "CircuitBreakerOptions",
     "ClientStatistics",
     "Cluster",
+    "ClusterState",
     "Collection",
     "ConnectionStatistics",
     "CounterResult",
+    "DiagnosticsResult",
     "DurabilityLevel",
     "EncodedValue",
+    "EndpointDiagnostics",
+    "EndpointPingReport",
+    "EndpointState",
     "ErrorMapRetryStrategy",
     "ExistsResult",
     "FastFailOnTerminalErrorRetryStrategy",
@@ -94,6 +111,8 @@ __all__ = [
     "MutationResult",
     "MutationToken",
     "PasswordAuthenticator",
+    "PingResult",
+    "PingState",
     "RawBinaryTranscoder",
     "RawJsonTranscoder",
     "RawStringTranscoder",
@@ -103,8 +122,13 @@ __all__ = [
     "RetryRequest",
     "RetryStrategy",
     "Scope",
+    "Service",
     "StoreSemantics",
     "TimeoutOptions",
+    "Topology",
+    "TopologyChange",
+    "TopologyChanges",
+    "TopologyNode",
     "Transcoder",
     "client_context",
     "errors",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from triclinium._collection import Collection
+from triclinium._diagnostics import diagnostics, ping, wait_until_ready
 from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
 from triclinium._keyspace import Bucket
+from triclinium._subscriptions import TopologyChanges
+from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, PingResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.statistics import ClientStatistics
@@ -54,6 +57,76 @@ class Cluster:
     def statistics(self) -> ClientStatistics:
         """Return a snapshot of connections and counters; after the cluster is closed, the last one."""
         return self._driver.statistics()
+
+    def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
+        """Return how the connections stand, and how long ago each was heard of. Nobody is asked.
+
+        To be called inside ``trio.run``, for the time; after the cluster is closed, it tells of its last moment.
+
+        Args:
+            report_id: what the report is called; a name of its own unless given.
+
+        Raises:
+            InvalidArgumentException: the report cannot be called so.
+
+        Source: SDK-RFC 0061 "The Diagnostics Command".
+        """
+        return diagnostics(self._driver, report_id)
+
+    async def ping(self, *, report_id: str | None = None) -> PingResult:
+        """Have every connection answer a NOOP, all at once: one to each node of the cluster, and those of all buckets.
+
+        The former are opened where they are not, and stay. What does not answer within ``TimeoutOptions.kv``, cannot be
+        connected to or is lost stands in the report; no retry strategy is asked.
+
+        Args:
+            report_id: what the report is called; a name of its own unless given.
+
+        Raises:
+            InvalidArgumentException: the report cannot be called so.
+            trio.ClosedResourceError: the cluster's block was left.
+
+        Cancellation: harmless.
+
+        Source: SDK-RFC 0061 "The ping Command".
+        """
+        return await ping(self._driver, None, report_id)
+
+    async def wait_until_ready(self, *, desired_state: ClusterState = ClusterState.ONLINE) -> None:
+        """Open a connection to every node of the cluster, and wait until they are ready.
+
+        It waits for as long as it takes; a cancel scope limits it. No retry strategy is asked. For documents, wait for
+        their bucket instead: ``cluster.bucket(name).wait_until_ready()``.
+
+        Args:
+            desired_state: ONLINE for all nodes, DEGRADED for at least one.
+
+        Raises:
+            InvalidArgumentException: this is no state that can be waited for.
+            AuthenticationFailureException: the server refused the credentials.
+            CouchbaseException: TLS could not be established.
+            UnsupportedOperationException: the peer does not speak Couchbase's protocol.
+            trio.ClosedResourceError: the cluster's block was left.
+
+        Cancellation: harmless; the connections go on being opened.
+
+        Source: SDK-RFC 0061 "The waitUntilReady Command".
+        """
+        await wait_until_ready(self._driver, None, desired_state)
+
+    def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
+        """Give the block what changes in the cluster's nodes, beginning with those that are known now.
+
+        ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A reader that is slow
+        misses the versions in between: each change leads from what it saw last to the newest. There is one sequence of
+        versions for each bucket that was opened, and one for the cluster, whose ``bucket`` is None.
+
+        Raises:
+            trio.ClosedResourceError: on entering: the cluster's block was left.
+
+        Cancellation: entering is a checkpoint, leaving is none.
+        """
+        return self._driver.subscriptions.open()
 
     async def _noop(self, bucket: str | None = None) -> None:
         """Have a node answer nothing: over the connection of ``bucket``, or over the one that belongs to none.

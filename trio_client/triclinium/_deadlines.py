@@ -129,13 +129,17 @@ def _too_slow(
 def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguous: int) -> str:
     if not operations:
         return f"{seconds:g} s were not enough; no operation was in flight"
-    names = ", ".join(f"{abandoned.operation} of {abandoned.key!r}" for abandoned in operations[:3])
+    names = ", ".join(map(_name, operations[:3]))
     more = f" and {len(operations) - 3} more" if len(operations) > 3 else ""
     verdict = "none was applied"
     if ambiguous:
         who = "it" if len(operations) == 1 else f"{ambiguous} of them"
         verdict = f"{who} may have been applied: read before writing again"
     return f"{seconds:g} s were not enough for {names}{more}; {verdict}"
+
+
+def _name(abandoned: AbandonedOperation) -> str:
+    return abandoned.operation if abandoned.key is None else f"{abandoned.operation} of {abandoned.key!r}"
 
 
 def _context(seconds: float, operations: tuple[AbandonedOperation, ...]) -> ErrorContext:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -25,7 +25,9 @@ from triclinium._connector import show_certificate
 from triclinium._context import current_client_context, strategy_for
 from triclinium._deadlines import AbandonedOperation, report_abandoned
 from triclinium._log import Log
+from triclinium._machine import Machine
 from triclinium._resolver import DnsResolver, looked_up
+from triclinium._subscriptions import Subscriptions
 from triclinium._waiter import Waiter
 from triclinium.abc import Connector, Resolver
 from triclinium_core.errors import CouchbaseException, InternalError
@@ -37,6 +39,7 @@ from triclinium_core.kv.actions import (
     FailOperation,
     LookUpService,
     OpenStream,
+    PublishTopology,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
@@ -45,6 +48,7 @@ from triclinium_core.kv.actions import (
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
     Event,
+    InquirySubmitted,
     LossCause,
     OperationAbandoned,
     OperationSubmitted,
@@ -54,6 +58,8 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.statistics import ClientStatistics
@@ -61,31 +67,6 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
-
-
-class Machine(Protocol):
-    """What the driver needs of ``ClientMachine``."""
-
-    @property
-    def wakeup(self) -> float:
-        """When ``TimePassed`` is due."""
-        ...
-
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Return what to do about ``event``, in order."""
-        ...
-
-    def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Check that this one may replace the present one."""
-        ...
-
-    def is_ambiguous(self, token: Token) -> bool:
-        """Tell whether the operation, given up now, may have been applied."""
-        ...
-
-    def statistics(self) -> ClientStatistics:
-        """Return a snapshot."""
-        ...
 
 
 class Driver:
@@ -110,6 +91,7 @@ class Driver:
     ) -> None:
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
+        self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies)
         self._machine = machine
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
@@ -139,6 +121,7 @@ class Driver:
             ReportRetry: log.retry,
             ReportRefusal: log.refusal,
             ReportConnection: log.connection,
+            PublishTopology: self.subscriptions.publish,
         }
 
     @trio.lowlevel.enable_ki_protection
@@ -165,10 +148,13 @@ class Driver:
         self._is_closed = True
         self._scope.cancel()
         self._settle_all()
+        self.subscriptions.close()
 
     @trio.lowlevel.enable_ki_protection
-    async def perform(self, returns: type[R], make: Callable[[], Operation], strategy: AnyRetryStrategy | None) -> R:
-        """Submit the operation that ``make`` returns, and return its result.
+    async def perform(
+        self, returns: type[R], make: Callable[[], Operation | Inquiry], strategy: AnyRetryStrategy | None
+    ) -> R:
+        """Submit the operation or inquiry that ``make`` returns, and return its result.
 
         A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
         tasks run too, but it is too late to be cancelled.
@@ -176,7 +162,7 @@ class Driver:
         Args:
             returns: the type of the result.
             make: builds the operation, once the caller is known not to be cancelled.
-            strategy: the call's own; None for that of the block, or the cluster.
+            strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
@@ -221,13 +207,20 @@ class Driver:
         """Return the machine's snapshot."""
         return self._machine.statistics()
 
-    def _submit(self, operation: Operation, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:
+    def diagnostics(self, report_id: str) -> DiagnosticsResult:
+        """Return the machine's report."""
+        return self._machine.diagnostics(report_id, trio.current_time())
+
+    def _submit(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:
         waiter = Waiter(operation)
         if self._is_closed or self._defect is not None:
             raise self._ending_of(waiter, "was not sent")
         token = Token(next(self._tokens))
         self._waiters[token] = waiter
-        self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
+        if isinstance(operation, Inquiry):
+            self._feed(InquirySubmitted(token, operation))
+        else:
+            self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
         return token, waiter
 
     def _abandon(self, token: Token) -> trio.lowlevel.Abort:
@@ -272,7 +265,7 @@ class Driver:
             actions = self._machine.handle(event, trio.current_time())
         except CouchbaseException as error:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
-            if not isinstance(event, OperationSubmitted):
+            if not isinstance(event, OperationSubmitted | InquirySubmitted):
                 raise
             self._settle(event.token, None, error)
             return

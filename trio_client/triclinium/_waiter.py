@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Result
 
@@ -13,7 +14,7 @@ class Waiter:
 
     __slots__ = ("_error", "_result", "is_parked", "is_settled", "operation", "task")
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation | Inquiry) -> None:
         self.operation = operation
         self.task = trio.lowlevel.current_task()
         self.is_parked = False

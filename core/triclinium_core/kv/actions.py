@@ -7,6 +7,7 @@ import msgspec
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import AsyncRetryStrategy
@@ -108,6 +109,12 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class PublishTopology(msgspec.Struct, frozen=True):
+    """For whoever watches the cluster: its nodes, or those of a bucket, are others now, or told a newer revision."""
+
+    change: TopologyChange
+
+
 Action = (
     OpenStream
     | LookUpService
@@ -119,4 +126,5 @@ Action = (
     | ReportRetry
     | ReportRefusal
     | ReportConnection
+    | PublishTopology
 )

@@ -25,6 +25,7 @@ from triclinium_core.kv.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
+    InquirySubmitted,
     OperationAbandoned,
     OperationSubmitted,
     ServiceLookedUp,
@@ -34,13 +35,16 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.listener import Loss, LostRequest
 from triclinium_core.kv.node.bootstrap import FailureKind
-from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Purpose
+from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Probe, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS, MalformedResponse
+from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operation.validation import check_type, shown
 from triclinium_core.kv.operations import Operations
@@ -48,6 +52,7 @@ from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
+from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random, is_number
@@ -106,6 +111,15 @@ class ClientMachine:
             timers=self._timers,
             emit=self._emit,
         )
+        self._inquiries = Inquiries(
+            self._connections,
+            self._keyspaces,
+            timeout=options.timeouts.kv,
+            sdk=options.user_agent,
+            terminal_states=terminal_states,
+            timers=self._timers,
+            emit=self._emit,
+        )
         self._operations = Operations(
             timeouts=options.timeouts,
             strategy=options.retry_strategy,
@@ -119,6 +133,7 @@ class ClientMachine:
         )
         self._handlers: dict[type, Callable[..., None]] = {
             OperationSubmitted: self._on_operation_submitted,
+            InquirySubmitted: self._on_inquiry_submitted,
             OperationAbandoned: self._on_operation_abandoned,
             ServiceLookedUp: self._on_service_looked_up,
             StreamOpened: self._connections.stream_opened,
@@ -151,6 +166,8 @@ class ClientMachine:
                 parameter="now",
             )
         handler(event, now)
+        if self._inquiries:
+            self._inquiries.review(now)
         self._now = now
         actions, self._actions = self._actions, []
         return actions
@@ -174,11 +191,28 @@ class ClientMachine:
             connections=tuple(
                 describe_connection(node, self._keyspaces.config_revision(node.bucket)) for node in nodes
             ),
-            open_operations=len(self._operations),
+            open_operations=len(self._operations) + len(self._inquiries),
             in_flight=sum(len(node.in_flight) for node in nodes),
             orphans=self._orphans,
             retries_by_reason=self._operations.retries_by_reason,
+            topologies=self._keyspaces.topologies,
         )
+
+    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
+        """Return how the connections stand; nobody is asked.
+
+        Args:
+            now: monotonic seconds, as ``handle`` gets them.
+
+        Raises:
+            InvalidArgumentException: the report cannot be called so.
+        """
+        return self._inquiries.diagnostics(report_id, now)
+
+    @property
+    def topologies(self) -> Sequence[Topology]:
+        """The newest topology of each bucket, and of the cluster: from where ``PublishTopology`` goes on."""
+        return self._keyspaces.topologies
 
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
         """Return epoch and revision of the config that need not be told again; ``Connections`` calls this."""
@@ -219,7 +253,7 @@ class ClientMachine:
             # One more question where the answer is older than what was announced meanwhile, and no third.
             self.on_config_announced(node, now)
             node.announced = None
-        else:
+        elif not isinstance(owner, Probe) or not self._inquiries.answered(node, owner, now):
             self._orphans += 1
 
     def on_config_announced(self, node: NodeMachine, now: float) -> None:
@@ -242,6 +276,8 @@ class ClientMachine:
         is_stranger = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
         # Another seed may be what this one is not.
         hopeless = is_stranger and node.has_tried_all
+        if hopeless:
+            self._inquiries.hopeless(node, lost.detail)
         for token in waiting:
             if hopeless:
                 self._operations.fail(token, UnsupportedOperationException, lost.detail, now)
@@ -255,9 +291,7 @@ class ClientMachine:
         self._operations.resume(node.take_parked(), now)
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
-        check_type(event.token, "token", int)
-        if event.token in self._operations:
-            raise InvalidEvent(f"token {event.token} names an open operation; every operation needs a token of its own")
+        self._check_token(event.token)
         if type(event.operation) not in CODECS:
             raise InvalidArgumentException(f"operation={event.operation!r} cannot be submitted", parameter="operation")
         if event.retry_strategy is not None and not is_strategy(event.retry_strategy):
@@ -269,17 +303,33 @@ class ClientMachine:
                 f"client_context={event.client_context!r} must be a mapping or None", parameter="client_context"
             )
         bucket = event.operation.keyspace.bucket
-        if self._bare and bucket is not None:
-            raise InvalidArgumentException(
-                f"bucket={bucket!r}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
-            )
+        self._check_bucket(bucket)
         if not self._bare and bucket is None and isinstance(event.operation, DocumentOperation):
             raise InvalidArgumentException(
                 f"bucket=None: {event.operation.name} needs one; use cluster.bucket(name)", parameter="bucket"
             )
         self._operations.submit(event, now)
 
+    def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
+        self._check_token(event.token)
+        if not isinstance(event.inquiry, Ping | WaitUntilReady):
+            raise InvalidArgumentException(f"inquiry={event.inquiry!r} cannot be submitted", parameter="inquiry")
+        self._check_bucket(event.inquiry.bucket)
+        self._inquiries.submit(event.token, event.inquiry, now)
+
+    def _check_token(self, token: object) -> None:
+        check_type(token, "token", int)
+        if token in self._operations or token in self._inquiries:
+            raise InvalidEvent(f"token {token} names an open operation; every operation needs a token of its own")
+
+    def _check_bucket(self, bucket: str | None) -> None:
+        if self._bare and bucket is not None:
+            raise InvalidArgumentException(
+                f"bucket={bucket!r}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+            )
+
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
+        self._inquiries.abandon(event.token)
         self._operations.abandon(event.token, now)
 
     def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
@@ -297,6 +347,8 @@ class ClientMachine:
                 self._operations.deadline_passed(cast(LiveOperation, subject), now)
             elif kind is TimerKind.RETRY:
                 self._operations.backoff_over(cast(LiveOperation, subject), now)
+            elif kind is TimerKind.PING:
+                self._inquiries.deadline_passed(cast(int, subject), now)
             elif kind is TimerKind.COLLECTION_QUESTION:
                 node, question = cast(tuple[NodeMachine, CollectionQuestion], subject)
                 self._keyspaces.question_overdue(node, question, now)

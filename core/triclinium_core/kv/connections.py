@@ -111,12 +111,12 @@ class Connections:
         The first one of a bucket tries the addresses of the connection string in turn.
         """
         node = self._routes.any_of(bucket)
-        return self._awake(node, now) if node is not None else self._open((bucket, None), now)
+        return self.awake(node, now) if node is not None else self._open((bucket, None), now)
 
     def of_address(self, bucket: str | None, address: Address, now: float) -> NodeMachine:
         """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
         node = self._routes.get((bucket, address))
-        return self._awake(node, now) if node is not None else self._open((bucket, address), now)
+        return self.awake(node, now) if node is not None else self._open((bucket, address), now)
 
     def ready_after(self, node: NodeMachine) -> NodeMachine | None:
         """Return the next ready connection of the same bucket, after the last the first; None where none is ready."""
@@ -156,7 +156,7 @@ class Connections:
         self._connect(node, now)
         return node
 
-    def _awake(self, node: NodeMachine, now: float) -> NodeMachine:
+    def awake(self, node: NodeMachine, now: float) -> NodeMachine:
         """Return a connection, opened again if it was left closed until somebody asks for it."""
         if self._idle_until.get(node, math.inf) <= now:
             del self._idle_until[node]
@@ -303,7 +303,7 @@ class Connections:
 
     def _open_stream(self, node: NodeMachine, now: float) -> None:
         address = node.address
-        self._last_stream += 1
+        self._last_stream = node.stream_number = self._last_stream + 1
         stream = StreamId(self._last_stream)
         self._by_stream[stream] = node
         self._stream_of[node] = stream

@@ -13,13 +13,14 @@ from typing import NewType
 import msgspec
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 Token = NewType("Token", int)
-"""Names a user's operation for its whole life; an opaque names one attempt on one connection."""
+"""Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""
 StreamId = NewType("StreamId", int)
 """Names one byte stream; never used again after it is lost."""
 
@@ -33,6 +34,13 @@ class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
     """None for the client's own."""
     client_context: Mapping[str, object] | None = None
     """What a retry strategy may look at."""
+
+
+class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
+    """The user asked about the cluster. ``token`` must not have been used before, for an operation neither."""
+
+    token: Token
+    inquiry: Inquiry
 
 
 class OperationAbandoned(msgspec.Struct, frozen=True, gc=False):
@@ -161,6 +169,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
 
 Event = (
     OperationSubmitted
+    | InquirySubmitted
     | OperationAbandoned
     | ServiceLookedUp
     | StreamOpened

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
-from triclinium_core.kv.actions import Action, ReportConnection
+from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
@@ -20,10 +20,11 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.bucket_map import BucketMap, map_of, nodes_of
+from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, nodes_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
-from triclinium_core.kv.topology.networks import Network
+from triclinium_core.kv.topology.networks import DEFAULT, Network
+from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -77,6 +78,11 @@ class Keyspaces:
         self._maps: dict[str, BucketMap] = {}
         self._lost: set[str | None] = set()
         """Buckets of which no node could be reached any more, so that any config of them is news."""
+        self._topologies: dict[str | None, Topology] = {}
+        self._reaches_all_nodes = False
+        """Whether there has to be a connection to every node, whatever its buckets."""
+        self._global_teller: tuple[NodeMachine, Address] | None = None
+        """Which connection told the newest global config, and at which address."""
         self._collections: dict[str | None, CollectionIds] = {}
 
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
@@ -87,6 +93,21 @@ class Keyspaces:
     def map_of(self, bucket: str | None) -> BucketMap | None:
         """Return the newest map of a bucket; None before the first."""
         return self._maps.get(bucket) if bucket is not None else None
+
+    def newest_revision(self) -> int | None:
+        """Return the revision of the newest config of all, whatever its bucket."""
+        newest = max((config.revision for config in self._configs.values()), default=None)
+        return newest[1] if newest is not None else None
+
+    @property
+    def topologies(self) -> tuple[Topology, ...]:
+        """The newest topology of each bucket, and of the cluster, in the order in which they were told first."""
+        return tuple(self._topologies.values())
+
+    def reach_all_nodes(self, now: float) -> None:
+        """Have a connection to every node of the cluster from now on, beside those of the buckets."""
+        self._reaches_all_nodes = True
+        self._follow_cluster(now)
 
     def vbucket(self, operation: Operation) -> int:
         """Return the vbucket of an operation's document; 0 where there is none."""
@@ -236,10 +257,13 @@ class Keyspaces:
         if known is None or config.revision > known.revision or node.bucket in self._lost:
             self._lost.discard(node.bucket)
             self._configs[node.bucket] = config
+            self._publish(node, config)
             if node.bucket is not None:
                 self._follow(node, node.bucket, config, now)
             else:
                 self._connections.seeds.know(self._nodes_of(node, config))
+                self._global_teller = node, node.address
+                self._follow_cluster(now)
         return None
 
     def _nodes_of(self, node: NodeMachine, config: ClusterConfig) -> Sequence[Address]:
@@ -259,6 +283,29 @@ class Keyspaces:
         if bucket in self._configs and self._connections.seeds.is_cut_off(bucket):
             self._lost.add(bucket)
             self._connections.search(bucket, now)
+
+    def _publish(self, node: NodeMachine, config: ClusterConfig) -> None:
+        old = self._topologies.get(node.bucket)
+        new = self._topologies[node.bucket] = topology_of(
+            config, bucket=node.bucket, source=node.address, network=self._network_of(config, node.address)
+        )
+        self._emit(PublishTopology(TopologyChange(old, new)))
+
+    def _network_of(self, config: ClusterConfig, source: Address) -> str:
+        # A config without nodes is no ground for a choice that is for good.
+        return self._network.name(config.nodes_ext, source) if config.nodes_ext else DEFAULT
+
+    def _follow_cluster(self, now: float) -> None:
+        if not self._reaches_all_nodes or self._global_teller is None:
+            return
+        teller, source = self._global_teller
+        config = self._configs[None]
+        network = self._network_of(config, source)
+        addresses, here = addresses_of(config, source=source, tls=self._tls, network=network)
+        # It may be on its way to another address by now.
+        here = here if teller.address == source else None
+        if addresses:
+            self._connections.follow(teller, addresses, here, now)
 
     def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
         network = self._network.name(config.nodes_ext, node.address)

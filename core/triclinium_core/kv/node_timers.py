@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
 
@@ -24,6 +26,10 @@ class NodeTimers:
     def cancel(self, node: NodeMachine, kind: TimerKind) -> None:
         """Forget a timer, if there is one."""
         self._timers.cancel(self._ids.pop((node, kind), None))
+
+    def of_kind(self, kind: TimerKind) -> Sequence[NodeMachine]:
+        """Return the connections that have a timer of a kind."""
+        return [node for node, found in self._ids if found is kind]
 
     def end_stream(self, node: NodeMachine) -> None:
         """Forget what concerned the stream that is gone."""

@@ -87,7 +87,7 @@ class Operations:
     def __len__(self) -> int:
         return len(self._open)
 
-    def __contains__(self, token: int) -> bool:
+    def __contains__(self, token: object) -> bool:
         return token in self._open
 
     @property

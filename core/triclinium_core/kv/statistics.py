@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.circuit_breaker import BreakerStatistics
 from triclinium_core.retry.reasons import RetryReason
@@ -32,6 +33,8 @@ class ConnectionStatistics:
     config_revision: tuple[int, int] | None = None
     """Epoch and revision of the newest cluster config."""
     in_flight: int = 0
+    waiting: int = 0
+    """Operations that wait until it is ready."""
     last_error: str | None = None
     """Why the newest attempt to connect failed, or the connection was lost."""
     circuit_breaker: BreakerStatistics | None = None
@@ -47,6 +50,8 @@ class ClientStatistics:
     orphans: int = 0
     """Replies that came when nobody waited for them any more."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
+    topologies: tuple[Topology, ...] = ()
+    """The nodes of the cluster, as they are known: for each bucket that was opened, and for the cluster."""
 
 
 def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
@@ -63,6 +68,7 @@ def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | No
         error_map_revision=error_map.revision if error_map is not None else None,
         config_revision=config_revision,
         in_flight=len(node.in_flight),
+        waiting=len(node.parked),
         last_error=node.last_error,
         circuit_breaker=node.breaker.statistics(),
     )

@@ -32,6 +32,7 @@ class TimerKind(Enum):
     DRAIN = "a connection to a node that left the map still has requests without an answer: it is closed"
     CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
     SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
+    PING = "a ping has waited for long enough: what has not answered is reported as it is"
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 

@@ -5,7 +5,7 @@ Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from triclinium_core.kv.events import StreamId
@@ -51,6 +51,11 @@ class Upkeep:
         self._known_config = known_config
         self._timers = timers
         self._timeouts = timeouts
+
+    @property
+    def leaving(self) -> Sequence[NodeMachine]:
+        """Connections whose nodes have left the map, and which still have requests without an answer."""
+        return self._timers.of_kind(TimerKind.DRAIN)
 
     def begin(self, node: NodeMachine, now: float) -> None:
         """Look after a connection that has become ready."""

@@ -45,6 +45,7 @@ class AsyncioClient:
             actions.ReportRetry: lambda order: None,
             actions.ReportRefusal: lambda order: None,
             actions.ReportConnection: lambda order: None,
+            actions.PublishTopology: lambda order: None,
         }
         self.feed(events.TimePassed())
 

@@ -123,3 +123,33 @@ def test_snapshots_do_not_change() -> None:
 def test_empty() -> None:
     """Of a client that was not started."""
     assert ClientStatistics() == Recorded().machine.statistics()
+
+
+def test_what_waits_and_where() -> None:
+    """Operations that wait for a connection are counted beside it."""
+    simulation = Recorded()
+    simulation.advance(0)
+    simulation.submit(get())
+    simulation.submit(get("other"))
+    statistics = simulation.machine.statistics()
+
+    assert [(None, 0), ("travel", 2)] == [(each.bucket, each.waiting) for each in statistics.connections]
+    assert (2, 0) == (statistics.open_operations, statistics.in_flight)
+
+    simulation.run()
+
+    assert [0, 0] == [each.waiting for each in simulation.machine.statistics().connections]
+
+
+def test_what_is_known_of_the_cluster() -> None:
+    """Nodes and revision, for each bucket and for the cluster."""
+    simulation = Recorded()
+    before = simulation.machine.statistics().topologies
+    simulation.finish(get())
+    simulation.nodes.set_config_revision(9, epoch=4)
+    simulation.flow()
+    topologies = simulation.machine.statistics().topologies
+
+    assert () == before
+    assert {None: (4, 9), "travel": (4, 9)} == {found.bucket: found.revision for found in topologies}
+    assert {"127.0.0.1:11210"} == {node.name for found in topologies for node in found.nodes}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from urllib.parse import urlencode
@@ -27,6 +27,7 @@ from triclinium import (
 from triclinium._connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
@@ -65,6 +66,10 @@ class PingedNode:
     node: str
     connections: tuple[PingedConnection, ...]
     problem: str | None
+    itself: Address | None = None
+    """Where it is by its own account, which may be another name."""
+    cluster: Sequence[Address] = ()
+    """Where all nodes are, as this one told."""
 
 
 async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
@@ -88,12 +93,30 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
             except TimeoutException as error:
                 # The connection string may have a timeout of its own.
                 limit = error.context.timeout or plan.limit
-                problem = describe_silence(cluster.statistics().connections, limit, tls=target.tls)
+                problem = describe_silence(_own_connections(cluster, target), limit, tls=target.tls)
             except CouchbaseException as error:
                 problem = describe_error(error, target)
         if scope.cancelled_caught:
-            problem = describe_silence(cluster.statistics().connections, plan.limit, tls=target.tls)
-    return PingedNode(str(target.addresses[0]), tuple(connections), problem)
+            problem = describe_silence(_own_connections(cluster, target), plan.limit, tls=target.tls)
+        itself, nodes = _nodes_told(cluster, tls=target.tls)
+    return PingedNode(str(target.addresses[0]), tuple(connections), problem, itself, nodes)
+
+
+def _own_connections(cluster: Cluster, target: ConnectionString) -> Sequence[ConnectionStatistics]:
+    # A bucket has connections to the other nodes too, of which this ping does not tell.
+    found = cluster.statistics().connections
+    return [connection for connection in found if connection.node == str(target.addresses[0])] or found
+
+
+def _nodes_told(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
+    """Return where the node is that told the config of the cluster, and where all nodes are."""
+    topology = next((found for found in cluster.statistics().topologies if found.bucket is None), None)
+    if topology is None:
+        return None, ()
+    service = "kvSSL" if tls else "kv"
+    addresses = {node: Address(node.host, node.ports[service]) for node in topology.nodes if service in node.ports}
+    itself = next((address for node, address in addresses.items() if node == topology.teller), None)
+    return itself, tuple(addresses.values())
 
 
 async def _ping_connection(cluster: Cluster, bucket: str | None, connector: _NotingConnector) -> PingedConnection:
@@ -181,7 +204,7 @@ SILENCE: Mapping[str, str] = {
 SILENCE_BEFORE_TLS = "took no connection with TLS; if the port does not speak TLS, connect with couchbase://"
 
 
-def describe_silence(connections: tuple[ConnectionStatistics, ...], limit: float, *, tls: bool) -> str:
+def describe_silence(connections: Sequence[ConnectionStatistics], limit: float, *, tls: bool) -> str:
     """Return in one line what did not happen within ``limit`` seconds."""
     newest = connections[-1]
     silence = SILENCE.get(newest.state)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import click
@@ -15,6 +16,7 @@ from triclinium._cli._pinging import PingedNode, Plan, ping_node
 from triclinium._cli._running import run_trio
 from triclinium._cli._wrong_input import WrongInput
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
 from triclinium_core.options import PasswordAuthenticator
@@ -58,7 +60,8 @@ def ping(
     """Connect to the nodes of CONNSTR and tell what they negotiate.
 
     CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
-    it is not the usual one, and further hosts after commas. Each is asked on its own.
+    it is not the usual one, and further hosts after commas. Each is asked on its own, and so are the nodes of the
+    cluster that they tell of.
 
     Exit status: 0 when every node answered, 1 when one did not, 2 when the arguments are wrong.
     """
@@ -85,14 +88,22 @@ def ping(
 
 
 async def _ping_all(target: ConnectionString, plan: Plan) -> list[PingedNode]:
-    """Return what the nodes say, in the order of the connection string; they are asked at the same time."""
+    """Return what the nodes say: those of the connection string in its order, then those that they know."""
+    answers = await _ping_each(target, target.addresses, plan)
+    asked = {*target.addresses, *(answer.itself for answer in answers)}
+    told = dict.fromkeys(address for answer in answers for address in answer.cluster)
+    return [*answers, *await _ping_each(target, [address for address in told if address not in asked], plan)]
+
+
+async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:
+    """Return what the nodes at these addresses say, in this order; they are asked at the same time."""
     answers: dict[int, PingedNode] = {}
 
     async def ask(number: int, one: ConnectionString) -> None:
         answers[number] = await ping_node(one, plan)
 
     async with trio.open_nursery() as nursery:
-        for number, address in enumerate(target.addresses):
+        for number, address in enumerate(addresses):
             nursery.start_soon(ask, number, replace(target, addresses=(address,)))
     return [answers[number] for number in sorted(answers)]
 

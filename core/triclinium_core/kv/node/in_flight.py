@@ -36,7 +36,13 @@ class CollectionQuestion(msgspec.Struct, frozen=True):
     collection: str
 
 
-Owner = int | Purpose | CollectionQuestion | None
+class Probe(msgspec.Struct, frozen=True):
+    """A NOOP that belongs to the ping with this token."""
+
+    ping: int
+
+
+Owner = int | Purpose | CollectionQuestion | Probe | None
 """Whose request it is: an operation's token, one of our own, or None for an operation that was abandoned."""
 
 

@@ -99,6 +99,10 @@ class NodeMachine:
         """Whether the connection was ever ready."""
         self.authenticator: Authenticator | None = None
         """Who the present stream speaks for, or is just saying that it does; None where nobody is asked."""
+        self.attempts: int = 0
+        """Streams that were begun."""
+        self.stream_number: int = 0
+        """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
         self._addresses = addresses
@@ -118,6 +122,11 @@ class NodeMachine:
     def node(self) -> str:
         """The node's name in logs and errors: ``host:port``."""
         return str(self.address)
+
+    @property
+    def address_count(self) -> int:
+        """At how many addresses the node may be."""
+        return len(self._addresses)
 
     @property
     def has_to_be_polled(self) -> bool:
@@ -152,6 +161,7 @@ class NodeMachine:
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""
         self._move(NodeEvent.BACKOFF_OVER, NodeState.CONNECTING)
+        self.attempts += 1
         self.choose()
         self._frames_came = self._is_proven = False
         self.negotiated = Negotiated()

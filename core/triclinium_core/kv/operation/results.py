@@ -11,6 +11,7 @@ import msgspec
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.kv.operation.reports import PingResult, Ready
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.operation.validation import check_integer
 from triclinium_core.kv.wire.subdocument import PathOpcode
@@ -181,4 +182,14 @@ class MutateInResult(msgspec.Struct, frozen=True, gc=False):
         return self.transcoder.decode(data, JSON_FLAGS, as_type)
 
 
-Result = GetResult | MutationResult | ExistsResult | CounterResult | LookupInResult | MutateInResult | Done
+Result = (
+    GetResult
+    | MutationResult
+    | ExistsResult
+    | CounterResult
+    | LookupInResult
+    | MutateInResult
+    | Done
+    | PingResult
+    | Ready
+)

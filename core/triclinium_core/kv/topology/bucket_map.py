@@ -86,7 +86,7 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
     entries = config.nodes_ext[:count]
     nodes = nodes_of(entries, source=source, tls=tls, network=network)
     is_listed = not tls and network == DEFAULT
-    nodes += [_parse(server) if is_listed else None for server in servers.server_list[len(nodes) :]]
+    nodes += [parse_server(server) if is_listed else None for server in servers.server_list[len(nodes) :]]
     itself = source if source in nodes else None
     here = next((node for entry, node in zip(entries, nodes, strict=False) if entry.this_node), itself)
     return BucketMap(
@@ -105,7 +105,22 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
     return [address or teller for address, teller in zip(addresses, told, strict=True)]
 
 
-def _parse(server: str) -> Address | None:
+def addresses_of(
+    config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT
+) -> tuple[Sequence[Address], Address | None]:
+    """Return where the nodes of a global config are reached, and which of them told it, if it said so.
+
+    Nodes without the key-value service are left out. For ``Args`` see ``map_of``.
+    """
+    nodes = nodes_of(config.nodes_ext, source=source, tls=tls, network=network)
+    addresses = [address for address in nodes if address is not None]
+    itself = source if source in addresses else None
+    told = (node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node)
+    return addresses, next(told, itself)
+
+
+def parse_server(server: str) -> Address | None:
+    """Return the address in ``host:port`` as a server list has it; None where it is none."""
     host, _, port = server.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port[:6]) <= 0xFFFF:
         return None

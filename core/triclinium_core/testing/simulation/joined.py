@@ -22,6 +22,7 @@ from triclinium_core.kv.actions import (
     FailOperation,
     LookUpService,
     OpenStream,
+    PublishTopology,
     ReportConnection,
     ReportRefusal,
     ReportRetry,
@@ -31,6 +32,7 @@ from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import (
     BytesReceived,
     Event,
+    InquirySubmitted,
     LossCause,
     OperationAbandoned,
     OperationSubmitted,
@@ -41,9 +43,11 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.strategy import AnyRetryStrategy
@@ -150,6 +154,8 @@ class Simulation:
         """What DNS lists, by name; None while it does not answer."""
         self._answers: deque[StreamLost | ServiceLookedUp] = deque()
         """What the client is due at once: the ends of streams that it ordered to be closed, and answers of DNS."""
+        self.changes: list[TopologyChange] = []
+        """What the client published of the cluster's topology, oldest first."""
         self._last_token = 0
 
     def submit(
@@ -160,13 +166,18 @@ class Simulation:
         client_context: dict[str, object] | None = None,
     ) -> Token:
         """Submit an operation now, and return its token."""
-        self._last_token += 1
-        token = Token(self._last_token)
+        token = self._new_token()
         self.feed(OperationSubmitted(token, operation, retry_strategy, client_context))
         return token
 
+    def inquire(self, inquiry: Inquiry) -> Token:
+        """Submit an inquiry now, and return its token."""
+        token = self._new_token()
+        self.feed(InquirySubmitted(token, inquiry))
+        return token
+
     def abandon(self, token: Token) -> None:
-        """Let the caller of an operation leave."""
+        """Let the caller of an operation, or of an inquiry, leave."""
         self.feed(OperationAbandoned(token))
 
     def feed(self, event: Event) -> Sequence[Action]:
@@ -269,6 +280,10 @@ class Simulation:
         """How many operations are not settled."""
         return self.machine.statistics().open_operations
 
+    def _new_token(self) -> Token:
+        self._last_token += 1
+        return Token(self._last_token)
+
     def _busy_links(self) -> Iterator[tuple[StreamId, Link]]:
         for stream, link in self.links.items():
             if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
@@ -310,6 +325,8 @@ class Simulation:
                 self.refusals.append(action)
             case ReportConnection(_, node, text):
                 self.log.append(f"{self.now:.3f} {node} {text}")
+            case PublishTopology(change):
+                self.changes.append(change)
             case _:
                 assert_never(action)
 

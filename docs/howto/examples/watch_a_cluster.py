@@ -1,0 +1,65 @@
+"""Wait until a cluster is ready, look at its health, and follow its nodes as they come and go."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+import triclinium
+from triclinium import Cluster, ClusterState, PasswordAuthenticator
+from triclinium.errors import AuthenticationFailureException
+from triclinium.testing import FakeCluster, open_fake_cluster
+
+
+async def report(cluster: Cluster) -> None:
+    """Ping every connection of the bucket, and print what came of it."""
+    result = await cluster.bucket("travel").ping()
+    for endpoint in result.endpoints[triclinium.Service.KV]:
+        what_is_wrong = f" ({endpoint.error})" if endpoint.error else ""
+        print(f"  {endpoint.remote}: {endpoint.state.value}{what_is_wrong}")
+    print("  together:", cluster.diagnostics().state.value)
+
+
+async def watch(cluster: Cluster) -> None:
+    """Print each change of the bucket's nodes, until the cluster is closed."""
+    async with cluster.subscribe_topology() as changes:
+        async for change in changes:
+            if change.bucket == "travel":
+                added, removed = ([node.name for node in nodes] for nodes in (change.added, change.removed))
+                print(f"  now at revision {change.new.revision}: added {added}, removed {removed}")
+
+
+async def work(fake: FakeCluster) -> None:
+    """Lose a node, and take it out of the cluster."""
+    async with fake.open_client() as cluster, trio.open_nursery() as nursery:
+        with triclinium.fail_after(5):
+            await cluster.bucket("travel").wait_until_ready()
+        print("ready")
+        await report(cluster)
+        nursery.start_soon(watch, cluster)
+        await trio.sleep(1)
+        print("a node dies")
+        fake.nodes.kill(2)
+        await trio.sleep(1)
+        await report(cluster)
+        await cluster.bucket("travel").wait_until_ready(desired_state=ClusterState.DEGRADED)
+        print("it is taken out")
+        fake.nodes.remove_node(2)
+        await trio.sleep(1)
+        await report(cluster)
+        nursery.cancel_scope.cancel()
+
+
+async def main() -> None:
+    """Play with a cluster of three nodes, and then come with a wrong password."""
+    async with open_fake_cluster(nodes=3, buckets=["travel"]) as fake:
+        await work(fake)
+        async with fake.open_client(authenticator=PasswordAuthenticator("Administrator", "guess")) as cluster:
+            try:
+                await cluster.wait_until_ready()
+            except AuthenticationFailureException as error:
+                print(error)
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

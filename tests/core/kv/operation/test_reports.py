@@ -1,0 +1,119 @@
+"""Reports on health: values, and the JSON of RFC 0061."""
+
+from __future__ import annotations
+
+import json
+
+from triclinium_core.kv.operation.reports import (
+    ClusterState,
+    DiagnosticsResult,
+    EndpointDiagnostics,
+    EndpointPingReport,
+    EndpointState,
+    PingResult,
+    PingState,
+)
+from triclinium_core.retry.service import Service
+
+PINGED = EndpointPingReport(
+    type=Service.KV,
+    id="0x1415F12",
+    remote="node:11210",
+    local="127.0.0.1:54670",
+    namespace="bucketname",
+    state=PingState.OK,
+    latency=1.182,
+)
+SILENT = EndpointPingReport(
+    type=Service.KV,
+    id="0x1",
+    remote="node:11212",
+    local=None,
+    namespace=None,
+    state=PingState.TIMEOUT,
+    latency=2.4999996,
+    error="silence",
+)
+
+
+def test_a_ping_as_json() -> None:
+    """Durations are microseconds; what is not known is left out."""
+    result = PingResult(id="0xdeadbeef", sdk="triclinium/1", config_rev=53, endpoints={Service.KV: (PINGED, SILENT)})
+
+    assert {
+        "version": 2,
+        "id": "0xdeadbeef",
+        "config_rev": 53,
+        "sdk": "triclinium/1",
+        "services": {
+            "kv": [
+                {
+                    "id": "0x1415F12",
+                    "latency_us": 1182000,
+                    "remote": "node:11210",
+                    "local": "127.0.0.1:54670",
+                    "state": "ok",
+                    "namespace": "bucketname",
+                },
+                {"id": "0x1", "latency_us": 2500000, "remote": "node:11212", "state": "timeout", "error": "silence"},
+            ]
+        },
+    } == json.loads(result.as_json())
+    assert "\n" not in result.as_json()
+
+
+def test_a_ping_before_any_config() -> None:
+    """There is no revision to tell of."""
+    result = PingResult(id="i", sdk="s", config_rev=None, endpoints={})
+
+    assert {"version": 2, "id": "i", "sdk": "s", "services": {}} == json.loads(result.as_json())
+
+
+def test_diagnostics_as_json() -> None:
+    """A connection that was never heard of has no last activity; details say what is wrong."""
+    never = EndpointDiagnostics(
+        type=Service.KV,
+        id="0x2",
+        remote="[::1]:11210",
+        local=None,
+        namespace=None,
+        state=EndpointState.DISCONNECTED,
+        last_activity=None,
+        details="connection refused",
+    )
+    lately = EndpointDiagnostics(
+        type=Service.KV,
+        id="0x3",
+        remote="node:11210",
+        local="here:1",
+        namespace="travel",
+        state=EndpointState.CONNECTED,
+        last_activity=0.0,
+    )
+    result = DiagnosticsResult(id="i", sdk="s", state=ClusterState.DEGRADED, endpoints={Service.KV: (never, lately)})
+
+    assert {
+        "version": 2,
+        "id": "i",
+        "sdk": "s",
+        "services": {
+            "kv": [
+                {"id": "0x2", "remote": "[::1]:11210", "state": "disconnected", "details": "connection refused"},
+                {
+                    "id": "0x3",
+                    "last_activity_us": 0,
+                    "remote": "node:11210",
+                    "local": "here:1",
+                    "state": "connected",
+                    "namespace": "travel",
+                },
+            ]
+        },
+    } == json.loads(result.as_json())
+
+
+def test_the_words_are_those_of_the_rfc() -> None:
+    """RFC 0061 names three states of a cluster, four of an endpoint and three of a ping."""
+    assert ["online", "degraded", "offline"] == [state.value for state in ClusterState]
+    assert ["disconnected", "connecting", "connected", "disconnecting"] == [state.value for state in EndpointState]
+    assert ["ok", "timeout", "error"] == [state.value for state in PingState]

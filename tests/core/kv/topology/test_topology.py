@@ -1,0 +1,112 @@
+"""The nodes of a cluster, and how they change."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology.cluster_config import AlternateAddress, ClusterConfig, NodeEntry, VBucketServerMap
+from triclinium_core.kv.topology.topology import Topology, TopologyChange, TopologyNode, topology_of
+
+SOURCE = Address("seed", 11210)
+
+
+def node(port: int, **others: int) -> TopologyNode:
+    """Return a node of one host."""
+    return TopologyNode("host", {"kv": port, **others})
+
+
+def version(revision: int, *nodes: TopologyNode) -> Topology:
+    """Return one version."""
+    return Topology(None, (1, revision), nodes)
+
+
+@pytest.mark.parametrize(
+    ("expected", "ports"),
+    [
+        ("host:11210", {"mgmt": 8091, "kvSSL": 11207, "kv": 11210}),
+        ("host:11207", {"mgmt": 8091, "kvSSL": 11207}),
+        ("host:8091", {"n1ql": 8093, "mgmt": 8091, "mgmtSSL": 18091}),
+        ("host:18091", {"mgmtSSL": 18091}),
+        ("host", {"n1ql": 8093}),
+    ],
+)
+def test_the_name_of_a_node(expected: str, ports: dict[str, int]) -> None:
+    """Nodes of one host differ in the port of a service that every node, or nearly every one, has."""
+    assert expected == TopologyNode("host", ports).name
+
+
+def test_nodes_may_be_kept_in_sets() -> None:
+    """Equal ones are one, and so are whole versions."""
+    assert {node(1), node(2)} == {node(2), node(1), node(1)}
+    assert 1 == len({version(1, node(1)), version(1, node(1))})
+
+
+def test_an_address_of_version_6() -> None:
+    """It stands in brackets."""
+    assert "[::1]:11210" == TopologyNode("::1", {"kv": 11210}).name
+
+
+def test_the_first_version() -> None:
+    """All nodes are new."""
+    change = TopologyChange(None, version(1, node(1), node(2)))
+
+    assert ((node(1), node(2)), ()) == (change.added, change.removed)
+
+
+def test_the_next_version() -> None:
+    """Nodes come and go in the order of the version that has them; who offers more is the same node."""
+    change = TopologyChange(version(1, node(1), node(2)), version(2, node(4), node(2, n1ql=8093), node(3)))
+
+    assert ((node(4), node(3)), (node(1),)) == (change.added, change.removed)
+
+
+def test_two_changes_are_one() -> None:
+    """What was in between is forgotten."""
+    first, second, third = version(1, node(1)), version(2, node(2)), version(3, node(1), node(3))
+    change = TopologyChange(first, second).followed_by(TopologyChange(second, third))
+
+    assert TopologyChange(first, third) == change
+    assert ((node(3),), ()) == (change.added, change.removed)
+
+
+def test_the_nodes_of_a_global_config() -> None:
+    """A node that does not name its host is at that of the teller; brackets are no part of an address."""
+    entries = [NodeEntry({"kv": 1}), NodeEntry({"mgmt": 2}, "[::1]"), NodeEntry({}, "other")]
+    topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
+
+    assert (None, (3, 7)) == (topology.bucket, topology.revision)
+    assert ["seed:1", "[::1]:2", "other"] == [each.name for each in topology.nodes]
+    assert topology.teller is None
+
+
+def test_who_told() -> None:
+    """The node that told a config is among those in it, where it says so."""
+    entries = [NodeEntry({"kv": 1}, "a"), NodeEntry({"kv": 1}, "b", this_node=True)]
+    topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
+
+    assert TopologyNode("b", {"kv": 1}) == topology.teller
+
+
+def test_the_network_of_the_client() -> None:
+    """A node is named by the address at which the client reaches it; one that has none there, by its own."""
+    external = {"external": AlternateAddress("public", {"kv": 31210}), "bare": AlternateAddress("nat")}
+    entries = [NodeEntry({"kv": 1}, "private", alternate_addresses=external), NodeEntry({"kv": 2}, "other")]
+
+    def names(network: str) -> list[str]:
+        config = ClusterConfig(1, nodes_ext=entries)
+        return [each.name for each in topology_of(config, bucket=None, source=SOURCE, network=network).nodes]
+
+    assert ["public:31210", "other:2"] == names("external")
+    assert ["nat:1", "other:2"] == names("bare")
+    assert ["private:1", "other:2"] == names("default")
+
+
+def test_the_nodes_of_an_old_config() -> None:
+    """Servers without an entry are known by where they have their documents; what is no address is left out."""
+    servers = VBucketServerMap(["a:1", "b:2", "nonsense"], [[0]])
+    config = ClusterConfig(1, name="travel", nodes_ext=[NodeEntry({"kv": 9})], v_bucket_server_map=servers)
+    topology = topology_of(config, bucket="travel", source=SOURCE)
+
+    assert "travel" == TopologyChange(None, topology).bucket
+    assert ["seed:9", "b:2"] == [each.name for each in topology.nodes]

@@ -1,0 +1,103 @@
+"""A ping and a wait for readiness may be cancelled at every moment; nothing of them is left."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+import trio
+
+from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
+from triclinium import AbandonedOperation, Cluster
+from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, delay, drop_response, open_fake_cluster
+from triclinium_core.testing import ErrorMapDocument
+
+Record = Callable[[str, object], None]
+Trouble = Callable[[FakeCluster], None]
+
+CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
+    "Cluster.ping": lambda cluster: cluster.ping(),
+    "Cluster.wait_until_ready": lambda cluster: cluster.wait_until_ready(),
+    "Bucket.ping": lambda cluster: cluster.bucket("travel").ping(),
+    "Bucket.wait_until_ready": lambda cluster: cluster.bucket("travel").wait_until_ready(),
+}
+"""Every public coroutine that asks about the cluster."""
+
+OPTIONS = FakeNodeOptions(buckets=("travel",), vbuckets=128, error_map=ErrorMapDocument(revision=1, rows=()))
+SETTLING_SECONDS = 6.0
+"""Longer than any delay of these tests, and shorter than the keep-alive's interval."""
+
+
+def slow(fake: FakeCluster) -> None:
+    """Have a node take its time for everything that a ping or a wait needs."""
+    fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
+    fake.nodes[1].faults.always(Opcode.NOOP, delay(0.25))
+
+
+def silent(fake: FakeCluster) -> None:
+    """Have a node answer no NOOP, and bootstrap only after a while."""
+    fake.nodes[1].faults.always(Opcode.NOOP, drop_response())
+    fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
+
+
+def dead_for_a_second(fake: FakeCluster) -> None:
+    """Let a node be dead."""
+    fake.nodes.kill(1)
+
+
+TROUBLES: Mapping[str, Trouble] = {"slow": slow, "silent": silent, "dead at first": dead_for_a_second}
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One call, and what is left of it when everything has settled and the client was used again."""
+
+    ending: Ending
+    open_operations: int
+    connections: int
+    tasks: Mapping[str, int]
+
+
+async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, moments: Moments) -> Life:
+    """Return what becomes of a call that ``moments`` may cancel."""
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
+        trouble(fake)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(revive, fake)
+            ending = await end_of(partial(call, cluster), moments)
+        for node in fake.nodes:
+            node.faults.clear()
+        await trio.sleep(SETTLING_SECONDS)
+        await cluster.bucket("travel").wait_until_ready()
+        await cluster.wait_until_ready()
+        await cluster.bucket("travel").default_collection().upsert("ada", 1)
+        statistics = cluster.statistics()
+        return Life(ending, statistics.open_operations, len(statistics.connections), moments.tasks)
+
+
+async def revive(fake: FakeCluster) -> None:
+    """Let every node live again."""
+    await trio.sleep(1.0)
+    fake.nodes.revive(1)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_may_be_cancelled_at_any_moment(name: str, trouble: str, record_property: Record) -> None:
+    """It ends as if nobody had cancelled, or is given up; either way the client is the same afterwards."""
+    runs = at_every_moment(partial(live, CALLS[name], TROUBLES[trouble]))
+    record_property("cancelled", (trouble, name, runs.moments, runs.checkpoints))
+    undisturbed, first = runs.undisturbed, runs.cancelled[0]
+
+    assert not undisturbed.ending.was_caught
+    assert (0, 4) == (undisturbed.open_operations, undisturbed.connections)
+    assert Ending(None, was_caught=True, is_ambiguous=False) == first.ending
+    assert undisturbed == runs.cancelled[-1]
+    assert any(life.ending.abandoned for life in runs.cancelled)
+    for life in runs.cancelled:
+        given_up = AbandonedOperation(name.partition(".")[2], None, ambiguous=False)
+        assert life.ending.abandoned in ((), (given_up,))
+        assert life.ending.was_caught == (life.ending.outcome is None)
+        assert undisturbed == Life(undisturbed.ending, life.open_operations, life.connections, life.tasks)

@@ -1,0 +1,381 @@
+"""Pings, reports and waits for readiness, as callers of a cluster see them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import OPTIONS, PATIENCE
+from triclinium import (
+    Cluster,
+    ClusterState,
+    EndpointPingReport,
+    EndpointState,
+    PasswordAuthenticator,
+    PingResult,
+    PingState,
+    Service,
+    TimeoutOptions,
+)
+from triclinium.errors import (
+    AuthenticationFailureException,
+    CouchbaseException,
+    InvalidArgumentException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
+)
+from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, status
+
+WRONG = PasswordAuthenticator("Administrator", "wrong")
+NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
+
+
+def reports(result: PingResult, namespace: str | None = "travel") -> dict[str, EndpointPingReport]:
+    """Return what a ping says of the connections of a bucket, by node."""
+    return {found.remote: found for found in result.endpoints[Service.KV] if found.namespace == namespace}
+
+
+def states(result: PingResult, namespace: str | None = "travel") -> list[PingState]:
+    """Return what became of each node, in the order of their ports."""
+    found = reports(result, namespace)
+    return [found[node].state for node in sorted(found)]
+
+
+async def mute(fake: FakeCluster, cluster: Cluster, node: int) -> None:
+    """Have a node answer no NOOP any more, once all connections are ready."""
+    await cluster.bucket("travel").wait_until_ready()
+    fake.nodes[node].faults.always(Opcode.NOOP, drop_response())
+
+
+async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
+    """It opens the connections to all nodes, and tells how long each took to answer."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        fake.nodes[2].faults.always(Opcode.NOOP, delay(0.25))
+        result = await cluster.bucket("travel").ping(report_id="morning")
+        found = reports(result)
+
+        assert ("morning", 2, 1) == (result.id, result.version, result.config_rev)
+        assert result.sdk.startswith("triclinium/")
+        assert NODES == sorted(found)
+        assert [PingState.OK] * 3 == states(result)
+        assert [0.0, 0.0, 0.25] == [found[node].latency for node in NODES]
+        assert all(report.local and report.error is None for report in found.values())
+
+
+async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
+    """Every node is asked, without any bucket; where there is one, over its connections too."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        alone = await cluster.ping()
+        await cluster.bucket("travel").wait_until_ready()
+        result = await cluster.ping()
+
+        assert NODES == sorted(reports(alone, None))
+        assert {} == reports(alone)
+        assert NODES == sorted(reports(result, None)) == sorted(reports(result))
+        assert {PingState.OK} == {*states(result), *states(result, None)}
+
+
+async def test_a_silent_node(autojump_clock: MockClock) -> None:
+    """At the safety net it is reported as such, and nothing is raised."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        await mute(fake, cluster, 1)
+        began = trio.current_time()
+        result = await cluster.bucket("travel").ping()
+        took = trio.current_time() - began
+
+        assert [PingState.OK, PingState.TIMEOUT, PingState.OK] == states(result)
+        assert [2.5, 2.5] == pytest.approx([reports(result)[NODES[1]].latency, took])
+        assert "127.0.0.1:11212: did not answer a NOOP within 2.5 s" == reports(result)[NODES[1]].error
+
+
+async def test_a_dead_node(autojump_clock: MockClock) -> None:
+    """It is reported at once with what is wrong; the cluster is degraded."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        await cluster.bucket("travel").wait_until_ready()
+        fake.nodes.kill(1)
+        await trio.sleep(0.1)
+        began = trio.current_time()
+        result = await cluster.bucket("travel").ping()
+
+        assert [PingState.OK, PingState.ERROR, PingState.OK] == states(result)
+        assert "127.0.0.1:11212: connection refused" in (reports(result)[NODES[1]].error or "")
+        assert trio.current_time() - began < 1.0
+        assert ClusterState.DEGRADED is cluster.diagnostics().state
+
+
+async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
+    """The first node of the connection string is dead, and the cluster still tells of the others."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake:
+        fake.nodes.kill(0)
+        async with fake.open_client() as cluster:
+            result = await cluster.bucket("travel").ping()
+
+            assert [PingState.ERROR, PingState.OK, PingState.OK] == states(result)
+
+
+async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
+    """The report says what is wrong, and does not wait for the safety net."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
+        began = trio.current_time()
+        (report,) = (await cluster.ping()).endpoints[Service.KV]
+
+        assert PingState.ERROR is report.state
+        assert "127.0.0.1:11210: refused the credentials of 'Administrator'" == report.error
+        assert trio.current_time() - began < 1.0
+
+
+async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
+    """The form is that of RFC 0061."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        result = await cluster.bucket("travel").ping(report_id="0xdeadbeef")
+
+        assert {
+            "version": 2,
+            "id": "0xdeadbeef",
+            "config_rev": 1,
+            "sdk": result.sdk,
+            "services": {
+                "kv": [
+                    {
+                        "id": "0x2",
+                        "latency_us": 0,
+                        "remote": "127.0.0.1:11210",
+                        "local": "memory:2",
+                        "state": "ok",
+                        "namespace": "travel",
+                    }
+                ]
+            },
+        } == json.loads(result.as_json())
+
+
+async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> None:
+    """Nobody is asked: what is known of each connection is told, from the first moment on."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        first = cluster.diagnostics()
+        await cluster.bucket("travel").wait_until_ready()
+        ready = cluster.diagnostics()
+        fake.nodes.kill(2)
+        await trio.sleep(0.1)
+        (lost,) = [
+            found
+            for found in cluster.diagnostics().endpoints[Service.KV]
+            if found.remote == NODES[2] and found.namespace == "travel"
+        ]
+
+        assert ClusterState.OFFLINE is first.state
+        assert [(EndpointState.CONNECTING, None)] == [
+            (found.state, found.last_activity) for found in first.endpoints[Service.KV]
+        ]
+        assert ClusterState.ONLINE is ready.state
+        assert {EndpointState.CONNECTED} == {found.state for found in ready.endpoints[Service.KV]}
+        assert 4 == len({found.id for found in ready.endpoints[Service.KV]})
+        assert EndpointState.DISCONNECTED is lost.state
+        assert "127.0.0.1:11214: connection refused" == lost.details
+        assert 0.1 == pytest.approx(lost.last_activity)
+
+
+async def test_diagnostics_as_json(autojump_clock: MockClock) -> None:
+    """The form is that of RFC 0061."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        await trio.sleep(1.5)
+        result = cluster.diagnostics(report_id="0xdeadbeef")
+
+        assert {
+            "version": 2,
+            "id": "0xdeadbeef",
+            "sdk": result.sdk,
+            "services": {
+                "kv": [
+                    {
+                        "id": "0x1",
+                        "last_activity_us": 1_500_000,
+                        "remote": "127.0.0.1:11210",
+                        "local": "memory:1",
+                        "state": "connected",
+                    }
+                ]
+            },
+        } == json.loads(result.as_json())
+
+
+async def test_reports_have_names_of_their_own(autojump_clock: MockClock) -> None:
+    """Nobody has to think of one."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        names = {cluster.diagnostics().id, cluster.diagnostics().id, (await cluster.ping()).id}
+
+        assert 3 == len(names)
+
+
+async def test_a_bucket_is_ready_when_all_its_nodes_are(autojump_clock: MockClock) -> None:
+    """The wait opens the connections, and lasts as long as the slowest of them."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        fake.nodes[2].faults.next(Opcode.SELECT_BUCKET, delay(0.75))
+        began = trio.current_time()
+        await cluster.bucket("travel").wait_until_ready()
+
+        assert 0.75 == pytest.approx(trio.current_time() - began)
+        assert ClusterState.ONLINE is cluster.diagnostics().state
+
+
+async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
+    """With one of three nodes dead, ONLINE is waited for in vain, until the node is back."""
+    async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
+        bucket = cluster.bucket("travel")
+        fake.nodes.kill(1)
+        await bucket.wait_until_ready(desired_state=ClusterState.DEGRADED)
+        await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
+        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
+            await bucket.wait_until_ready()
+        with trio.move_on_after(5.0) as scope:
+            await cluster.wait_until_ready()
+        fake.nodes.revive(1)
+        await bucket.wait_until_ready()
+        await cluster.wait_until_ready()
+
+        assert isinstance(caught.value, trio.TooSlowError)
+        assert "5 s were not enough for wait_until_ready; none was applied" == str(caught.value)
+        assert scope.cancelled_caught
+        assert 0 == cluster.statistics().open_operations
+
+
+async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> None:
+    """A second wait returns at once, and lets others run all the same."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        await cluster.bucket("travel").wait_until_ready()
+        before = len(fake.node.command_log)
+        with trio.testing.assert_checkpoints():
+            await cluster.bucket("travel").wait_until_ready()
+
+        assert before == len(fake.node.command_log)
+
+
+async def test_a_wrong_password(autojump_clock: MockClock) -> None:
+    """Waiting longer would not help, so nobody has to: the exception says what is wrong, and with which node."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
+        began = trio.current_time()
+        with pytest.raises(AuthenticationFailureException) as of_cluster:
+            await cluster.wait_until_ready()
+        with pytest.raises(AuthenticationFailureException) as of_bucket:
+            await cluster.bucket("travel").wait_until_ready(desired_state=ClusterState.DEGRADED)
+
+        assert began == trio.current_time()
+        assert (
+            "wait_until_ready: the server refused the credentials (AUTHENTICATION_ERROR) and is not retried: "
+            "check user name and password "
+            "[last dispatch error: 127.0.0.1:11210: refused the credentials of 'Administrator']"
+        ) == str(of_cluster.value)
+        assert "travel" == of_bucket.value.context.bucket
+
+
+async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
+    """It is not waited for either; the cluster is ready all the same."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        with (
+            trio.fail_after(PATIENCE),
+            pytest.raises(CouchbaseException, match="check that the bucket exists") as caught,
+        ):
+            await cluster.bucket("nowhere").wait_until_ready()
+        await cluster.wait_until_ready()
+
+        assert "BUCKET_ACCESS_ERROR" == caught.value.context.refused_reason
+
+
+async def test_a_bucket_that_is_there_later(autojump_clock: MockClock) -> None:
+    """A node that does not have the bucket yet is asked until it has."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        fake.node.faults.next(Opcode.SELECT_BUCKET, status(0x01), times=3)
+        with trio.fail_after(PATIENCE):
+            await cluster.bucket("travel").wait_until_ready()
+
+        assert ClusterState.ONLINE is cluster.diagnostics().state
+
+
+async def test_a_peer_of_another_kind(autojump_clock: MockClock) -> None:
+    """A memcached is recognised, and the way to it is named."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        fake.node.faults.always(Opcode.HELLO, status(0x81))
+        with trio.fail_after(PATIENCE), pytest.raises(UnsupportedOperationException, match="memcached://"):
+            await cluster.wait_until_ready()
+
+
+async def test_a_cluster_that_is_closed(autojump_clock: MockClock) -> None:
+    """Nothing can be asked any more, but what was known last is still there."""
+    async with open_fake_cluster(options=OPTIONS) as fake:
+        async with fake.open_client() as cluster:
+            await cluster.wait_until_ready()
+        for ask in (cluster.ping, cluster.wait_until_ready, cluster.bucket("travel").ping):
+            with pytest.raises(trio.ClosedResourceError):
+                await ask()
+
+        assert ClusterState.ONLINE is cluster.diagnostics().state
+
+
+async def test_those_who_wait_when_the_cluster_is_closed(autojump_clock: MockClock) -> None:
+    """They hear of it at once."""
+    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, trio.open_nursery() as nursery:
+        fake.nodes.kill(1)
+        closed = 0
+
+        async def wait(cluster: Cluster) -> None:
+            nonlocal closed
+            with pytest.raises(trio.ClosedResourceError):
+                await cluster.bucket("travel").wait_until_ready()
+            closed += 1
+
+        async with fake.open_client() as cluster:
+            nursery.start_soon(wait, cluster)
+            nursery.start_soon(wait, cluster)
+            await trio.sleep(1.0)
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert 2 == closed
+
+
+async def test_no_answer_and_no_safety_net(autojump_clock: MockClock) -> None:
+    """Where the net was taken away, a scope is what ends a ping."""
+    timeouts = TimeoutOptions(kv=float("inf"))
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(timeouts=timeouts) as cluster:
+        await mute(fake, cluster, 0)
+        with pytest.raises(UnambiguousTimeoutException), triclinium.fail_after(10.0):
+            await cluster.bucket("travel").ping()
+
+        assert 0 == cluster.statistics().open_operations
+
+
+@pytest.mark.parametrize(
+    "report_id",
+    ["", "x" * 251, 7, b"id", 10**5000, ["id"]],
+    ids=lambda wrong: repr(wrong)[:9] if wrong != 10**5000 else "huge",
+)
+async def test_a_name_that_no_report_has(autojump_clock: MockClock, report_id: str) -> None:
+    """It is refused by name, before anything is sent."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        await cluster.wait_until_ready()
+        before = len(fake.node.command_log)
+        for ask in (cluster.ping, cluster.bucket("travel").ping):
+            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+                await ask(report_id=report_id)
+
+            assert "report_id" == caught.value.parameter
+        with pytest.raises(InvalidArgumentException, match="report_id="):
+            cluster.diagnostics(report_id=report_id)
+
+        assert before == len(fake.node.command_log)
+
+
+@pytest.mark.parametrize("state", [ClusterState.OFFLINE, "online", None, EndpointState.CONNECTED])
+async def test_a_state_that_nobody_waits_for(autojump_clock: MockClock, state: ClusterState) -> None:
+    """It is refused by name; RFC 0061 calls OFFLINE a hard error."""
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+        for wait in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
+            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+                await wait(desired_state=state)
+
+            assert "desired_state" == caught.value.parameter

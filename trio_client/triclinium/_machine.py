@@ -1,0 +1,47 @@
+"""What the driver needs of the core: the surface of ``ClientMachine``, so that a test may put something else there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from triclinium_core.kv.actions import Action
+from triclinium_core.kv.events import Event, Token
+from triclinium_core.kv.operation.reports import DiagnosticsResult
+from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator
+
+
+class Machine(Protocol):
+    """What the driver needs of ``ClientMachine``."""
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due."""
+        ...
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Return what to do about ``event``, in order."""
+        ...
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Check that this one may replace the present one."""
+        ...
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether the operation, given up now, may have been applied."""
+        ...
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot."""
+        ...
+
+    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
+        """Return how the connections stand."""
+        ...
+
+    @property
+    def topologies(self) -> Sequence[Topology]:
+        """From where ``PublishTopology`` goes on."""
+        ...

@@ -1,0 +1,101 @@
+"""Watching the topology: for each subscriber a slot that keeps only what is newest, so that nobody has to keep up.
+
+Changes that a subscriber has not seen yet are joined into one, bucket by bucket; it leads from the version that the
+subscriber saw last to the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from triclinium_core.kv.actions import PublishTopology
+from triclinium_core.kv.topology.topology import Topology, TopologyChange
+
+
+class TopologyChanges:
+    """What ``Cluster.subscribe_topology`` gives: an asynchronous iterator that ends when the cluster is closed.
+
+    Several tasks may read from it; each change goes to one of them.
+    """
+
+    def __init__(self, present: Iterable[Topology]) -> None:
+        self._unseen = {topology.bucket: TopologyChange(None, topology) for topology in present}
+        self._readers = trio.lowlevel.ParkingLot()
+        self._is_closed = False
+
+    def __aiter__(self) -> TopologyChanges:
+        return self
+
+    async def __anext__(self) -> TopologyChange:
+        """Wait for a change that was not seen yet.
+
+        Raises:
+            StopAsyncIteration: the cluster is closed, or the subscription's block was left.
+
+        Cancellation: takes nothing; the change is there for the next call.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self._unseen:
+            if self._is_closed:
+                raise StopAsyncIteration
+            await self._readers.park()
+        return self._unseen.pop(next(iter(self._unseen)))
+
+    def offer(self, change: TopologyChange) -> None:
+        """Keep a change for whoever reads next."""
+        unseen = self._unseen.get(change.bucket)
+        self._unseen[change.bucket] = change if unseen is None else unseen.followed_by(change)
+        self._readers.unpark()
+
+    def close(self) -> None:
+        """End the iteration, after what was not seen yet."""
+        self._is_closed = True
+        self._readers.unpark_all()
+
+
+class Subscriptions:
+    """All subscribers of one client.
+
+    Args:
+        present: tells the topologies as they are.
+    """
+
+    def __init__(self, present: Callable[[], Sequence[Topology]]) -> None:
+        self._present = present
+        self._subscribers: set[TopologyChanges] = set()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._subscribers)
+
+    def publish(self, action: PublishTopology) -> None:
+        """Offer a change to all subscribers."""
+        for changes in self._subscribers:
+            changes.offer(action.change)
+
+    def close(self) -> None:
+        """End all subscriptions, and take no more."""
+        self._is_closed = True
+        for changes in self._subscribers:
+            changes.close()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[TopologyChanges]:
+        """Give the block a subscription that begins with the topologies as they are.
+
+        Raises:
+            trio.ClosedResourceError: the client is closed.
+        """
+        await trio.lowlevel.checkpoint()
+        if self._is_closed:
+            raise trio.ClosedResourceError("the cluster is closed; subscribe inside its block only")
+        changes = TopologyChanges(self._present())
+        self._subscribers.add(changes)
+        try:
+            yield changes
+        finally:
+            self._subscribers.discard(changes)
+            changes.close()
