@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, SendBytes
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.authentication import Authentication
 from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text
@@ -24,7 +24,7 @@ from triclinium_core.kv.events import (
     StreamLost,
     StreamOpened,
 )
-from triclinium_core.kv.listener import ClosedStream, Listener, Loss
+from triclinium_core.kv.listener import Listener, Loss
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
 from triclinium_core.kv.node.news import (
@@ -44,6 +44,7 @@ from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.plans import Plans
 from triclinium_core.kv.routes import Route, Routes
 from triclinium_core.kv.seeds import Seeds
+from triclinium_core.kv.streams import Streams
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.upkeep import Upkeep
@@ -90,14 +91,11 @@ class Connections:
         self.seeds: Seeds = Seeds(
             connection_string, enable_dns_srv=options.enable_dns_srv, routes=self._routes, timers=timers, emit=emit
         )
-        self._by_stream: dict[StreamId, NodeMachine] = {}
-        self._stream_of: dict[NodeMachine, StreamId] = {}
-        self._closed: dict[StreamId, ClosedStream] = {}
+        self._streams = Streams(emit, tls=connection_string.tls)
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
-        self._last_stream = 0
         self._plans = Plans(options, connection_string, self.authentication, listener.config_revision, rng)
 
     @property
@@ -176,17 +174,17 @@ class Connections:
 
     def of_stream(self, stream: int | None) -> NodeMachine | None:
         """Return the connection that a stream belongs to, or None once it is lost."""
-        return None if stream is None else self._by_stream.get(StreamId(stream))
+        return self._streams.node(stream)
 
     def stream_of(self, node: NodeMachine) -> StreamId | None:
         """Return the present stream of a connection."""
-        return self._stream_of.get(node)
+        return self._streams.of(node)
 
     def send(
         self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
     ) -> tuple[int, StreamId]:
         """Order a request to be sent, and return its opaque and stream. ``encode`` may raise; then nothing is sent."""
-        stream = self._stream_of[node]
+        stream = self._streams.present(node)
         opaque, frame = node.send(owner, opcode, encode)
         self._emit(SendBytes(stream, frame))
         return opaque, stream
@@ -203,7 +201,7 @@ class Connections:
         """Close the stream for a reason, such as the answer to ``unsettled``, and open another after a backoff."""
         detail = f"{node.node}: {reason}"
         misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
-        stream = self._stream_of.get(node)
+        stream = self._streams.of(node)
         if stream is None and self.seeds.stop_waiting(node):
             node.lost(detail)
             self._listener.on_lost(node, Loss(node.take_parked(), detail), now)
@@ -218,15 +216,13 @@ class Connections:
         # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
         is_denied = failure is not None and failure.kind is FailureKind.BUCKET and failure.status == Status.NO_ACCESS
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
-        # Only the driver knows how much of them has left (decision C24).
-        if requests:
-            self._closed[stream] = ClosedStream(requests, detail)
+        self._streams.keep(stream, requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail, failure), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
-        node = self._by_stream.get(event.stream)
+        node = self._streams.node(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
             return
         node.local_address = event.local_address or None
@@ -235,16 +231,16 @@ class Connections:
 
     def bytes_received(self, event: BytesReceived, now: float) -> None:
         """Take bytes of a stream. A stream that was given up meanwhile is ignored."""
-        node = self._by_stream.get(event.stream)
+        node = self._streams.node(event.stream)
         if node is not None and node.state is not NodeState.CONNECTING:
             self._tell(node, node.bytes_received(event.data, now), now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
         """Take note that a stream is gone, or was never opened, and how much of its requests had left."""
-        closed = self._closed.pop(event.stream, None)
+        closed = self._streams.take(event.stream)
         if closed is not None:
             self._lose_requests(closed.requests, event.handed_over, closed.detail, now)
-        node = self._by_stream.get(event.stream)
+        node = self._streams.node(event.stream)
         if node is None:
             return
         if event.cause is LossCause.TLS:
@@ -302,16 +298,11 @@ class Connections:
             self._open_stream(node, now)
 
     def _open_stream(self, node: NodeMachine, now: float) -> None:
-        address = node.address
-        self._last_stream = node.stream_number = self._last_stream + 1
-        stream = StreamId(self._last_stream)
-        self._by_stream[stream] = node
-        self._stream_of[node] = stream
         self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
-        self._emit(OpenStream(stream, address.host, address.port, self._connection_string.tls))
+        self._streams.open(node)
 
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
-        stream = self._stream_of[node]
+        stream = self._streams.present(node)
         for item in news:
             match item:
                 case Answered(request, frame):
@@ -355,7 +346,7 @@ class Connections:
             self._authenticate_again(node, now)
 
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
-        news = self.authentication.begin_again(node, self._stream_of[node])
+        news = self.authentication.begin_again(node, self._streams.present(node))
         if news:
             self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
             self._tell(node, news, now)
@@ -376,14 +367,14 @@ class Connections:
 
     def _part_with(self, node: NodeMachine, now: float) -> None:
         """Close a connection whose node has left the map, once everything is answered."""
-        if node.is_leaving and not node.in_flight and self._stream_of.get(node) is not None:
+        if node.is_leaving and not node.in_flight and self._streams.of(node) is not None:
             self.close(node, LEFT_THE_MAP, now)
 
     def _give_up(
         self, node: NodeMachine, stream: StreamId, detail: str, now: float, *, reopen_on_demand: bool = False
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
-        del self._stream_of[node], self._by_stream[stream]
+        self._streams.forget(node, stream)
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         self._timers.end_stream(node)
         requests, parked = tuple(node.lost(detail)), node.take_parked()

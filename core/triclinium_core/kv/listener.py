@@ -22,14 +22,6 @@ class Loss:
     failure: BootstrapFailure | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedStream:
-    """A stream that the driver was told to close, and has not said yet how much it had handed over."""
-
-    requests: Sequence[InFlightRequest]
-    detail: str
-
-
 LostRequest = tuple[InFlightRequest, HandedOver]
 """A request without an answer, and how much of it has left."""
 

@@ -635,7 +635,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
     while client.wakeup < 100.0:
         client.handle(TimePassed(), max(client.wakeup, 0.0))
 
-    assert {} == client._connections._closed
+    assert {} == client._connections._streams._closed
 
 
 def closed_without_an_answer() -> tuple[Recorded, Token]:
