@@ -88,9 +88,7 @@ class Connections:
         self._emit = emit
         self._listener = listener
         self._routes = Routes()
-        self.seeds: Seeds = Seeds(
-            connection_string, enable_dns_srv=options.enable_dns_srv, routes=self._routes, timers=timers, emit=emit
-        )
+        self.seeds: Seeds = Seeds(options, connection_string, self._routes, timers, emit)
         self._streams = Streams(emit, tls=connection_string.tls)
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""

@@ -19,6 +19,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.routes import Routes
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString
+from triclinium_core.options import ClientOptions
 
 LOOKUP_PATIENCE = 0.5
 """Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
@@ -33,22 +34,17 @@ NO_STREAM = StreamId(0)
 
 
 class Seeds:
-    """The addresses at which connections begin that have no node of a map to go to.
-
-    Args:
-        enable_dns_srv: whether to ask DNS at all.
-    """
+    """The addresses at which connections begin that have no node of a map to go to."""
 
     def __init__(
         self,
+        options: ClientOptions,
         connection_string: ConnectionString,
-        *,
-        enable_dns_srv: bool,
         routes: Routes,
         timers: Timers,
         emit: Callable[[Action], None],
     ) -> None:
-        self.service: str | None = connection_string.service if enable_dns_srv else None
+        self.service: str | None = connection_string.service if options.enable_dns_srv else None
         """What DNS is asked for; None where it is not."""
         self._written = connection_string.addresses
         self._listed: Sequence[Address] = ()

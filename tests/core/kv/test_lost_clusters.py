@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_options, get, upsert
-from tests.core.kv.test_cluster import KEYS, MUTE
+from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, stream_to
+from triclinium_core.kv.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
-from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.testing.fake_node import FakeNode
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
@@ -108,6 +110,36 @@ def test_the_same_nodes_made_anew() -> None:
 
     assert (1, 2) == simulation.machine.statistics().connections[-1].config_revision
     assert 4 == len(simulation.links)
+
+
+def opening(simulation: Cluster, bucket: str | None, place: int) -> StreamId:
+    """Let time pass until a bucket's connection to a node is opened again, and nothing else; return its stream."""
+    while True:
+        for name, link in simulation.links.items():
+            node = simulation.clients[0]._connections.of_stream(name)
+            if node is not None and node.bucket == bucket and link.node is simulation.nodes[place] and not link.is_open:
+                return name
+        simulation.now = simulation.machine.wakeup
+        simulation.tick()
+
+
+def test_a_cluster_that_is_lost_while_one_node_is_coming_back() -> None:
+    """That node was told what is known, and left it out: it is asked again, for nobody else can say what holds now."""
+    simulation = Cluster(2)
+    simulation.write()
+    simulation.lose(stream_to(simulation, 0))
+    simulation.lose(opening(simulation, "travel", 0), LossCause.REFUSED)
+    coming_back = opening(simulation, "travel", 0)
+    simulation.open(coming_back)
+    simulation.nodes.kill(1)
+    simulation.lose(stream_to(simulation, 1))
+    simulation.open(opening(simulation, "travel", 1))
+    simulation.live(0.1)
+    requests = simulation.requests[coming_back]
+
+    assert [CONFIG_VERSION.pack(1, 1), b""] == [
+        request.extras for request in requests if request.opcode == Opcode.GET_CLUSTER_CONFIG
+    ]
 
 
 def test_some_nodes_can_be_reached() -> None:
