@@ -51,7 +51,9 @@ DATA_FAULTS: Sequence[Fault] = (
     *map(status, INVALIDATING_STATUSES),
 )
 """May strike a command on a document; none of them lies about it."""
-OWN_OPCODES: Sequence[Opcode] = (
+ANY_OPCODE: Sequence[int | None] = (None,)
+"""Any command on a document: the fault will hardly wait in vain."""
+OWN_OPCODES: Sequence[int | None] = (
     Opcode.HELLO,
     Opcode.GET_ERROR_MAP,
     Opcode.SASL_LIST_MECHS,
@@ -94,7 +96,7 @@ class Upheavals:
         self._stormy: Sequence[tuple[int, Upheaval]] = (
             *self._peaceful,
             (1, self._fail_over),
-            (6, self._set_fault),
+            (10, self._set_fault),
             (1, self._refuse),
             (3, self._kill_or_revive),
             (3, self._cut_or_heal),
@@ -231,11 +233,16 @@ class Upheavals:
         return f"node {index} keeps to its map of revision {self._nodes[index].config_version.revision}"
 
     def _set_fault(self) -> str:
-        index = self._any()
-        opcode = self._chance.choose(sorted(DATA_OPCODES)) if self._chance.happens(0.75) else None
-        fault, times = self._chance.choose(DATA_FAULTS), self._chance.choose((1, 1, 2, 5))
-        if opcode is not None and self._chance.happens(0.3):
-            opcode, fault = self._chance.choose(OWN_OPCODES), self._chance.choose(REPLY_FAULTS)
+        index, times = self._any(), self._chance.choose((1, 1, 2, 5))
+        opcodes, faults = self._chance.weigh(
+            (
+                (4, (ANY_OPCODE, REPLY_FAULTS)),
+                (3, (ANY_OPCODE, DATA_FAULTS)),
+                (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
+                (2, (OWN_OPCODES, REPLY_FAULTS)),
+            )
+        )
+        opcode, fault = self._chance.choose(opcodes), self._chance.choose(faults)
         self._nodes[index].faults.next(opcode, fault, times)
         name = "any command on a document" if opcode is None else Opcode(opcode).name
         return f"node {index} will meet {name} with {fault}, {times} times"
