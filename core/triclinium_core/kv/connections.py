@@ -114,10 +114,6 @@ class Connections:
         node = self._routes.get((bucket, address))
         return self.awake(node, now) if node is not None else self._open((bucket, address), now)
 
-    def ready_after(self, node: NodeMachine) -> NodeMachine | None:
-        """Return the next ready connection of the same bucket, after the last the first; None where none is ready."""
-        return self._routes.ready_after(node)
-
     def follow(self, teller: NodeMachine, addresses: Collection[Address], here: Address | None, now: float) -> None:
         """Have a connection of ``teller``'s bucket to each of the addresses of a new map, and none to others.
 

@@ -19,6 +19,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.routes import ready_after
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, nodes_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
@@ -165,7 +166,7 @@ class Keyspaces:
         ids = self._collections.get(node.bucket)
         path = _path(question.scope, question.collection)
         # A node that is silent must not hold up those whose documents others have.
-        teller = self._connections.ready_after(node)
+        teller = ready_after(node, self._connections.nodes)
         if teller is None and node.state is NodeState.AUTHENTICATING and node.is_in_use:
             self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
             return

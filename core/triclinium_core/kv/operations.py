@@ -202,9 +202,10 @@ class Operations:
     def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a connection that was lost.
 
-        One that is to go to another node, and only waited for a collection's id from there, is dispatched again.
+        One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
+        has left the map.
         """
-        if self._waits_for.get(token) is node:
+        if self._waits_for.get(token) is node and not node.is_leaving:
             self._fail_dispatch(self._open[token], node, detail, now)
         else:
             self.resume([token], now)

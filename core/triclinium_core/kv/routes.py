@@ -40,12 +40,6 @@ class Routes:
         found = self.all_of(bucket)
         return next((node for node in found if node.state is NodeState.READY), found[0] if found else None)
 
-    def ready_after(self, node: NodeMachine) -> NodeMachine | None:
-        """Return the next ready connection of the same bucket, after the last the first; None where none is ready."""
-        known = [other for (bucket, _), other in self._nodes.items() if bucket == node.bucket]
-        position = known.index(node) + 1 if node in known else 0
-        return next((other for other in known[position:] + known[:position] if other.state is NodeState.READY), None)
-
     def identify(self, node: NodeMachine, address: Address) -> None:
         """Take note that a connection is the one to the node with this address, unless there is another one."""
         if (node.bucket, address) not in self._nodes:
@@ -60,3 +54,10 @@ class Routes:
         for route, _ in gone:
             del self._nodes[route]
         return [node for _, node in gone]
+
+
+def ready_after(node: NodeMachine, nodes: Iterable[NodeMachine]) -> NodeMachine | None:
+    """Return the next ready connection of the same bucket, after the last the first; None where none is ready."""
+    known = [other for other in nodes if other.bucket == node.bucket]
+    position = known.index(node) + 1 if node in known else 0
+    return next((other for other in known[position:] + known[:position] if other.state is NodeState.READY), None)

@@ -20,7 +20,7 @@ from tests.core.kv.simulated import (
     respond,
     upsert,
 )
-from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Keyspace
@@ -29,6 +29,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.strategy import FailFastRetryStrategy
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.faults import drop_response
@@ -438,4 +439,22 @@ def test_a_silent_node_is_not_asked_alone() -> None:
     simulation.live(QUESTION_PATIENCE)
 
     assert set(tokens) == set(simulation.results) & set(tokens)
+    assert [] == simulation.retries
+
+
+# A seed that is none of the cluster's nodes any more.
+
+
+def test_what_waited_for_a_node_that_has_left() -> None:
+    """It goes to the node that has the document at once: that is no failure, so no strategy is asked."""
+    simulation = Cluster()
+    simulation.nodes.remove_node(0)
+    simulation.tick()
+    simulation.flow()
+    operations = [upsert("k1"), upsert("k2", HOTELS), get("k3")]
+    tokens = [simulation.submit(operation, retry_strategy=FailFastRetryStrategy()) for operation in operations]
+    simulation.flow()
+
+    assert set(tokens[:2]) == set(simulation.results)
+    assert {tokens[2]: DocumentNotFoundException} == {token: type(error) for token, error in simulation.errors.items()}
     assert [] == simulation.retries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.routes import Routes
+from triclinium_core.kv.routes import Routes, ready_after
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
@@ -63,11 +63,11 @@ def test_the_next_that_is_ready() -> None:
     for address, each in zip((A, B, C), nodes, strict=True):
         routes.add(("travel", address), each)
     routes.add(("beer", A), other)
-    none_ready = routes.ready_after(nodes[0])
+    none_ready = ready_after(nodes[0], routes.nodes)
     for each in (nodes[0], nodes[2], other):
         each.state = NodeState.READY
 
     assert none_ready is None
-    assert [nodes[2], nodes[2], nodes[0]] == [routes.ready_after(each) for each in nodes]
-    assert nodes[0] is routes.ready_after(node("travel"))
-    assert other is routes.ready_after(other)
+    assert [nodes[2], nodes[2], nodes[0]] == [ready_after(each, routes.nodes) for each in nodes]
+    assert nodes[0] is ready_after(node("travel"), routes.nodes)
+    assert other is ready_after(other, routes.nodes)
