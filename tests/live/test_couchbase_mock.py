@@ -14,6 +14,7 @@ from triclinium import (
     Cluster,
     Collection,
     ConnectionStatistics,
+    DurabilityLevel,
     PasswordAuthenticator,
     RawBinaryTranscoder,
     RawStringTranscoder,
@@ -437,6 +438,8 @@ async def test_what_is_not_offered(store: Collection, key: str) -> None:
     await store.upsert(key, 1)
     with pytest.raises(FeatureNotAvailableException):
         await store.upsert(key, 2, preserve_expiry=True)
+    with pytest.raises(FeatureNotAvailableException):
+        await store.upsert(key, 2, durability=DurabilityLevel.MAJORITY)
     with pytest.raises(UnsupportedOperationException, match="UNKNOWN_COMMAND"):
         await store.exists(key)
 

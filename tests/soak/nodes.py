@@ -1,0 +1,237 @@
+"""Three fake nodes on loopback, in a process of their own, to which something happens all along.
+
+It says how to connect on one line of JSON, and then answers one line of JSON to each: ``{"do": "tally"}`` for what the
+nodes did and met so far, ``{"do": "calm"}`` for the same once all is well, which it then stays. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+import trio
+
+from triclinium.testing import open_tcp_cluster
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import (
+    FakeNodeOptions,
+    FakeNodes,
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+)
+
+NODES = 3
+BUCKET = "travel"
+SCOPE = "inventory"
+LASTING, PASSING = "people", "visitors"
+"""Collections in the scope: one that is there all along, and one that comes and goes."""
+
+FAULT_SECONDS = 0.1
+"""Between two faults, on average."""
+CHANGE_SECONDS = 0.8
+"""Between two changes of the cluster, on average."""
+DRAIN_SECONDS = 0.2
+"""Between two looks at what the nodes have done, before they forget it."""
+
+FAULTS: dict[str, Callable[[random.Random], Fault]] = {
+    "temporary failure": lambda rng: temporary_failure(),
+    "locked": lambda rng: locked(),
+    "busy": lambda rng: status(Status.BUSY),
+    "not my vbucket": lambda rng: not_my_vbucket(with_config=rng.random() < 0.5),
+    "delay": lambda rng: delay(rng.uniform(0.0, 0.4)),
+    "hang up before applying": lambda rng: hang_up(),
+    "hang up after applying": lambda rng: hang_up_after_applying(),
+    "hang up in a reply": lambda rng: hang_up_mid_reply(bytes_sent=rng.randrange(30)),
+    "garbled reply": lambda rng: garble(),
+    "dropped reply": lambda rng: drop_response(),
+    "refused connection": lambda rng: refuse_connection(),
+}
+
+
+class Troubles:
+    """What happens to the nodes, and what they have done."""
+
+    def __init__(self, nodes: FakeNodes, seed: int) -> None:
+        self._nodes = nodes
+        self._rng = random.Random(seed)
+        self.events: Counter[str] = Counter()
+        self.commands: Counter[str] = Counter()
+        self.applied: Counter[str] = Counter()
+        self._scope = trio.CancelScope()
+        self._over = trio.Event()
+        self._changes: dict[str, Callable[[int], Awaitable[None]]] = {
+            "moved vbuckets": self._move,
+            "killed and revived": self._kill,
+            "failed over and taken in": self._fail_over,
+            "removed and added": self._remove,
+            "stale map": self._stale,
+            "collection dropped and created": self._recreate,
+            "all connections lost": self._hang_up,
+        }
+
+    async def happen(self) -> None:
+        """Have things go wrong until ``calm``."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._strike)
+                nursery.start_soon(self._change)
+        self._over.set()
+
+    async def _strike(self) -> None:
+        """Let commands and connections fail, one here and one there."""
+        while True:
+            await trio.sleep(self._rng.expovariate(1 / FAULT_SECONDS))
+            name = self._rng.choice(list(FAULTS))
+            fault = FAULTS[name](self._rng)
+            faults = self._nodes[self._rng.randrange(NODES)].faults
+            # Those of a node that nobody talks to must not pile up.
+            if faults.pending < 100:
+                faults.next(None, fault)
+                self.events[name] += 1
+
+    async def _change(self) -> None:
+        """Change the cluster, one thing at a time."""
+        while True:
+            await trio.sleep(self._rng.expovariate(1 / CHANGE_SECONDS))
+            name = self._rng.choice(list(self._changes))
+            self.events[name] += 1
+            await self._changes[name](self._rng.randrange(NODES))
+
+    async def count(self) -> None:
+        """Take down what the nodes did, before they forget it."""
+        while True:
+            await trio.sleep(DRAIN_SECONDS)
+            self.drain()
+
+    def drain(self) -> None:
+        """Take down what the nodes did since last time."""
+        for node in self._nodes:
+            for command in node.command_log:
+                name = Opcode(command.opcode).name
+                self.commands[name] += 1
+                self.applied[name] += command.applied
+            node.command_log.clear()
+
+    def tally(self) -> Mapping[str, object]:
+        """Return what the nodes did and met so far."""
+        self.drain()
+        return {
+            "events": self.events,
+            "commands": self.commands,
+            "applied": self.applied,
+            "resident": resident_bytes(),
+        }
+
+    async def calm(self) -> None:
+        """Have all be well, and end all connections with whatever was still to be answered on them."""
+        self._scope.cancel()
+        await self._over.wait()
+        for index, node in enumerate(self._nodes):
+            node.faults.clear()
+            self._nodes.release_config(index)
+            if index not in self._nodes.map.members:
+                self._nodes.add_node(index)
+            self._nodes.kill(index)
+            self._nodes.revive(index)
+        with suppress(InvalidArgumentException):
+            self._nodes.collections.create(SCOPE, PASSING)
+        self._nodes.rebalance()
+
+    async def _pause(self) -> None:
+        await trio.sleep(self._rng.uniform(0.05, 1.0))
+
+    async def _move(self, index: int) -> None:
+        count = len(self._nodes.map.owners)
+        self._nodes.move(self._rng.sample(range(count), count // 8), to=index)
+
+    async def _kill(self, index: int) -> None:
+        self._nodes.kill(index)
+        await self._pause()
+        self._nodes.revive(index)
+
+    async def _fail_over(self, index: int) -> None:
+        self._nodes.kill(index)
+        await self._pause()
+        self._nodes.fail_over(index)
+        await self._pause()
+        self._nodes.rebalance()
+        await self._pause()
+        self._nodes.revive(index)
+        self._nodes.add_node(index)
+        self._nodes.rebalance()
+
+    async def _remove(self, index: int) -> None:
+        self._nodes.remove_node(index)
+        await self._pause()
+        self._nodes.add_node(index)
+        self._nodes.rebalance()
+
+    async def _stale(self, index: int) -> None:
+        self._nodes.hold_config(index)
+        await self._move((index + 1) % NODES)
+        await self._pause()
+        self._nodes.release_config(index)
+
+    async def _recreate(self, index: int) -> None:
+        self._nodes.collections.drop(SCOPE, PASSING)
+        if self._rng.random() < 0.5:
+            await self._pause()
+        self._nodes.collections.create(SCOPE, PASSING)
+
+    async def _hang_up(self, index: int) -> None:
+        self._nodes.kill(index)
+        self._nodes.revive(index)
+
+
+def resident_bytes() -> int:
+    """Return how much memory this process has in use."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def serve(seed: int) -> None:
+    """Serve until the input ends."""
+    collections = {"_default": {"_default": 0}, SCOPE: {LASTING: 8, PASSING: 9}}
+    options = FakeNodeOptions(buckets=(BUCKET,), collections=collections, replicas=1)
+    nodes = FakeNodes(options, NODES)
+    troubles = Troubles(nodes, seed)
+    async with open_tcp_cluster(nodes) as fake, trio.open_nursery() as nursery:
+        credentials = {"username": options.username, "password": options.password}
+        _say({"connection_string": fake.connection_string, **credentials})
+        nursery.start_soon(troubles.count)
+        nursery.start_soon(troubles.happen)
+        heard = b""
+        async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as questions:
+            while piece := await questions.receive_some():
+                *lines, heard = (heard + piece).split(b"\n")
+                for line in lines:
+                    if json.loads(line)["do"] == "calm":
+                        await troubles.calm()
+                    _say(troubles.tally())
+        nursery.cancel_scope.cancel()
+
+
+def _say(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    trio.run(serve, int(sys.argv[1]))

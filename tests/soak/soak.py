@@ -1,0 +1,189 @@
+"""One soak: the nodes' process, the client, and the verdict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import trio
+
+from tests.live.line_process import LineProcess
+from tests.soak.figures import Sample, living_tasks, open_files, sample, trend
+from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
+from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, open_cluster
+from triclinium.errors import CouchbaseException
+from triclinium_core.kv.timers import TimerKind
+
+MEMORY_SECONDS_MIN = 120.0
+"""A shorter run says nothing about memory."""
+SETTLE_SECONDS = 20.0
+"""So long after the last fault, all must have come to an end."""
+READ_SECONDS = 200.0
+"""A safety net: every read has a limit of its own."""
+POLL_SECONDS = 0.05
+ROUTINE_TIMERS = {TimerKind.KEEP_ALIVE, TimerKind.CONFIG_POLL, TimerKind.CIRCUIT_BREAKER}
+"""What a connection at rest waits for."""
+
+
+@dataclass
+class Report:
+    """What a soak found."""
+
+    seconds: float
+    known: Known
+    nodes: Mapping[str, Any] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    statistics: ClientStatistics | None = None
+    timers_left: list[str] = field(default_factory=list)
+    waiters_left: int = 0
+    tasks_left: int = 0
+    files_left: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    documents: dict[str, object] = field(default_factory=dict)
+    unreachable: list[str] = field(default_factory=list)
+    """What could not be read once all was well."""
+
+    def complaints(self) -> list[str]:
+        """Return all that is wrong."""
+        return [*self._about_leftovers(), *self._about_operations(), *self._about_documents(), *self._about_memory()]
+
+    def _about_leftovers(self) -> Iterator[str]:
+        statistics = self.statistics
+        assert statistics is not None
+        for what, left in (
+            ("open operations", statistics.open_operations),
+            ("requests in flight", statistics.in_flight),
+            ("waiters", self.waiters_left),
+            ("tasks", self.tasks_left),
+            ("open files", self.files_left),
+            ("timers that nobody waits for", len(self.timers_left)),
+        ):
+            if left:
+                yield f"{left} {what} are left {self.timers_left if 'timers' in what else ''}"
+        yield from (f"unreachable once all was well: {text}" for text in self.unreachable)
+
+    def _about_operations(self) -> Iterator[str]:
+        for stranger in self.known.strangers[:10]:
+            yield f"a failure that is none of ours: {stranger!r}"
+        applied = self.nodes["applied"]
+        for kind, told in self.known.told.items():
+            if told.begun != told.succeeded + told.failed.total():
+                yield f"{kind}: {told.begun} begun, but {told.succeeded} succeeded and {told.failed.total()} failed"
+            if not told.succeeded:
+                yield f"{kind}: none succeeded"
+            done, most = applied.get(OPCODES[kind].name, 0), told.succeeded + told.maybe
+            if kind not in READS and not told.succeeded <= done <= most:
+                yield f"{kind}: applied {done} times; callers know of {told.succeeded} to {most}"
+
+    def _about_documents(self) -> Iterator[str]:
+        for key, counted in self.known.counters.items():
+            found = self.counters[key] - COUNTER_START
+            least = counted.up - counted.down - counted.maybe_down
+            most = counted.up + counted.maybe_up - counted.down
+            if not least <= found <= most:
+                yield f"{key} went to {found}; callers know of {least} to {most}"
+        for key, own in self.known.own.items():
+            allowed = [own.certain, *(value for _, value in own.maybe)]
+            if self.documents[key] not in allowed:
+                yield f"{key} is {self.documents[key]!r}, and {own.certain!r} was written last"
+
+    def _about_memory(self) -> Iterator[str]:
+        if self.seconds < MEMORY_SECONDS_MIN:
+            return
+        for name in ("resident", "blocks", "objects"):
+            found = trend(self.samples, name)
+            if not found.is_flat:
+                yield f"{name} grew by {found.growth:.1%}, from {found.first:,.0f} to {found.last:,.0f}"
+
+
+class Soak:
+    """Runs it once.
+
+    Args:
+        seconds: for how long things go wrong.
+        tasks: how many work at the same time.
+        pause: seconds between two operations of a task, on average.
+        interval: seconds between two samples.
+    """
+
+    def __init__(self, *, seconds: float, tasks: int, seed: int, pause: float, interval: float) -> None:
+        self._seconds = seconds
+        self._tasks = tasks
+        self._seed = seed
+        self._pause = pause
+        self._interval = interval
+        self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
+
+    def run(self) -> Report:
+        """Return what it found."""
+        with self._process:
+            return trio.run(self._run, self._process.hear())
+
+    async def _run(self, place: Mapping[str, Any]) -> Report:
+        authenticator = PasswordAuthenticator(place["username"], place["password"])
+        # Whatever the first of its kind opens stays open, such as the thread that asks the nodes.
+        await self._ask("tally")
+        tasks, files = living_tasks(), open_files()
+        async with open_cluster(place["connection_string"], authenticator) as cluster:
+            work = Work(cluster, seed=self._seed, pause=self._pause)
+            report = Report(self._seconds, work.known)
+            await work.prepare()
+            async with trio.open_nursery() as nursery:
+                for number in range(self._tasks):
+                    nursery.start_soon(work.toil, number)
+                await self._watch(report, work)
+                work.stopped = True
+            report.nodes = await self._ask("calm")
+            with trio.fail_after(READ_SECONDS):
+                await self._read_all(report, work.store)
+            await self._settle(report, cluster)
+            report.nodes = await self._ask("tally")
+        report.tasks_left = living_tasks() - tasks
+        report.files_left = open_files() - files
+        return report
+
+    async def _ask(self, what: str) -> Mapping[str, Any]:
+        return await trio.to_thread.run_sync(partial(self._process.ask, do=what))
+
+    async def _watch(self, report: Report, work: Work) -> None:
+        began = trio.current_time()
+        while (elapsed := trio.current_time() - began) < self._seconds:
+            nodes = await self._ask("tally")
+            statistics = work.cluster.statistics()
+            report.samples.append(
+                sample(elapsed, open_operations=statistics.open_operations, nodes_resident=nodes["resident"])
+            )
+            await trio.sleep(self._interval)
+
+    async def _read_all(self, report: Report, store: Collection) -> None:
+        """Read what callers know of, which nothing prevents any more, all at once."""
+
+        async def read(key: str, found: dict[str, Any]) -> None:
+            try:
+                document = await store.get_or_none(key)
+            except CouchbaseException as error:
+                report.unreachable.append(repr(error))
+                return
+            found[key] = None if document is None else document.content
+
+        async with trio.open_nursery() as nursery:
+            for key in report.known.counters:
+                nursery.start_soon(read, key, report.counters)
+            for key in report.known.own:
+                nursery.start_soon(read, key, report.documents)
+
+    async def _settle(self, report: Report, cluster: Cluster) -> None:
+        """Wait until the client is at rest, or should have been, and take down what is left."""
+        with trio.move_on_after(SETTLE_SECONDS):
+            while cluster.statistics().in_flight or cluster.statistics().open_operations:  # noqa: ASYNC110 - nobody tells
+                await trio.sleep(POLL_SECONDS)
+        report.statistics = cluster.statistics()
+        driver: Any = cluster._driver
+        report.waiters_left = len(driver._waiters) + len(driver._consultations) + len(driver._postponed)
+        timers = driver._machine._timers
+        report.timers_left = [
+            kind.name for _, timer, kind, _ in timers._heap if timer in timers._live and kind not in ROUTINE_TIMERS
+        ]

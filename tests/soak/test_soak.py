@@ -1,0 +1,124 @@
+"""A short soak; and that the verdict on one can be any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.soak.figures import Sample, trend
+from tests.soak.soak import Report, Soak
+from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Told
+from triclinium import ClientStatistics
+
+SECONDS = 10.0
+MINUTES = 600.0
+
+
+@pytest.mark.live
+def test_ten_seconds() -> None:
+    """Nothing is left over, and what callers were told fits what the nodes did."""
+    report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0).run()
+
+    assert [] == report.complaints()
+    assert report.known.begun > 500
+    assert report.known.failures
+    assert report.nodes["events"].keys() >= {"hang up after applying", "delay", "not my vbucket"}
+
+
+def good_report() -> Report:
+    """Return a report of a soak that went well."""
+    told = {kind: Told(begun=10, succeeded=7, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
+    known = Known(told, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
+    return Report(
+        seconds=MINUTES,
+        known=known,
+        nodes={"applied": {opcode.name: 8 for kind, opcode in OPCODES.items() if kind not in READS}},
+        samples=samples(lambda second: 10**6 + second % 7),
+        statistics=ClientStatistics(),
+        counters={"counter": COUNTER_START + 5},
+        documents={"own": 5},
+    )
+
+
+def samples(blocks: Callable[[int], int]) -> list[Sample]:
+    """Return one a second for ten minutes, of memory that is given out as a function tells."""
+    return [
+        Sample(
+            elapsed=second,
+            resident=10**7,
+            blocks=blocks(second),
+            objects=10**5,
+            tasks=70,
+            open_operations=10,
+            nodes_resident=10**7,
+        )
+        for second in range(int(MINUTES))
+    ]
+
+
+def test_a_good_report_has_no_complaint() -> None:
+    """What may be is let pass: an ambiguous write that was applied, and one that was not."""
+    report = good_report()
+    report.documents["own"] = 6
+
+    assert [] == report.complaints()
+
+
+def break_statistics(report: Report) -> None:
+    """Leave operations open, and requests in flight."""
+    report.statistics = ClientStatistics(open_operations=1, in_flight=2)
+
+
+def grow(report: Report) -> None:
+    """Lose a few pieces of memory a second, once all is warm."""
+    report.samples = samples(lambda second: 10**6 + 100 * second)
+
+
+FLAWS: dict[str, tuple[Callable[[Report], object], str]] = {
+    "operations left": (break_statistics, "1 open operations are left"),
+    "requests left": (break_statistics, "2 requests in flight are left"),
+    "waiters left": (lambda report: setattr(report, "waiters_left", 1), "1 waiters"),
+    "tasks left": (lambda report: setattr(report, "tasks_left", 1), "1 tasks"),
+    "files left": (lambda report: setattr(report, "files_left", 1), "1 open files"),
+    "timers left": (lambda report: report.timers_left.append("RETRY"), "RETRY"),
+    "unreachable": (lambda report: report.unreachable.append("ada"), "unreachable once all was well: ada"),
+    "a stranger": (lambda report: report.known.strangers.append(KeyError(1)), "none of ours: KeyError"),
+    "not counted": (lambda report: report.known.told["get"].failed.clear(), "get: 10 begun, but 7 succeeded and 0"),
+    "nothing done": (lambda report: setattr(report.known.told["get"], "succeeded", 0), "get: none succeeded"),
+    "lost": (lambda report: report.nodes["applied"].update(SET=6), "upsert: applied 6 times"),
+    "applied twice": (lambda report: report.nodes["applied"].update(APPEND=10), "append: applied 10 times"),
+    "count lost": (lambda report: report.counters.update(counter=COUNTER_START + 3), "counter went to 3; callers know"),
+    "counted twice": (lambda report: report.counters.update(counter=COUNTER_START + 8), "counter went to 8"),
+    "write lost": (lambda report: report.documents.update(own=4), "own is 4, and 5 was written last"),
+    "memory": (grow, "blocks grew by"),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_flaw_is_told(flaw: str) -> None:
+    """Each is found, and named."""
+    make, text = FLAWS[flaw]
+    report = good_report()
+    make(report)
+
+    assert text in "\n".join(report.complaints())
+
+
+def test_a_short_run_says_nothing_about_memory() -> None:
+    """A client that has just begun grows."""
+    report = good_report()
+    grow(report)
+    report.seconds = SECONDS
+
+    assert [] == report.complaints()
+
+
+def test_a_trend_leaves_the_beginning_out() -> None:
+    """Memory that is taken once, at first, is none that grows."""
+    found = trend(samples(lambda second: 10**6 if second > 60 else second), "blocks")
+
+    assert (10**6, 10**6, 0.0) == (found.first, found.last, found.slope_per_hour)
+    assert found.is_flat
+    assert pytest.approx(3600.0) == trend(samples(lambda second: second), "blocks").slope_per_hour

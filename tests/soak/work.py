@@ -1,0 +1,250 @@
+"""What the tasks of one client do all along, and what they were told."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+import trio
+
+from tests.soak.nodes import BUCKET, LASTING, PASSING, SCOPE
+from triclinium import Cluster, Collection, DurabilityLevel, RawBinaryTranscoder
+from triclinium.errors import CouchbaseException, DocumentNotFoundException
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing.submissions import may_be_applied
+
+BINARY = RawBinaryTranscoder()
+CANCELLED = "(left by its caller)"
+CANCEL_SHARE = 0.03
+"""How many calls have a scope around them that may end them."""
+MEMORY_SECONDS = 60.0
+"""No write is on its way for longer than this."""
+DOCUMENT_SIZE_MAX = 2000
+SHARED_KEYS = 16
+COUNTERS = 8
+COUNTER_START = 10**9
+"""Far from 0, where counting down stops."""
+
+OPCODES: dict[str, Opcode] = {
+    "upsert": Opcode.SET,
+    "insert": Opcode.ADD,
+    "replace": Opcode.REPLACE,
+    "remove": Opcode.DELETE,
+    "increment": Opcode.INCREMENT,
+    "decrement": Opcode.DECREMENT,
+    "append": Opcode.APPEND,
+    "prepend": Opcode.PREPEND,
+    "touch": Opcode.TOUCH,
+    "get_and_touch": Opcode.GET_AND_TOUCH,
+    "get_and_lock": Opcode.GET_AND_LOCK,
+    "unlock": Opcode.UNLOCK,
+    "get": Opcode.GET,
+    "exists": Opcode.GET_META,
+}
+READS = {"get", "exists"}
+
+
+@dataclass
+class Told:
+    """What callers were told of one kind of operation."""
+
+    begun: int = 0
+    succeeded: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    """By class; those that their caller left as well."""
+    maybe: int = 0
+    """Failed, and may have been applied."""
+
+
+@dataclass
+class Counted:
+    """What callers know of one counter: how far up and down it certainly went, and may have gone."""
+
+    up: int = 0
+    down: int = 0
+    maybe_up: int = 0
+    maybe_down: int = 0
+
+
+@dataclass
+class Own:
+    """What the only writer of a document knows of it."""
+
+    certain: int | None = None
+    """What it wrote last and was told of; None before the first, or where it was removed."""
+    maybe: list[tuple[float, int | None]] = field(default_factory=list)
+    """What it may have written since, and when."""
+
+
+@dataclass
+class Known:
+    """What the callers of one client know."""
+
+    told: dict[str, Told] = field(default_factory=lambda: {kind: Told() for kind in OPCODES})
+    counters: dict[str, Counted] = field(
+        default_factory=lambda: {f"counter-{number}": Counted() for number in range(COUNTERS)}
+    )
+    own: dict[str, Own] = field(default_factory=dict)
+    strangers: list[BaseException] = field(default_factory=list)
+    """Errors that are none of ours."""
+
+    @property
+    def begun(self) -> int:
+        """Operations of all kinds."""
+        return sum(told.begun for told in self.told.values())
+
+    @property
+    def failures(self) -> Counter[str]:
+        """Failures of all kinds, by class."""
+        return sum((told.failed for told in self.told.values()), start=Counter())
+
+
+class Work:
+    """All tasks of one client.
+
+    Args:
+        pause: seconds between two operations of a task, on average.
+    """
+
+    def __init__(self, cluster: Cluster, *, seed: int, pause: float) -> None:
+        self.cluster: Cluster = cluster
+        self.known: Known = Known()
+        self.stopped: bool = False
+        self._seed = seed
+        self._pause = pause
+        bucket = cluster.bucket(BUCKET)
+        self.store: Collection = bucket.default_collection()
+        self._stores = (self.store, bucket.scope(SCOPE).collection(LASTING), bucket.scope(SCOPE).collection(PASSING))
+        self._kinds: dict[str, Callable[[random.Random, str], Awaitable[None]]] = {
+            "own write": self._own_write,
+            "own read": self._own_read,
+            "count": self._count,
+            "share": self._share,
+            "grow": self._grow,
+            "lock": self._lock,
+            "swap": self._swap,
+        }
+
+    async def prepare(self) -> None:
+        """Make the counters, before anything goes wrong for long."""
+        for key in self.known.counters:
+            while True:
+                try:
+                    await self.store.upsert(key, COUNTER_START)
+                    break
+                except CouchbaseException:
+                    continue
+
+    async def toil(self, number: int) -> None:
+        """Do one thing after another, until ``stopped``."""
+        rng = random.Random(self._seed * 1000 + number)
+        while not self.stopped:
+            await self._kinds[rng.choice(list(self._kinds))](rng, f"task-{number}")
+            await trio.sleep(rng.expovariate(1 / self._pause))
+
+    async def perform(self, rng: random.Random, kind: str, call: Callable[[], Awaitable[object]]) -> tuple[bool, bool]:
+        """Call an operation and take down what came of it; return whether it succeeded, and may have been applied."""
+        told = self.known.told[kind]
+        told.begun += 1
+        limit = rng.uniform(0.0, 0.05) if rng.random() < CANCEL_SHARE else float("inf")
+        error: BaseException | None = None
+        with trio.move_on_after(limit) as scope:
+            try:
+                await call()
+            except CouchbaseException as raised:
+                error = raised
+            except Exception as raised:
+                error = raised
+                self.known.strangers.append(raised)
+        if scope.cancelled_caught:
+            told.failed[CANCELLED] += 1
+            told.maybe += kind not in READS
+            return False, True
+        if error is None:
+            told.succeeded += 1
+            return True, True
+        told.failed[type(error).__name__] += 1
+        maybe = isinstance(error, CouchbaseException) and may_be_applied(error)
+        told.maybe += maybe and kind not in READS
+        return False, maybe
+
+    async def _own_write(self, rng: random.Random, name: str) -> None:
+        key, now = f"{name}-own-{rng.randrange(4)}", trio.current_time()
+        own = self.known.own.setdefault(key, Own())
+        value: int | None = rng.randrange(10**6)
+        durability = rng.choice(list(DurabilityLevel))
+        if rng.random() < 0.2:
+            value = None
+            done, maybe = await self.perform(rng, "remove", partial(self.store.remove, key, durability=durability))
+        else:
+            call = partial(self.store.upsert, key, value, durability=durability)
+            done, maybe = await self.perform(rng, "upsert", call)
+        if done:
+            own.certain = value
+            own.maybe = [entry for entry in own.maybe if entry[0] > now - MEMORY_SECONDS]
+        elif maybe:
+            own.maybe.append((now, value))
+
+    async def _own_read(self, rng: random.Random, name: str) -> None:
+        key = f"{name}-own-{rng.randrange(4)}"
+        await self.perform(rng, "get", partial(self.store.get, key))
+        await self.perform(rng, "exists", partial(self.store.exists, key))
+
+    async def _count(self, rng: random.Random, name: str) -> None:
+        key, delta = f"counter-{rng.randrange(COUNTERS)}", rng.randrange(1, 10)
+        counted, binary = self.known.counters[key], self.store.binary
+        if rng.random() < 0.5:
+            done, maybe = await self.perform(rng, "increment", partial(binary.increment, key, delta=delta))
+            counted.up += delta * done
+            counted.maybe_up += delta * (maybe and not done)
+        else:
+            done, maybe = await self.perform(rng, "decrement", partial(binary.decrement, key, delta=delta))
+            counted.down += delta * done
+            counted.maybe_down += delta * (maybe and not done)
+
+    async def _share(self, rng: random.Random, name: str) -> None:
+        store, key = rng.choice(self._stores), f"shared-{rng.randrange(SHARED_KEYS)}"
+        await self.perform(rng, "insert", partial(store.insert, key, 1, expiry=timedelta(seconds=rng.randrange(1, 4))))
+        await self.perform(rng, "touch", partial(store.touch, key, timedelta(seconds=5)))
+        await self.perform(rng, "get_and_touch", partial(store.get_and_touch, key, timedelta(seconds=2)))
+        await self.perform(rng, "get", partial(store.get, key))
+
+    async def _grow(self, rng: random.Random, name: str) -> None:
+        store, key = rng.choice(self._stores), f"{name}-grown"
+        try:
+            size = len((await store.get(key, transcoder=BINARY)).data)
+        except DocumentNotFoundException:
+            size = DOCUMENT_SIZE_MAX
+        except CouchbaseException:
+            size = 0
+        if size >= DOCUMENT_SIZE_MAX:
+            await self.perform(rng, "upsert", partial(store.upsert, key, b"", transcoder=BINARY))
+        await self.perform(rng, "append", partial(store.binary.append, key, b"after" * rng.randrange(20)))
+        await self.perform(rng, "prepend", partial(store.binary.prepend, key, b"before" * rng.randrange(20)))
+
+    async def _lock(self, rng: random.Random, name: str) -> None:
+        key, locks = f"{name}-locked", []
+        await self.perform(rng, "upsert", partial(self.store.upsert, key, 1))
+
+        async def lock() -> None:
+            locks.append((await self.store.get_and_lock(key, timedelta(seconds=1))).cas)
+
+        await self.perform(rng, "get_and_lock", lock)
+        for cas in locks:
+            await self.perform(rng, "unlock", partial(self.store.unlock, key, cas))
+
+    async def _swap(self, rng: random.Random, name: str) -> None:
+        store, key, found = rng.choice(self._stores), f"swapped-{rng.randrange(SHARED_KEYS)}", []
+
+        async def read() -> None:
+            found.append(await store.get(key))
+
+        await self.perform(rng, "get", read)
+        for document in found:
+            await self.perform(rng, "replace", partial(store.replace, key, rng.random(), cas=document.cas))
+        if not found:
+            await self.perform(rng, "upsert", partial(store.upsert, key, 0.0))
