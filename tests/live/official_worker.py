@@ -1,7 +1,8 @@
 """Drives the official client: one command a line on standard input, one result a line on standard output, as JSON.
 
 A process of its own, since its C++ core ends the process where it does not like a cluster config. A command is
-``{"do": name, "key": key, ...}``; a result is ``{"result": ...}`` or ``{"error": name of the exception class}``.
+``{"do": name, "key": key, ...}``, with ``"path": "scope.collection"`` where it is not the default one; a result is
+``{"result": ...}`` or ``{"error": name of the exception class}``.
 
 Bytes travel as ``{"bytes": hexadecimal}``.
 """
@@ -158,11 +159,13 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
 def main(connection_string: str, username: str, password: str, bucket: str) -> None:
     """Connect, say so, and answer commands until the input ends."""
     cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
-    collection = cluster.bucket(bucket).default_collection()
+    documents = cluster.bucket(bucket)
     say({"result": "connected"})
     for line in sys.stdin:
         command = json.loads(line)
         try:
+            scope, _, name = command.get("path", "_default._default").partition(".")
+            collection = documents.scope(scope).collection(name)
             say({"result": COMMANDS[command["do"]](collection, command["key"], command)})
         except CouchbaseException as error:
             say({"error": type(error).__name__})

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
-from typing import Any
-
 import pytest
-import trio
 
-from tests.live.line_process import LineProcess
-from triclinium.testing import FakeCluster, open_tcp_cluster
+from tests.live.official import Official, official_client, until
+from triclinium.testing import open_tcp_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNode, FakeNodeOptions, FakeNodes
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
 
-POLL_SECONDS = 0.01
 KEYS = [f"key-{number}" for number in range(300)]
 PUSHED = IMPLEMENTED_FEATURES
 FOUND_OUT = IMPLEMENTED_FEATURES - {
@@ -30,38 +21,12 @@ FOUND_OUT = IMPLEMENTED_FEATURES - {
 """Without them the client learns of a new config from the refusal of a vbucket, or by asking now and then."""
 
 
-class Official:
-    """The official client in a process of its own; waiting for it lets the nodes go on."""
-
-    def __init__(self, process: LineProcess) -> None:
-        self._process = process
-
-    async def ask(self, **question: Any) -> Mapping[str, Any]:
-        """Return the answer to one question."""
-        return await trio.to_thread.run_sync(partial(self._process.ask, **question))
-
-    async def store_and_read(self, value: int) -> None:
-        """Write all documents and read them."""
-        for key in KEYS:
-            stored = await self.ask(do="upsert", key=key, value=value)
-            found = await self.ask(do="get", key=key)
-            assert {"result": {"content": value, "cas": stored.get("result", stored)}} == found
-
-
-@asynccontextmanager
-async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
-    """Give the block the official client, connected to ``fake``."""
-    worker = Path(__file__).with_name("official_worker.py")
-    options = fake.node.options
-    credentials = [options.username, options.password, options.buckets[0]]
-    process = LineProcess([sys.executable, str(worker), fake.connection_string, *credentials])
-    await trio.to_thread.run_sync(process.__enter__)
-    try:
-        assert {"result": "connected"} == await trio.to_thread.run_sync(process.hear)
-        yield Official(process)
-    finally:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(process.__exit__, None, None, None)
+async def store_and_read(official: Official, value: int) -> None:
+    """Write all documents and read them."""
+    for key in KEYS:
+        stored = await official.ask(do="upsert", key=key, value=value)
+        found = await official.ask(do="get", key=key)
+        assert {"result": {"content": value, "cas": stored.get("result", stored)}} == found
 
 
 def keys_at(node: FakeNode, status: Status = Status.SUCCESS) -> set[str]:
@@ -80,12 +45,6 @@ def opcodes_at(node: FakeNode) -> set[int]:
     return {command.opcode for command in node.command_log}
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what the client does by itself."""
-    while not condition():  # noqa: ASYNC110 - the client is another process
-        await trio.sleep(POLL_SECONDS)
-
-
 def check_places(nodes: FakeNodes) -> None:
     """Check that every document was written where the map says, and nowhere else."""
     for index, node in enumerate(nodes):
@@ -97,12 +56,12 @@ async def test_it_follows_the_map(safety_net: None, features: frozenset[HelloFea
     """Documents are written to and read from all nodes, wherever the vbuckets are and whichever nodes are in."""
     nodes = FakeNodes(FakeNodeOptions(features=features), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
-        await official.store_and_read(1)
+        await store_and_read(official, 1)
         assert all(any(nodes.owner_of(key) == index for key in KEYS) for index in range(3))
         check_places(nodes)
 
         nodes.move(nodes.vbuckets_of(0)[::2], to=1)
-        await official.store_and_read(2)
+        await store_and_read(official, 2)
         check_places(nodes)
 
         connections = nodes[2].connections
@@ -111,12 +70,12 @@ async def test_it_follows_the_map(safety_net: None, features: frozenset[HelloFea
             # What it writes to a node while it learns that the node has left, the client takes for lost. It closes the
             # connection of the bucket, and keeps another one where it found the cluster through that node.
             await until(lambda: nodes[2].connections < connections)
-        await official.store_and_read(3)
+        await store_and_read(official, 3)
         check_places(nodes)
 
         nodes.add_node(2)
         nodes.rebalance()
-        await official.store_and_read(4)
+        await store_and_read(official, 4)
         check_places(nodes)
 
 
@@ -138,16 +97,16 @@ async def test_it_survives_the_death_of_a_node(safety_net: None) -> None:
     """Once the node is failed over and the cluster rebalanced, every document can be written and read again."""
     nodes = FakeNodes(nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
-        await official.store_and_read(1)
+        await store_and_read(official, 1)
         check_places(nodes)
         nodes.kill(1)
         nodes.fail_over(1)
         nodes.rebalance()
         await until(lambda: Opcode.GET_CLUSTER_CONFIG in opcodes_at(nodes[0]) | opcodes_at(nodes[2]))
-        await official.store_and_read(2)
+        await store_and_read(official, 2)
         check_places(nodes)
         nodes.revive(1)
         nodes.add_node(1)
         nodes.rebalance()
-        await official.store_and_read(3)
+        await store_and_read(official, 3)
         check_places(nodes)

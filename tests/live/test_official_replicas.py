@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.test_official_nodes import Official, official_client
+from tests.live.official import Official, official_client
 from triclinium.testing import Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 

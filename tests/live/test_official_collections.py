@@ -1,0 +1,162 @@
+"""The official client in collections of a fake cluster of three nodes, which come and go while it works."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from tests.live.official import Official, official_client, until
+from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import FakeNodeOptions, FakeNodes
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
+
+SCOPE, NAME, OTHER = "inventory", "people", "visitors"
+PATH, OTHER_PATH = f"{SCOPE}.{NAME}", f"{SCOPE}.{OTHER}"
+FIRST_ID = 8
+KEYS = [f"key-{number}" for number in range(60)]
+TIMEOUTS = {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}
+
+
+class Stage:
+    """The official client at its nodes."""
+
+    def __init__(self, official: Official, fake: FakeCluster) -> None:
+        self._official = official
+        self.fake = fake
+        self.nodes: FakeNodes = fake.nodes
+
+    async def ask(self, **question: Any) -> Mapping[str, Any]:
+        """Return what the client says to one question."""
+        return await self._official.ask(**question)
+
+    async def store(self, value: int, path: str = PATH) -> None:
+        """Write all documents of a collection and read them."""
+        for key in KEYS:
+            assert "result" in await self.ask(do="upsert", key=key, value=value, path=path)
+            assert value == (await self.ask(do="get", key=key, path=path))["result"]["content"]
+
+    def written(self) -> list[set[tuple[str, int]]]:
+        """Return the documents and collection ids that each node was given, and forget all that it was asked."""
+        found = []
+        for node in self.nodes:
+            written = [command for command in node.command_log if command.opcode == Opcode.SET]
+            found.append(
+                {
+                    (command.key.decode(), command.collection_id)
+                    for command in written
+                    if command.status == Status.SUCCESS
+                }
+            )
+            node.command_log.clear()
+        return found
+
+    def placed(self, collection_id: int) -> list[set[tuple[str, int]]]:
+        """Return what ``written`` has to say of all documents in one collection."""
+        return [
+            {(key, collection_id) for key in KEYS if self.nodes.owner_of(key) == index}
+            for index in range(len(self.nodes))
+        ]
+
+
+@asynccontextmanager
+async def staged() -> AsyncIterator[Stage]:
+    """Give the block the client, at three nodes with a collection."""
+    collections = {"_default": {"_default": 0}, SCOPE: {NAME: FIRST_ID}}
+    nodes = FakeNodes(FakeNodeOptions(collections=collections), nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        yield Stage(official, fake)
+
+
+async def test_documents_of_a_collection(safety_net: None) -> None:
+    """They are written and read on all nodes, wherever the vbuckets are; those of another collection are others."""
+    async with staged() as stage:
+        await stage.store(1)
+        assert stage.placed(FIRST_ID) == stage.written()
+        stage.nodes.move(stage.nodes.vbuckets_of(0)[::2], to=1)
+        await stage.store(2)
+        assert stage.placed(FIRST_ID) == stage.written()
+
+        assert {"error": "DocumentNotFoundException"} == await stage.ask(do="get", key=KEYS[0])
+        await stage.ask(do="upsert", key=KEYS[0], value=3)
+        assert 2 == (await stage.ask(do="get", key=KEYS[0], path=PATH))["result"]["content"]
+
+
+async def test_a_collection_that_is_created_meanwhile(safety_net: None) -> None:
+    """It can be used at once, on each node; so can another one of the same name, which is empty."""
+    async with staged() as stage:
+        await stage.store(1)
+        new_id = stage.nodes.collections.create(SCOPE, OTHER)
+        stage.written()
+        await stage.store(2, OTHER_PATH)
+        assert stage.placed(new_id) == stage.written()
+
+        stage.nodes.collections.drop(SCOPE, NAME)
+        again_id = stage.nodes.collections.create(SCOPE, NAME)
+        assert again_id not in {FIRST_ID, new_id}
+        assert {"error": "DocumentNotFoundException"} == await stage.ask(do="get", key=KEYS[0], path=PATH)
+        await stage.store(3)
+        assert stage.placed(again_id) == stage.written()
+        assert 2 == (await stage.ask(do="get", key=KEYS[0], path=OTHER_PATH))["result"]["content"]
+
+
+async def test_a_collection_that_is_dropped_meanwhile(safety_net: None) -> None:
+    """Nothing is written to it any more; what waits for it is done when there is one of that name."""
+    async with staged() as stage:
+        await stage.store(1)
+        stage.nodes.collections.drop(SCOPE, NAME)
+        stage.written()
+        refused = await stage.ask(do="upsert", key=KEYS[0], value=2, path=PATH)
+        assert refused["error"] in {"CollectionNotFoundException", *TIMEOUTS}
+        assert [set(), set(), set()] == stage.written()
+
+        answers = []
+
+        async def write() -> None:
+            answers.append(await stage.ask(do="upsert", key=KEYS[1], value=3, path=PATH))
+
+        def was_refused() -> bool:
+            commands = [command for node in stage.nodes for command in node.command_log]
+            refusals = {Opcode.SET, Opcode.GET_COLLECTION_ID}
+            return any(command.opcode in refusals and command.status != Status.SUCCESS for command in commands)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(write)
+            await until(was_refused)
+            new_id = stage.nodes.collections.create(SCOPE, NAME)
+
+        assert ["result"] == [key for answer in answers for key in answer]
+        assert {(KEYS[1], new_id)} == set().union(*stage.written())
+
+
+async def test_what_was_never_there(safety_net: None) -> None:
+    """A scope or a collection that nobody made is an error, and others go on."""
+    async with staged() as stage:
+        nowhere = await stage.ask(do="upsert", key="ada", value=1, path="nowhere.people")
+        nobody = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody")
+
+        assert {"error": "ScopeNotFoundException"} == nowhere
+        assert nobody["error"] in {"CollectionNotFoundException", *TIMEOUTS}
+        assert [set(), set(), set()] == stage.written()
+        await stage.store(1)
+
+
+async def test_both_clients_in_one_collection(safety_net: None) -> None:
+    """What either writes, the other reads, also after the collection was made anew under both."""
+    async with staged() as stage, stage.fake.open_client() as cluster:
+        people = cluster.bucket(stage.fake.node.options.buckets[0]).scope(SCOPE).collection(NAME)
+        for value in range(2):
+            await stage.store(value)
+            assert [value] * len(KEYS) == [(await people.get(key)).content for key in KEYS]
+            for key in KEYS:
+                await people.upsert(key, value + 10)
+            found = [(await stage.ask(do="get", key=key, path=PATH))["result"]["content"] for key in KEYS]
+            assert [value + 10] * len(KEYS) == found
+            stage.nodes.collections.drop(SCOPE, NAME)
+            stage.nodes.collections.create(SCOPE, NAME)
