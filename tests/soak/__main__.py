@@ -6,7 +6,7 @@ import argparse
 import random
 import sys
 
-from tests.soak.figures import trend
+from tests.soak.figures import FIGURES
 from tests.soak.soak import Report, Soak
 from tests.soak.work import OPCODES, READS
 
@@ -53,8 +53,8 @@ def show(report: Report) -> None:
         f"{report.statistics.in_flight} in flight; {report.statistics.orphans} orphans were dropped"
     )
     print(f"\n{'memory':16} {'first quarter':>14} {'last quarter':>14} {'growth':>8} {'an hour':>12}")
-    for name in ("resident", "blocks", "objects", "tasks", "open_operations", "nodes_resident"):
-        found = trend(report.samples, name)
+    for name in FIGURES:
+        found = report.samples.trend(name)
         print(f"{name:16} {found.first:14,.0f} {found.last:14,.0f} {found.growth:8.2%} {found.slope_per_hour:12,.0f}")
 
 

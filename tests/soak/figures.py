@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import statistics
 import sys
-from collections.abc import Sequence
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,21 +19,33 @@ WARM_UP_SHARE = 0.2
 """Of the samples, in which caches fill and the allocator finds its size."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """One moment."""
+FIGURES = ("resident", "blocks", "objects", "tasks", "open_operations", "nodes_resident")
+"""Bytes of this process; pieces of memory that Python's allocator has given out; objects that the garbage collector looks
+after; tasks; operations that are open; bytes of the nodes' process."""
+MEMORY = ("resident", "blocks", "objects", "nodes_resident")
+"""The figures that must not grow."""
 
-    elapsed: float
-    resident: int
-    """Bytes of this process."""
-    blocks: int
-    """Pieces of memory that Python's allocator has given out."""
-    objects: int
-    """Objects that the garbage collector looks after."""
-    tasks: int
-    open_operations: int
-    nodes_resident: int
-    """Bytes of the process of the nodes."""
+
+class Samples:
+    """The figures of many moments, in arrays, so that they take no part in what they measure."""
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self._figures = {name: array("d") for name in FIGURES}
+
+    def add(self, elapsed: float, **figures: float) -> None:
+        """Take down all figures of one moment."""
+        self._times.append(elapsed)
+        for name in FIGURES:
+            self._figures[name].append(figures[name])
+
+    def trend(self, name: str) -> Trend:
+        """Return how a figure went, without the first of its time."""
+        cold = int(len(self._times) * WARM_UP_SHARE)
+        times, values = self._times[cold:], self._figures[name][cold:]
+        quarter = max(1, len(values) // 4)
+        slope = statistics.linear_regression(times, values).slope if len(values) > 1 else 0.0
+        return Trend(statistics.median(values[:quarter]), statistics.median(values[-quarter:]), slope * 3600)
 
 
 def living_tasks() -> int:
@@ -46,18 +58,15 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def sample(elapsed: float, *, open_operations: int, nodes_resident: int) -> Sample:
-    """Return what there is now, without what only waits for the garbage collector."""
+def own_figures() -> dict[str, float]:
+    """Return the figures of this process, without what only waits for the garbage collector."""
     gc.collect()
-    return Sample(
-        elapsed=elapsed,
-        resident=resident_bytes(),
-        blocks=sys.getallocatedblocks(),
-        objects=len(gc.get_objects()),
-        tasks=living_tasks(),
-        open_operations=open_operations,
-        nodes_resident=nodes_resident,
-    )
+    return {
+        "resident": resident_bytes(),
+        "blocks": sys.getallocatedblocks(),
+        "objects": len(gc.get_objects()),
+        "tasks": living_tasks(),
+    }
 
 
 @dataclass(frozen=True)
@@ -80,13 +89,3 @@ class Trend:
     def is_flat(self) -> bool:
         """Whether it has not grown beyond chance."""
         return self.growth <= GROWTH_MAX
-
-
-def trend(samples: Sequence[Sample], name: str) -> Trend:
-    """Return how a field of the samples went, without the first of them."""
-    warm = samples[int(len(samples) * WARM_UP_SHARE) :]
-    times = [found.elapsed for found in warm]
-    values = [float(getattr(found, name)) for found in warm]
-    quarter = max(1, len(values) // 4)
-    slope = statistics.linear_regression(times, values).slope if len(set(times)) > 1 else 0.0
-    return Trend(statistics.median(values[:quarter]), statistics.median(values[-quarter:]), slope * 3600)

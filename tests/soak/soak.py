@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from tests.live.line_process import LineProcess
-from tests.soak.figures import Sample, living_tasks, open_files, sample, trend
+from tests.soak.figures import MEMORY, Samples, living_tasks, open_files, own_figures
 from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
 from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, open_cluster
 from triclinium.errors import CouchbaseException
@@ -35,7 +35,7 @@ class Report:
     seconds: float
     known: Known
     nodes: Mapping[str, Any] = field(default_factory=dict)
-    samples: list[Sample] = field(default_factory=list)
+    samples: Samples = field(default_factory=Samples)
     statistics: ClientStatistics | None = None
     timers_left: list[str] = field(default_factory=list)
     waiters_left: int = 0
@@ -93,8 +93,8 @@ class Report:
     def _about_memory(self) -> Iterator[str]:
         if self.seconds < MEMORY_SECONDS_MIN:
             return
-        for name in ("resident", "blocks", "objects"):
-            found = trend(self.samples, name)
+        for name in MEMORY:
+            found = self.samples.trend(name)
             if not found.is_flat:
                 yield f"{name} grew by {found.growth:.1%}, from {found.first:,.0f} to {found.last:,.0f}"
 
@@ -151,11 +151,9 @@ class Soak:
     async def _watch(self, report: Report, work: Work) -> None:
         began = trio.current_time()
         while (elapsed := trio.current_time() - began) < self._seconds:
-            nodes = await self._ask("tally")
-            statistics = work.cluster.statistics()
-            report.samples.append(
-                sample(elapsed, open_operations=statistics.open_operations, nodes_resident=nodes["resident"])
-            )
+            nodes_resident = (await self._ask("tally"))["resident"]
+            open_operations = work.cluster.statistics().open_operations
+            report.samples.add(elapsed, open_operations=open_operations, nodes_resident=nodes_resident, **own_figures())
             await trio.sleep(self._interval)
 
     async def _read_all(self, report: Report, store: Collection) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.soak.figures import Sample, trend
+from tests.soak.figures import FIGURES, Samples
 from tests.soak.soak import Report, Soak
 from tests.soak.work import COUNTER_START, OPCODES, READS, Counted, Known, Own, Told
 from triclinium import ClientStatistics
@@ -42,20 +42,12 @@ def good_report() -> Report:
     )
 
 
-def samples(blocks: Callable[[int], int]) -> list[Sample]:
+def samples(blocks: Callable[[int], int]) -> Samples:
     """Return one a second for ten minutes, of memory that is given out as a function tells."""
-    return [
-        Sample(
-            elapsed=second,
-            resident=10**7,
-            blocks=blocks(second),
-            objects=10**5,
-            tasks=70,
-            open_operations=10,
-            nodes_resident=10**7,
-        )
-        for second in range(int(MINUTES))
-    ]
+    found = Samples()
+    for second in range(int(MINUTES)):
+        found.add(second, **{**dict.fromkeys(FIGURES, 10**6), "blocks": blocks(second)})
+    return found
 
 
 def test_a_good_report_has_no_complaint() -> None:
@@ -117,8 +109,8 @@ def test_a_short_run_says_nothing_about_memory() -> None:
 
 def test_a_trend_leaves_the_beginning_out() -> None:
     """Memory that is taken once, at first, is none that grows."""
-    found = trend(samples(lambda second: 10**6 if second > 60 else second), "blocks")
+    found = samples(lambda second: 10**6 if second > 60 else second).trend("blocks")
 
     assert (10**6, 10**6, 0.0) == (found.first, found.last, found.slope_per_hour)
     assert found.is_flat
-    assert pytest.approx(3600.0) == trend(samples(lambda second: second), "blocks").slope_per_hour
+    assert pytest.approx(3600.0) == samples(lambda second: second).trend("blocks").slope_per_hour

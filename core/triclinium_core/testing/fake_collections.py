@@ -5,7 +5,7 @@ Source: kv_engine docs/Collections.md; docs/BinaryProtocol.md, 0xba and 0xbb.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -25,15 +25,19 @@ class FakeCollections:
 
     Args:
         scopes: collection ids by scope and collection.
+        on_drop: told the id of each collection that is dropped.
 
     Raises:
         InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice.
     """
 
-    def __init__(self, scopes: Mapping[str, Mapping[str, int]]) -> None:
+    def __init__(
+        self, scopes: Mapping[str, Mapping[str, int]], *, on_drop: Callable[[int], None] = lambda _: None
+    ) -> None:
         self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
         self._ids: set[int] = set()
+        self._on_drop = on_drop
         self._next_id = FIRST_FREE_ID
         for scope, collections in scopes.items():
             self._scopes[check_name(scope, "scope")] = {}
@@ -70,14 +74,16 @@ class FakeCollections:
         return collection_id
 
     def drop(self, scope: str, collection: str) -> None:
-        """Remove a collection; its documents cannot be reached any more.
+        """Remove a collection, and its documents with it.
 
         Raises:
             Refused: there is no such scope or collection.
         """
-        self._ids.remove(self.id_of(scope, collection))
+        collection_id = self.id_of(scope, collection)
+        self._ids.remove(collection_id)
         del self._scopes[scope][collection]
         self.uid += 1
+        self._on_drop(collection_id)
 
     def unknown(self, status: Status) -> Refused:
         """Return the refusal for what is not in the manifest."""

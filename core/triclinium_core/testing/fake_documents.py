@@ -226,6 +226,12 @@ class FakeDocuments:
             address: document for address, document in self._documents.items() if address.vbucket not in vbuckets
         }
 
+    def forget_collection(self, collection_id: int) -> None:
+        """Lose the documents of a collection that was dropped, in all buckets: nobody can reach them any more."""
+        self._documents = {
+            address: document for address, document in self._documents.items() if address.collection_id != collection_id
+        }
+
     def is_locked(self, document: Document) -> bool:
         """Tell whether somebody holds a lock on this version."""
         return document.locked_until > self.now

@@ -71,10 +71,10 @@ class ClusterState:
             owners,
             dealt_replicas(owners, members, first.replicas),
         )
-        self.collections: FakeCollections = FakeCollections(first.collections)
         self.documents: FakeDocuments = FakeDocuments(
             vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
         )
+        self.collections: FakeCollections = FakeCollections(first.collections, on_drop=self.documents.forget_collection)
         self.sync_writes: SyncWrites = SyncWrites(self.documents)
         self.dead: set[int] = set()
         """The nodes that were killed."""

@@ -9,6 +9,7 @@ import pytest
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import FakeNode, FakeNodeOptions
 from triclinium_core.testing.fake_answers import Refused
 from triclinium_core.testing.fake_collections import FakeCollections
 
@@ -52,6 +53,18 @@ def test_a_new_collection_has_a_new_id() -> None:
     assert first not in collections
     assert 4 == collections.uid
     assert 0x558 == collections.create("elsewhere", "things")
+
+
+def test_a_dropped_collection_takes_its_documents_along() -> None:
+    """Those of others stay, and a collection of the same name begins empty."""
+    node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=SCOPES))
+    for collection_id in (0, 8, 0x555):
+        node.documents.put("travel", "ada", b"1", collection_id=collection_id)
+    node.collections.drop("inventory", "people")
+    new_id = node.collections.create("inventory", "people")
+
+    left = [number for number in (0, 8, 0x555, new_id) if node.documents.get("travel", "ada", collection_id=number)]
+    assert [0, 0x555] == left
 
 
 def test_an_empty_manifest_takes_ids_above_the_reserved_ones() -> None:
