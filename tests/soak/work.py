@@ -44,8 +44,10 @@ OPCODES: dict[str, Opcode] = {
     "unlock": Opcode.UNLOCK,
     "get": Opcode.GET,
     "exists": Opcode.GET_META,
+    "get_any_replica": Opcode.GET_REPLICA,
+    "get_all_replicas": Opcode.GET_REPLICA,
 }
-READS = {"get", "exists"}
+READS = {"get", "exists", "get_any_replica", "get_all_replicas"}
 
 
 @dataclass
@@ -127,6 +129,7 @@ class Work:
             "grow": self._grow,
             "lock": self._lock,
             "swap": self._swap,
+            "read copies": self._read_copies,
         }
 
     async def prepare(self) -> None:
@@ -248,3 +251,14 @@ class Work:
             await self.perform(rng, "replace", partial(store.replace, key, rng.random(), cas=document.cas))
         if not found:
             await self.perform(rng, "upsert", partial(store.upsert, key, 0.0))
+
+    async def _read_copies(self, rng: random.Random, name: str) -> None:
+        key = f"{name}-own-{rng.randrange(4)}"
+
+        async def read_all() -> None:
+            async with self.store.get_all_replicas(key) as copies:
+                async for _ in copies:
+                    pass
+
+        await self.perform(rng, "get_any_replica", partial(self.store.get_any_replica, key))
+        await self.perform(rng, "get_all_replicas", read_all)
