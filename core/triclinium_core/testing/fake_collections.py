@@ -32,7 +32,7 @@ class FakeCollections:
     """
 
     def __init__(
-        self, scopes: Mapping[str, Mapping[str, int]], *, on_drop: Callable[[int], None] = lambda _: None
+        self, scopes: Mapping[str, Mapping[str, int]], *, on_drop: Callable[[int], None] | None = None
     ) -> None:
         self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
@@ -83,7 +83,8 @@ class FakeCollections:
         self._ids.remove(collection_id)
         del self._scopes[scope][collection]
         self.uid += 1
-        self._on_drop(collection_id)
+        if self._on_drop is not None:
+            self._on_drop(collection_id)
 
     def unknown(self, status: Status) -> Refused:
         """Return the refusal for what is not in the manifest."""
