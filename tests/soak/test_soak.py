@@ -29,12 +29,12 @@ def test_ten_seconds() -> None:
 
 def good_report() -> Report:
     """Return a report of a soak that went well."""
-    told = {kind: Told(begun=10, succeeded=7, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
+    told = {kind: Told(begun=100, succeeded=97, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
     known = Known(told, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
     return Report(
         seconds=MINUTES,
         known=known,
-        nodes={"applied": {opcode.name: 8 for kind, opcode in OPCODES.items() if kind not in READS}},
+        nodes={"applied": {opcode.name: 98 for kind, opcode in OPCODES.items() if kind not in READS}},
         samples=samples(lambda second: 10**6 + second % 7),
         statistics=ClientStatistics(),
         counters={"counter": COUNTER_START + 5},
@@ -77,10 +77,10 @@ FLAWS: dict[str, tuple[Callable[[Report], object], str]] = {
     "timers left": (lambda report: report.timers_left.append("RETRY"), "RETRY"),
     "unreachable": (lambda report: report.unreachable.append("ada"), "unreachable once all was well: ada"),
     "a stranger": (lambda report: report.known.strangers.append(KeyError(1)), "none of ours: KeyError"),
-    "not counted": (lambda report: report.known.told["get"].failed.clear(), "get: 10 begun, but 7 succeeded and 0"),
+    "not counted": (lambda report: report.known.told["get"].failed.clear(), "get: 100 begun, but 97 succeeded and 0"),
     "nothing done": (lambda report: setattr(report.known.told["get"], "succeeded", 0), "get: none succeeded"),
-    "lost": (lambda report: report.nodes["applied"].update(SET=6), "upsert: applied 6 times"),
-    "applied twice": (lambda report: report.nodes["applied"].update(APPEND=10), "append: applied 10 times"),
+    "lost": (lambda report: report.nodes["applied"].update(SET=96), "upsert: applied 96 times"),
+    "applied twice": (lambda report: report.nodes["applied"].update(APPEND=100), "append: applied 100 times"),
     "count lost": (lambda report: report.counters.update(counter=COUNTER_START + 3), "counter went to 3; callers know"),
     "counted twice": (lambda report: report.counters.update(counter=COUNTER_START + 8), "counter went to 8"),
     "write lost": (lambda report: report.documents.update(own=4), "own is 4, and 5 was written last"),

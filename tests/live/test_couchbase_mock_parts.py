@@ -1,0 +1,216 @@
+"""Parts of documents, and copies of them, against CouchbaseMock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from tests.live.couchbase_mock import CouchbaseMock
+from triclinium import (
+    Collection,
+    LookupInSpec,
+    MutateInSpec,
+    RetryAction,
+    RetryReason,
+    RetryRequest,
+    StoreSemantics,
+    TimeoutOptions,
+    open_cluster,
+)
+from triclinium.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotJsonException,
+    DocumentUnretrievableException,
+    PathExistsException,
+    PathMismatchException,
+    PathNotFoundException,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.explain import Case, KvAnswer, explain
+from triclinium_core.retry.service import Service
+
+pytestmark = pytest.mark.live
+
+PATIENT = TimeoutOptions(kv=60.0)
+ADA = {"name": "Ada", "born": 1815, "tags": ["b", "c"], "home": {"city": "London"}}
+
+
+class NeverRetry:
+    """Gives up at the first failure."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+@pytest.fixture
+async def store(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Collection]:
+    """Return the only collection that there is, of a client of the test's own."""
+    mock = couchbase_mock
+    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
+        yield cluster.bucket(mock.bucket).default_collection()
+
+
+@pytest.fixture
+def key(request: pytest.FixtureRequest) -> str:
+    """Return a key that no other test has."""
+    name = request.node.name
+    assert isinstance(name, str)
+    return name
+
+
+async def test_parts_are_read(store: Collection, key: str) -> None:
+    """Each spec has a result of its own; those that fail say so when they are asked for."""
+    stored = await store.upsert(key, ADA)
+    found = await store.lookup_in(
+        key,
+        [
+            LookupInSpec.get("name"),
+            LookupInSpec.get("home.city"),
+            LookupInSpec.get("tags[-1]"),
+            LookupInSpec.exists("born"),
+            LookupInSpec.exists("died"),
+            LookupInSpec.count("tags"),
+            LookupInSpec.get("died"),
+            LookupInSpec.get("name.first"),
+        ],
+    )
+
+    assert ["Ada", "London", "c"] == [found.content_as(str, index) for index in range(3)]
+    assert (True, False, 2) == (found.exists(3), found.exists(4), found.content_as(int, 5))
+    assert stored.cas == found.cas
+    with pytest.raises(PathNotFoundException):
+        found.content_as(str, 6)
+    with pytest.raises(PathMismatchException):
+        found.content_as(str, 7)
+
+
+async def test_parts_are_changed(store: Collection, key: str) -> None:
+    """All operations do what their names say, in one go and in their order."""
+    old = await store.upsert(key, ADA)
+    changed = await store.mutate_in(
+        key,
+        [
+            MutateInSpec.upsert("name", "Countess"),
+            MutateInSpec.insert("died", 1852),
+            MutateInSpec.replace("home.city", "Ockham"),
+            MutateInSpec.remove("born"),
+            MutateInSpec.array_append("tags", "d", "e"),
+            MutateInSpec.array_prepend("tags", "a"),
+            MutateInSpec.array_insert("tags[1]", "a2"),
+            MutateInSpec.array_add_unique("tags", "f"),
+            MutateInSpec.increment("visits.all", 3, create_parents=True),
+            MutateInSpec.decrement("visits.all"),
+        ],
+        cas=old.cas,
+    )
+
+    after = (await store.get(key)).content_as(dict[str, object])
+    tags = after.pop("tags")
+    assert {"name": "Countess", "died": 1852, "home": {"city": "Ockham"}, "visits": {"all": 2}} == after
+    # This server puts what is unique at the beginning.
+    assert tags in (["a", "a2", "b", "c", "d", "e", "f"], ["f", "a", "a2", "b", "c", "d", "e"])
+    assert [3, 2] == [changed.content_as(int, index) for index in (8, 9)]
+    assert changed.mutation_token is not None
+    with pytest.raises(CasMismatchException):
+        await store.mutate_in(key, [MutateInSpec.upsert("name", "?")], cas=old.cas)
+
+
+async def test_a_path_that_fails_changes_nothing(store: Collection, key: str) -> None:
+    """The error names the path."""
+    await store.upsert(key, ADA)
+    for spec, error in (
+        (MutateInSpec.insert("name", 1), PathExistsException),
+        (MutateInSpec.replace("died", 1), PathNotFoundException),
+        (MutateInSpec.upsert("name.first", 1), PathMismatchException),
+        (MutateInSpec.array_add_unique("tags", "b"), PathExistsException),
+        (MutateInSpec.increment("name"), PathMismatchException),
+    ):
+        with pytest.raises(error) as caught:
+            await store.mutate_in(key, [MutateInSpec.upsert("touched", 1), spec])
+        assert 1 == caught.value.context.path_index
+
+    assert ADA == (await store.get(key)).content
+
+
+async def test_documents_that_are_not_as_they_should(store: Collection, key: str) -> None:
+    """A missing one, one that is there already, and one that is no JSON."""
+    touch = [MutateInSpec.upsert("touched", 1)]
+    with pytest.raises(DocumentNotFoundException):
+        await store.lookup_in(key, [LookupInSpec.get("name")])
+    with pytest.raises(DocumentNotFoundException):
+        await store.mutate_in(key, touch)
+    await store.mutate_in(key, touch, store_semantics=StoreSemantics.INSERT)
+    with pytest.raises(DocumentExistsException):
+        await store.mutate_in(key, touch, store_semantics=StoreSemantics.INSERT)
+    await store.mutate_in(key, [MutateInSpec.upsert("a.b", 2)], store_semantics=StoreSemantics.UPSERT)
+    assert {"touched": 1, "a": {"b": 2}} == (await store.get(key)).content
+
+    await store.binary.append(key, b"}")
+    with pytest.raises(DocumentNotJsonException):
+        (await store.lookup_in(key, [LookupInSpec.get("touched")])).content_as(int, 0)
+
+
+async def test_extended_attributes(store: Collection, key: str) -> None:
+    """They stand beside the document, which does not show them."""
+    await store.upsert(key, ADA)
+    await store.mutate_in(
+        key,
+        [MutateInSpec.upsert("name", "Countess"), MutateInSpec.upsert("meta.seen", 7, xattr=True, create_parents=True)],
+    )
+    found = await store.lookup_in(key, [LookupInSpec.get("name"), LookupInSpec.get("meta.seen", xattr=True)])
+
+    assert ("Countess", 7) == (found.content_as(str, 0), found.content_as(int, 1))
+    assert {**ADA, "name": "Countess"} == (await store.get(key)).content
+
+
+@pytest.mark.parametrize("status", [*range(0xC0, 0xCC), 0x86, 0x09, 0x7FF0], ids=lambda status: f"0x{status:02x}")
+@pytest.mark.parametrize("name", ["lookup_in", "mutate_in"])
+async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int) -> None:
+    """The client does what `triclinium explain` says of them for operations on parts too."""
+    await store.upsert(key, ADA)
+    entry = couchbase_mock.error_map.entries.get(status)
+    strategy = NeverRetry()
+    case = Case(service=Service.KV, operation=name, happened=KvAnswer(status, entry), strategy=strategy)
+    opcodes = {"lookup_in": Opcode.SUBDOC_MULTI_LOOKUP, "mutate_in": Opcode.SUBDOC_MULTI_MUTATION}
+    calls: dict[str, Callable[[], Awaitable[object]]] = {
+        "lookup_in": lambda: store.lookup_in(key, [LookupInSpec.get("name")], retry_strategy=strategy),
+        "mutate_in": lambda: store.mutate_in(key, [MutateInSpec.upsert("name", "?")], retry_strategy=strategy),
+    }
+    couchbase_mock.fail(status, opcode=opcodes[name], count=1)
+    with pytest.raises(CouchbaseException) as caught:
+        await calls[name]()
+
+    assert explain(case).error == type(caught.value).__name__
+    assert ADA == (await store.get(key)).content
+
+
+async def test_copies_are_read(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """The active one and the replica on each other node; the first that answers is enough."""
+    await store.upsert(key, ADA)
+    couchbase_mock.log_commands()
+    async with store.get_all_replicas(key) as found:
+        copies = [copy async for copy in found]
+    first = await store.get_any_replica(key)
+    with pytest.raises(DocumentUnretrievableException):
+        await store.get_any_replica(f"{key}+")
+
+    assert [ADA] * 3 == [copy.content for copy in copies]
+    assert [False, True, True] == sorted(copy.is_replica for copy in copies)
+    assert ADA == first.content
+    assert 0 == couchbase_mock.commands(Opcode.GET_REPLICA)[couchbase_mock.owner_of(key)]
+
+
+async def test_a_copy_is_read_where_the_active_one_is_not(
+    couchbase_mock: CouchbaseMock, store: Collection, key: str
+) -> None:
+    """A document whose node fails every read is read from a replica."""
+    await store.upsert(key, ADA)
+    couchbase_mock.fail(0x84, opcode=Opcode.GET)
+    found = await store.get_any_replica(key)
+
+    assert (ADA, True) == (found.content, found.is_replica)
