@@ -45,6 +45,8 @@ LASTING, PASSING = "people", "visitors"
 
 FAULT_SECONDS = 0.1
 """Between two faults, on average."""
+COMMANDS_PER_FAULT = 20
+"""At least; or a machine that is slow would have nothing but faults."""
 CHANGE_SECONDS = 0.8
 """Between two changes of the cluster, on average."""
 DRAIN_SECONDS = 0.2
@@ -94,10 +96,18 @@ class Troubles:
                 nursery.start_soon(self._change)
         self._over.set()
 
+    @property
+    def _asked(self) -> int:
+        """How many commands there were, of all nodes."""
+        return self.commands.total() + sum(len(node.command_log) for node in self._nodes)
+
     async def _strike(self) -> None:
         """Let commands and connections fail, one here and one there."""
         while True:
+            due = self._asked + COMMANDS_PER_FAULT
             await trio.sleep(self._rng.expovariate(1 / FAULT_SECONDS))
+            while self._asked < due:  # noqa: ASYNC110 - nobody tells
+                await trio.sleep(FAULT_SECONDS)
             name = self._rng.choice(list(FAULTS))
             fault = FAULTS[name](self._rng)
             faults = self._nodes[self._rng.randrange(NODES)].faults
