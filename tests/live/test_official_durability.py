@@ -75,6 +75,16 @@ async def test_every_write_at_every_level(safety_net: None, replicas: int) -> No
                 assert (do, level, None, stored) == (do, level, error, cluster.value())
 
 
+async def test_parts_of_documents_at_every_level(safety_net: None) -> None:
+    """A sub-document mutation can be durable as well."""
+    async with open_cluster() as cluster:
+        await cluster.write(value={})
+        for level in LEVELS:
+            spec = {"do": "upsert", "path": "level", "values": [level]}
+            error = await cluster.write("mutate_in", specs=[spec], durability=level)
+            assert (None, b'{"level":"%s"}' % level.encode()) == (error, cluster.value())
+
+
 async def test_it_waits_for_a_majority(safety_net: None) -> None:
     """And is done when there is one."""
     async with open_cluster() as cluster, trio.open_nursery() as nursery:

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import Collection, DurabilityLevel, TimeoutOptions
+from triclinium import Collection, DurabilityLevel, LookupInSpec, MutateInSpec, TimeoutOptions
 from triclinium.errors import (
     AmbiguousTimeoutException,
     DurabilityAmbiguousException,
@@ -89,6 +89,31 @@ async def test_every_write_at_every_level(autojump_clock: MockClock, write: Writ
         key: document and document.value for key, document in durable.items()
     }
     assert before == trio.current_time()
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+async def test_parts_of_documents(autojump_clock: MockClock, level: DurabilityLevel) -> None:
+    """Seen by nobody before a majority has them, with extended attributes and all."""
+    async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
+        await people.upsert("ada", {"born": 1815})
+        fake.nodes.hold_replication(replicas[0])
+
+        async def write() -> None:
+            specs = [MutateInSpec.upsert("seen", 1, xattr=True), MutateInSpec.upsert("city", "London")]
+            await people.mutate_in("ada", specs, durability=level)
+
+        async def read() -> tuple[object, bool]:
+            found = await people.lookup_in("ada", [LookupInSpec.exists("seen", xattr=True), LookupInSpec.get("")])
+            return found.content_as(object, 1), found.exists(0)
+
+        nursery.start_soon(write)
+        await trio.sleep(1)
+        meanwhile = await read()
+        fake.nodes.release_replication(replicas[0])
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert ({"born": 1815}, False) == meanwhile
+        assert ({"born": 1815, "city": "London"}, True) == await read()
 
 
 async def test_it_is_seen_when_it_is_done(autojump_clock: MockClock) -> None:

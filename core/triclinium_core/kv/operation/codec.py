@@ -177,8 +177,11 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
 
 
 def _framing_extras(operation: Operation, body: Body, dialect: Dialect, time_left: float) -> bytes:
+    is_durable = isinstance(operation, Mutation) and operation.is_durable
+    if not is_durable and not body.preserve_expiry:
+        return b""
     pieces: dict[int, bytes] = {}
-    if isinstance(operation, Mutation) and operation.is_durable:
+    if isinstance(operation, Mutation) and is_durable:
         _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
         _require(dialect, HelloFeature.ALT_REQUEST, "durability")
         pieces[RequestFrameInfo.DURABILITY] = encode_requirement(operation.durability, time_left)
