@@ -83,10 +83,11 @@ def test_reading_nothing() -> None:
     assert Status.KEY_NOT_FOUND is status_of(look_up(ready(), lookup(Op.GET, b"a"), key="bob"))
 
 
-def test_reading_what_is_no_json() -> None:
-    """The whole is there, its parts are not."""
+@pytest.mark.parametrize("value", [b"\xff", b"[1e999]", b"{"])
+def test_reading_what_is_no_json(value: bytes) -> None:
+    """The whole is there, its parts are not; a number that nobody can read makes it none either."""
     client = ready()
-    client.node.documents.put("default", "ada", b"\xff", xattrs={"x": b"1"})
+    client.node.documents.put("default", "ada", value, xattrs={"x": b"1"})
     reply = look_up(client, lookup(Op.GET, b"x", X), lookup(Op.GET, b"a"), lookup(Op.GET_DOCUMENT))
 
     assert [Status.SUCCESS, Status.SUBDOC_DOCUMENT_NOT_JSON, Status.SUCCESS] == [each for each, _ in outcomes(reply)]
