@@ -149,6 +149,15 @@ def connector_that_raises(error: BaseException) -> FunctionConnector:
     return FunctionConnector(connect)
 
 
+class NoRecords:
+    """A resolver that finds no cluster under any name."""
+
+    async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
+        """Return nothing."""
+        await trio.lowlevel.checkpoint()
+        return ()
+
+
 def driver_of(machine: ScriptedMachine, connector: Connector | None = None) -> Driver:
     """Return a driver that runs ``machine``; unless it gets a connector, nothing can be reached."""
     return Driver(
@@ -156,6 +165,7 @@ def driver_of(machine: ScriptedMachine, connector: Connector | None = None) -> D
         connector=connector or connector_that_raises(ConnectionRefusedError()),
         log=Log(),
         make_nonce=lambda: "a nonce",
+        resolver=NoRecords(),
     )
 
 

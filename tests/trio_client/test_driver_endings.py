@@ -26,7 +26,7 @@ from tests.trio_client.doubles import (
 from triclinium._driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import CouchbaseException, InternalError
-from triclinium_core.kv.actions import Action, ConsultStrategy
+from triclinium_core.kv.actions import Action, ConsultStrategy, LookUpService
 from triclinium_core.kv.events import (
     BytesReceived,
     Event,
@@ -278,7 +278,8 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
     def note(event: Event) -> Sequence[Action]:
         protected[type(event)] = trio.lowlevel.currently_ki_protected()
         if isinstance(event, OperationSubmitted):
-            return [OPEN_STREAM, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
+            lookup = LookUpService("_couchbase._tcp.cluster.example")
+            return [OPEN_STREAM, lookup, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
         return ()
 
     ours, theirs = memory_stream_pair()
