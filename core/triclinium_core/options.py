@@ -146,6 +146,8 @@ class TimeoutOptions:
     kv: float = 2.5
     kv_durable: float = 10.0
     """Of an operation that is asked to be durable; less than 1.5 s counts as 1.5 s."""
+    kv_scan: float = 75.0
+    """Of each request of a range scan, not of the scan as a whole."""
     connect: float = 10.0
     """From opening a stream to the end of its bootstrap."""
     keep_alive_interval: float = 20.0

@@ -37,6 +37,7 @@ AUTHENTICATOR: Rows = {
 TIMEOUTS: Rows = {
     "kv": (_SECONDS, "an operation: from its submission to its end, with all its retries"),
     "kv_durable": (_SECONDS, f"a durable write, likewise; less than {DURABLE_TIMEOUT_MIN:g} s counts as that"),
+    "kv_scan": (_SECONDS, "each request of a range scan, likewise; a scan makes many"),
     "connect": (_SECONDS, "an attempt to connect: from opening a stream to the end of its bootstrap"),
     "keep_alive_interval": (_SECONDS, "silence: then a NOOP is sent"),
     "keep_alive": (_SECONDS, "the answer to that NOOP: then the connection is given up, and opened anew"),

@@ -25,7 +25,7 @@ from triclinium_core.retry.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
 )
 
-TIMEOUTS = ("kv", "kv_durable", "connect", "keep_alive_interval", "keep_alive")
+TIMEOUTS = ("kv", "kv_durable", "kv_scan", "connect", "keep_alive_interval", "keep_alive")
 CONNECTION_STRING = "couchbase://127.0.0.1"
 
 make_authenticator = cast("Callable[..., PasswordAuthenticator]", PasswordAuthenticator)
@@ -40,6 +40,7 @@ def test_defaults_are_those_of_the_rfc() -> None:
     options = ClientOptions(connection_string=CONNECTION_STRING)
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
+    assert 75.0 == options.timeouts.kv_scan
     assert FastFailOnTerminalErrorRetryStrategy is type(options.retry_strategy)
     assert (20, 50.0, 5.0, 60.0) == (
         options.circuit_breaker.volume_threshold,

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.native
 SVG = "{http://www.w3.org/2000/svg}"
 METHODS = {
     name for kind in (Collection, BinaryCollection) for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction)
-} - {"get_or_none", "get_any_replica"}
+} - {"get_or_none", "get_any_replica", "lookup_in_any_replica"}
 """Operations by the names that users know; those that are left out are made of others."""
-REPLICA_READS = {"get_replica"}
+REPLICA_READS = {"get_replica", "lookup_in_replica"}
 """Operations that users do not ask for one by one."""
 
 

@@ -21,6 +21,7 @@ from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster
 from couchbase.durability import Durability, ServerDurability
 from couchbase.exceptions import CouchbaseException
+from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan, ScanTerm
 from couchbase.options import (
     AppendOptions,
     ClusterOptions,
@@ -33,6 +34,7 @@ from couchbase.options import (
     PrependOptions,
     RemoveOptions,
     ReplaceOptions,
+    ScanOptions,
     SignedInt64,
     UpsertOptions,
 )
@@ -60,6 +62,22 @@ def _content(found: Any) -> dict[str, Any]:
 
 def _copy(found: Any) -> dict[str, Any]:
     return {"content": _to_json(found.value), "is_replica": found.is_replica}
+
+
+def _scanned(store: Any, command: Command) -> list[list[Any]]:
+    kind, arguments = command["type"], command["arguments"]
+    scan_type = SCANS[kind](*arguments)
+    ids_only = command.get("ids_only", False)
+    options = ScanOptions(ids_only=ids_only, concurrency=command.get("concurrency", 1))
+    return [[found.id, None if ids_only else found.content_as[int]] for found in store.scan(scan_type, options)]
+
+
+SCANS: Mapping[str, Callable[..., Any]] = {
+    "range": lambda start, end: RangeScan(ScanTerm(start), ScanTerm(end, exclusive=True)),
+    "all": RangeScan,
+    "prefix": PrefixScan,
+    "sampling": SamplingScan,
+}
 
 
 def _coder(command: Command) -> Any:
@@ -126,6 +144,11 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "get": lambda store, key, command: _content(store.get(key, GetOptions(transcoder=_coder(command)))),
     "get_any_replica": lambda store, key, command: _copy(store.get_any_replica(key)),
     "get_all_replicas": lambda store, key, command: [_copy(found) for found in store.get_all_replicas(key)],
+    "lookup_in_all_replicas": lambda store, key, command: [
+        {"content": found.content_as[int](0), "is_replica": found.is_replica}
+        for found in store.lookup_in_all_replicas(key, [subdocument.get(command["path"])])
+    ],
+    "scan": lambda store, key, command: _scanned(store, command),
     "exists": lambda store, key, command: store.exists(key).exists,
     "insert": lambda store, key, command: store.insert(key, _value(command), InsertOptions(**_durable(command))).cas,
     "upsert": lambda store, key, command: (

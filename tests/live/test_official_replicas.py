@@ -13,9 +13,9 @@ from triclinium_core.testing import FakeNodeOptions, FakeNodes
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
 
 
-async def all_replicas(official: Official) -> list[tuple[Any, bool]]:
+async def all_replicas(official: Official, do: str = "get_all_replicas", **arguments: str) -> list[tuple[Any, bool]]:
     """Return content and origin of all copies, the active one first."""
-    answer = await official.ask(do="get_all_replicas", key="ada")
+    answer = await official.ask(do=do, key="ada", **arguments)
     return sorted(((copy["content"], copy["is_replica"]) for copy in answer["result"]), key=lambda copy: copy[::-1])
 
 
@@ -37,6 +37,17 @@ async def test_it_reads_replicas(safety_net: None) -> None:
         nodes.kill(owner)
         found = await official.ask(do="get_any_replica", key="ada")
         assert {"result": {"content": 2, "is_replica": True}} == found
+
+
+async def test_it_reads_parts_of_replicas(safety_net: None) -> None:
+    """The nodes that have them answer, fresh or stale."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=3)
+    async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
+        await official.ask(do="upsert", key="ada", value={"a": 1})
+        nodes.hold_replication(nodes.replica_holders_of("ada")[0])
+        await official.ask(do="upsert", key="ada", value={"a": 2})
+
+        assert [(2, False), (1, True), (2, True)] == await all_replicas(official, "lookup_in_all_replicas", path="a")
 
 
 async def test_no_copy_has_it(safety_net: None) -> None:

@@ -99,6 +99,10 @@ class ScriptedMachine:
         """Return a report that can be told from others."""
         return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
 
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return a number that can be told from others."""
+        return 4
+
     @property
     def submitted(self) -> list[OperationSubmitted]:
         """The submissions among the events."""

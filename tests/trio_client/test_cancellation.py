@@ -354,7 +354,8 @@ def test_no_operation_is_left_out() -> None:
     }
     tested = {f"Collection.{operation.name}" for operation in COLLECTION_OPERATIONS}
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
-    tested |= {"Collection.get_any_replica"}  # in test_replicas.py: it is several operations at once
+    # Several operations at once, in test_replicas.py.
+    tested |= {"Collection.get_any_replica", "Collection.lookup_in_any_replica"}
     tested |= set(CALLS)
 
     assert found == tested

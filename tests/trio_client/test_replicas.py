@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,11 +22,14 @@ from triclinium import (
     Collection,
     FastFailOnTerminalErrorRetryStrategy,
     GetReplicaResult,
+    LookupInReplicaResult,
+    LookupInSpec,
     RawStringTranscoder,
 )
 from triclinium.errors import (
     CollectionNotFoundException,
     DocumentUnretrievableException,
+    FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
 from triclinium.testing import (
@@ -36,7 +40,8 @@ from triclinium.testing import (
     open_fake_cluster,
     temporary_failure,
 )
-from triclinium_core.testing import FakeNodeOptions
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=2, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
@@ -258,6 +263,38 @@ async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClo
             copies.strike(copy, temporary_failure())
         with triclinium.retrying(Never()), pytest.raises(triclinium.errors.TemporaryFailureException):
             await copies.people.get_any_replica("ada")
+
+
+async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
+    """Each from its node, and a replica may be behind."""
+    ask = [LookupInSpec.get("a")]
+    async with open_copies(value=b'{"a":1}') as (fake, _, people, holders):
+        with pytest.raises(DocumentUnretrievableException, match="lookup_in 'nobody'"):
+            await people.lookup_in_any_replica("nobody", ask, retry_strategy=Never())
+        fake.nodes.hold_replication(holders[1])
+        await people.upsert("ada", {"a": 2})
+        async with people.lookup_in_all_replicas("ada", ask) as copies:
+            found = [(copy.content_as(int, 0), copy.is_replica) async for copy in copies]
+        fake.nodes.kill(holders[0])
+        await trio.sleep(0.1)
+        any_copy = await people.lookup_in_any_replica("ada", ask)
+
+        assert [(1, True), (2, False), (2, True)] == sorted(found)
+        assert isinstance(any_copy, LookupInReplicaResult)
+        assert any_copy.is_replica
+
+
+async def test_parts_of_replicas_that_servers_cannot_read(autojump_clock: MockClock) -> None:
+    """The active copy is read all the same, and the errors say why it is the only one."""
+    options = replace(OPTIONS, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
+    async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", {"a": 2})
+        async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as copies:
+            found = [copy.is_replica async for copy in copies]
+
+            assert [FeatureNotAvailableException] * 2 == [type(error) for error in copies.errors[:2]]
+    assert [False] == found
 
 
 async def test_leaving_the_block_gives_up_the_rest(autojump_clock: MockClock) -> None:

@@ -55,6 +55,7 @@ RIGHT: Mapping[str, object] = {
 
 RIGHT_IN: Mapping[tuple[str, str], object] = {
     ("lookup_in", "specs"): [LookupInSpec.get("a")],
+    ("lookup_in_any_replica", "specs"): [LookupInSpec.get("a")],
     ("mutate_in", "specs"): [MutateInSpec.upsert("a", b"1")],
 }
 """What nobody minds of one method."""
@@ -97,6 +98,7 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
     ("append", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
     ("prepend", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
     ("lookup_in", "specs"): ([LookupInSpec.get("a")] * 17, [MutateInSpec.remove("a")]),
+    ("lookup_in_any_replica", "specs"): ([LookupInSpec.get("a")] * 17, [MutateInSpec.remove("a")]),
     ("mutate_in", "specs"): (
         [MutateInSpec.remove("a")] * 17,
         [LookupInSpec.get("a")],

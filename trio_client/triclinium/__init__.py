@@ -11,6 +11,7 @@ from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
 from triclinium._replicas import ReplicaResults
+from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.reports import (
@@ -28,11 +29,14 @@ from triclinium_core.kv.operation.results import (
     ExistsResult,
     GetReplicaResult,
     GetResult,
+    LookupInReplicaResult,
     LookupInResult,
     MutateInResult,
     MutationResult,
     MutationToken,
+    ScanResult,
 )
+from triclinium_core.kv.operation.scan_types import PrefixScan, RangeScan, SamplingScan, ScanTerm, ScanType
 from triclinium_core.kv.operation.subdocument_specs import (
     LookupInMacro,
     LookupInSpec,
@@ -103,6 +107,7 @@ __all__ = [
     "JsonTranscoder",
     "JwtAuthenticator",
     "LookupInMacro",
+    "LookupInReplicaResult",
     "LookupInResult",
     "LookupInSpec",
     "MutateInResult",
@@ -113,6 +118,8 @@ __all__ = [
     "PasswordAuthenticator",
     "PingResult",
     "PingState",
+    "PrefixScan",
+    "RangeScan",
     "RawBinaryTranscoder",
     "RawJsonTranscoder",
     "RawStringTranscoder",
@@ -121,6 +128,11 @@ __all__ = [
     "RetryReason",
     "RetryRequest",
     "RetryStrategy",
+    "SamplingScan",
+    "ScanResult",
+    "ScanResults",
+    "ScanTerm",
+    "ScanType",
     "Scope",
     "Service",
     "StoreSemantics",

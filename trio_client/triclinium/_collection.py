@@ -6,11 +6,12 @@ from triclinium._binary_collection import BinaryCollection
 from triclinium._document_operations import DocumentOperations
 from triclinium._driver import Driver
 from triclinium._replica_operations import ReplicaOperations
+from triclinium._scan_operations import ScanOperations
 from triclinium._subdocument_operations import SubdocumentOperations
 from triclinium_core.kv.operation.requests import Keyspace
 
 
-class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations):
+class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):
     """Documents under string keys.
 
     All operations have in common:

@@ -92,11 +92,12 @@ class Driver:
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
         self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies)
+        self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
         self._machine = machine
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self._log = log
-        self._make_nonce = make_nonce
+        self.make_nonce: Callable[[], str] = make_nonce
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
@@ -201,7 +202,14 @@ class Driver:
             raise self._ending("the authenticator was not set")
         self._machine.check_authenticator(authenticator)
         show_certificate(self._connector, authenticator)
-        self._feed(AuthenticatorChanged(authenticator, self._make_nonce()))
+        self._feed(AuthenticatorChanged(authenticator, self.make_nonce()))
+
+    @trio.lowlevel.enable_ki_protection
+    def send_off(self, operation: Operation) -> None:
+        """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it."""
+        token = Token(next(self._tokens))
+        self._feed(OperationSubmitted(token, operation))
+        self._feed(OperationAbandoned(token))
 
     def statistics(self) -> ClientStatistics:
         """Return the machine's snapshot."""
@@ -294,7 +302,7 @@ class Driver:
         self._feed(await looked_up(action.service, self._resolver))
 
     def _open_stream(self, action: OpenStream) -> None:
-        connection = Connection(action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce)
+        connection = Connection(action, connector=self._connector, feed=self._feed, make_nonce=self.make_nonce)
         self._connections[action.stream] = connection
         # Not in the context of the operation that happened to need it: the connection will serve others.
         self._context.run(self._nursery.start_soon, self._run_connection, action, connection)

@@ -45,3 +45,7 @@ class Machine(Protocol):
     def topologies(self) -> Sequence[Topology]:
         """From where ``PublishTopology`` goes on."""
         ...
+
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return how many vbuckets a bucket has; 0 as long as that is not known."""
+        ...

@@ -39,13 +39,15 @@ from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.listener import Loss, LostRequest
 from triclinium_core.kv.node.bootstrap import FailureKind
-from triclinium_core.kv.node.in_flight import CollectionQuestion, InFlightRequest, Probe, Purpose
+from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, InFlightRequest, Probe, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.operation.codec import CODECS, MalformedResponse
+from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.operation.scan_requests import VBucketOperation
 from triclinium_core.kv.operation.validation import check_type, shown
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
@@ -184,6 +186,10 @@ class ClientMachine:
         """
         self._connections.authentication.check(authenticator)
 
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return how many vbuckets a bucket has; 0 as long as no map of it has come."""
+        return self._keyspaces.vbucket_count(bucket)
+
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
         nodes = tuple(self._connections.nodes)
@@ -244,6 +250,8 @@ class ClientMachine:
                 # Decision C10: an embedded config is applied before the retry.
                 carried_config = self._take_config(node, frame.value, now) is None
             self._operations.answered(owner, node, request, frame, now, carried_config=carried_config)
+        elif isinstance(owner, AbandonedScan):
+            self._operations.end_scan(node, owner, frame)
         elif isinstance(owner, CollectionQuestion):
             self._on_collection_id(node, owner, frame, now)
         elif owner is Purpose.CONFIG:
@@ -253,6 +261,8 @@ class ClientMachine:
             # One more question where the answer is older than what was announced meanwhile, and no third.
             self.on_config_announced(node, now)
             node.announced = None
+        elif owner is Purpose.SCAN_CANCEL:
+            pass
         elif not isinstance(owner, Probe) or not self._inquiries.answered(node, owner, now):
             self._orphans += 1
 
@@ -304,7 +314,7 @@ class ClientMachine:
             )
         bucket = event.operation.keyspace.bucket
         self._check_bucket(bucket)
-        if not self._bare and bucket is None and isinstance(event.operation, DocumentOperation):
+        if not self._bare and bucket is None and isinstance(event.operation, DocumentOperation | VBucketOperation):
             raise InvalidArgumentException(
                 f"bucket=None: {event.operation.name} needs one; use cluster.bucket(name)", parameter="bucket"
             )

@@ -17,8 +17,9 @@ from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX, CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.operation.codec import MalformedResponse
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
+from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketOperation
 from triclinium_core.kv.routes import ready_after
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, nodes_of
@@ -110,8 +111,15 @@ class Keyspaces:
         self._reaches_all_nodes = True
         self._follow_cluster(now)
 
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return how many vbuckets a bucket has; 0 as long as that is not known."""
+        config = self._configs.get(bucket)
+        return config.vbucket_count if config is not None else 0
+
     def vbucket(self, operation: Operation) -> int:
-        """Return the vbucket of an operation's document; 0 where there is none."""
+        """Return the vbucket of an operation, or of its document; 0 where there is none."""
+        if isinstance(operation, VBucketOperation):
+            return operation.vbucket
         config = self._configs.get(operation.keyspace.bucket)
         if config is None or not config.vbucket_count or not isinstance(operation, DocumentOperation):
             return 0
@@ -125,7 +133,7 @@ class Keyspaces:
         """
         bucket = operation.keyspace.bucket
         known = self.map_of(bucket)
-        if known is None or not isinstance(operation, DocumentOperation):
+        if known is None or not isinstance(operation, DocumentOperation | VBucketOperation):
             return self._connections.of_bucket(bucket, now)
         vbucket, copy = self.vbucket(operation), operation.copy
         address = (known.next_holder(vbucket, copy) if forward else None) or known.holder(vbucket, copy)
@@ -150,7 +158,7 @@ class Keyspaces:
                     "not offer; use the default collection"
                 )
             return b""
-        if not isinstance(operation, DocumentOperation):
+        if not isinstance(operation, DocumentOperation | RangeScanCreate):
             return b""
         if keyspace.is_default_collection:
             return DEFAULT_COLLECTION_PREFIX
@@ -160,6 +168,21 @@ class Keyspaces:
         if prefix is None and ids.wait(path, token, now, node):
             self._ask(node, CollectionQuestion(keyspace.scope, keyspace.collection), now)
         return prefix
+
+    def check_capability(self, operation: Operation) -> None:
+        """Let an operation pass that the bucket can do, by its newest config.
+
+        A node may have granted what the cluster as a whole, half upgraded, cannot do yet.
+
+        Raises:
+            FeatureNotAvailableException: it cannot.
+        """
+        config = self._configs.get(operation.keyspace.bucket)
+        if operation.capability is not None and config and operation.capability not in config.bucket_capabilities:
+            raise FeatureNotAvailableException(
+                f"{operation.name} needs the capability {operation.capability}, which bucket "
+                f"{operation.keyspace.bucket!r} does not have; its servers may be too old"
+            )
 
     def question_overdue(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
         """Ask another node for a collection's id, or the same again, where somebody still waits for it."""

@@ -24,20 +24,18 @@ from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.in_flight import REQUESTS_MAX, InFlightRequest
+from triclinium_core.kv.node.in_flight import REQUESTS_MAX, AbandonedScan, InFlightRequest, Purpose, is_last
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.operation.codec import (
-    MalformedResponse,
-    bare_obstacle,
-    decode_response,
-    encode_operation,
-    opcode_of,
-)
+from triclinium_core.kv.operation.codec import bare_obstacle, decode_response, encode_operation, opcode_of
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
+from triclinium_core.kv.operation.scan_codec import encode_cancel
+from triclinium_core.kv.operation.scan_requests import SCAN_ID_SIZE, RangeScanCreate
 from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry import actions as orders, events as facts, kv_responses
@@ -177,21 +175,30 @@ class Operations:
         is_success = kv_responses.is_success(operation.request.name, frame.status)
         try:
             outcome = (
-                decode_response(operation.request, frame, vbucket=operation.vbucket)
+                operation.gather(decode_response(operation.request, frame, vbucket=operation.vbucket))
                 if is_success
                 else read_failure(operation.request, frame, node.node)
             )
         except MalformedResponse as error:
+            node.in_flight.pop(request.opaque)
             self._connections.close(node, str(error), now, unsettled=request)
             return
         if isinstance(outcome, facts.KvResponse):
             event = facts.ResponseReceived(outcome)
             self._feed(operation, event, now, node=node, carried_config=carried_config)
             return
+        if not is_last(request.opcode, frame.status):
+            return
         if operation.retry is not None:
             operation.retry.handle(_SUCCESS, now)
         self._settle(operation)
         self._emit(CompleteOperation(Token(token), outcome))
+
+    def end_scan(self, node: NodeMachine, scan: AbandonedScan, frame: Frame) -> None:
+        """End a scan that was opened for somebody who has left."""
+        if frame.status == Status.SUCCESS and len(frame.value) == SCAN_ID_SIZE and node.state is NodeState.READY:
+            cancel = encode_cancel(scan.vbucket, frame.value)
+            self._connections.send(node, Purpose.SCAN_CANCEL, Opcode.RANGE_SCAN_CANCEL, cancel)
 
     def socket_closed(self, token: int, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
@@ -277,6 +284,7 @@ class Operations:
             self._fail_dispatch(operation, node, detail, now)
             return
         try:
+            self._keyspaces.check_capability(request)
             prefix = self._keyspaces.prefix(node, request, operation.token, now)
             if prefix is None:
                 self._waits_for[operation.token] = node
@@ -377,7 +385,8 @@ class Operations:
         self._timers.cancel(operation.retry_timer)
         node = self._connections.of_stream(operation.stream)
         if node is not None and operation.opaque is not None:
-            node.in_flight.abandon(operation.opaque)
+            opens_scan = isinstance(operation.request, RangeScanCreate)
+            node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
         self._unpark(operation)
 
     def _unpark(self, operation: LiveOperation) -> None:

@@ -23,6 +23,8 @@ class Answer(msgspec.Struct, frozen=True):
     value: bytes = b""
     datatype: int = Datatype.RAW
     deflates_with: HelloFeature | None = None
+    before: tuple[Answer, ...] = ()
+    """What is answered before it, under the same opaque."""
 
 
 class Refused(Exception):

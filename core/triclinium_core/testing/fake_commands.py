@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from triclinium_core.testing.fake_document_commands import DOCUMENT_COMMANDS
 from triclinium_core.testing.fake_requests import Command
+from triclinium_core.testing.fake_scan_commands import SCAN_COMMANDS
 from triclinium_core.testing.fake_session_commands import SESSION_COMMANDS
 from triclinium_core.testing.fake_subdocument_commands import SUBDOCUMENT_COMMANDS
 from triclinium_core.testing.fake_topology_commands import TOPOLOGY_COMMANDS
@@ -26,4 +27,6 @@ def index_commands(rows: Iterable[Command]) -> Mapping[int, Command]:
     return MappingProxyType(index)
 
 
-COMMANDS = index_commands((*SESSION_COMMANDS, *TOPOLOGY_COMMANDS, *DOCUMENT_COMMANDS, *SUBDOCUMENT_COMMANDS))
+COMMANDS = index_commands(
+    (*SESSION_COMMANDS, *TOPOLOGY_COMMANDS, *DOCUMENT_COMMANDS, *SUBDOCUMENT_COMMANDS, *SCAN_COMMANDS)
+)

@@ -19,8 +19,10 @@ HOST_PLACEHOLDER = "$HOST"
 
 _BUCKET_CAPABILITIES: Mapping[HelloFeature | None, tuple[str, ...]] = {
     None: ("cbhello", "cccp", "nodesExt"),
+    HelloFeature.JSON: ("rangeScan",),
     HelloFeature.COLLECTIONS: ("collections",),
     HelloFeature.PRESERVE_TTL: ("preserveExpiry",),
+    HelloFeature.SUBDOC_REPLICA_READ: ("subdoc.ReplicaRead",),
     HelloFeature.SYNC_REPLICATION: ("durableWrite",),
 }
 """What a bucket can do, by the feature that it takes; None for what every bucket here can do."""

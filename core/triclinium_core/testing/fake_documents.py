@@ -156,7 +156,11 @@ class FakeDocuments:
 
     def find_remains(self, address: Address) -> Document | None:
         """Return what is left of a document that was removed or has expired; None where there never was one."""
-        document = self._documents.get(address)
+        return self.remains_in(self._documents, address)
+
+    def remains_in(self, snapshot: Snapshot, address: Address) -> Document | None:
+        """Return what ``snapshot`` has left of a document; None where there never was one."""
+        document = snapshot.get(address)
         if document is None:
             return None
         xattrs = system_attributes(document.xattrs)
@@ -198,6 +202,19 @@ class FakeDocuments:
     def abort(self, address: Address) -> None:
         """Forget the version that was prepared."""
         del self._prepared[address]
+
+    def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
+        """Return the documents of a collection that readers find in one vbucket, by key."""
+        found = (
+            (address.key, self.find(address))
+            for address in self._documents
+            if (address.bucket, address.vbucket, address.collection_id) == (bucket, vbucket, collection_id)
+        )
+        return sorted(((key, document) for key, document in found if document is not None), key=lambda each: each[0])
+
+    def sequence_number(self, bucket: str, vbucket: int) -> int:
+        """Return the number of the newest write into a vbucket; 0 where there was none."""
+        return self._sequence_numbers[bucket, vbucket]
 
     def snapshot(self) -> Snapshot:
         """Return all documents as they are, with what is left of those that were removed."""

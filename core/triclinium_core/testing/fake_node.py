@@ -46,7 +46,7 @@ from triclinium_core.testing.fake_notifications import encode_notification
 from triclinium_core.testing.fake_options import FakeNodeOptions
 from triclinium_core.testing.fake_outbox import Outbox
 from triclinium_core.testing.fake_outcomes import Outcome, strike_after
-from triclinium_core.testing.fake_replies import encode_reply, fitted, told_status
+from triclinium_core.testing.fake_replies import encode_answer, encode_reply, fitted, told_status
 from triclinium_core.testing.fake_requests import read_request
 from triclinium_core.testing.fake_state import ClusterState, Connection, NodeState
 from triclinium_core.testing.faults import (
@@ -117,6 +117,11 @@ class FakeNode:
     def config_version(self) -> ConfigVersion:
         """Version of the cluster config that the node answers now."""
         return self._state.map.version
+
+    @property
+    def open_scans(self) -> int:
+        """How many range scans are open on the node."""
+        return len(self._state.open_scans())
 
     @property
     def connections(self) -> int:
@@ -236,6 +241,7 @@ class FakeNode:
         """
         self._state.cluster.dead.add(self._state.index)
         self._hung_up += self._connections
+        self._state.scans.clear()
         for connection in list(self._connections.values()):
             self._forget(connection)
         self._state.cluster.ring()
@@ -363,7 +369,7 @@ class FakeNode:
         if answer is None:
             return Outcome()
         delay = fault.seconds if isinstance(fault, Delay) else 0.0
-        reply = encode_reply(connection, frame, fitted(connection, answer), delay=delay)
+        reply = encode_answer(connection, frame, answer, delay=delay)
         return strike_after(reply, answer.status, fault)
 
     def _carry_out(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:

@@ -46,6 +46,7 @@ IMPLEMENTED_FEATURES = frozenset(
         HelloFeature.PRESERVE_TTL,
         HelloFeature.VATTR,
         HelloFeature.SUBDOC_CREATE_AS_DELETED,
+        HelloFeature.SUBDOC_REPLICA_READ,
         HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
         HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
         HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,

@@ -84,3 +84,13 @@ def encode_reply(connection: Connection, frame: Frame, answer: Answer, *, delay:
         extras=answer.extras,
         value=answer.value,
     )
+
+
+def encode_answer(connection: Connection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+    """Return all replies that an answer consists of, each as the connection may have it.
+
+    Args:
+        delay: seconds by which they are held back.
+    """
+    answers = (*answer.before, answer)
+    return b"".join(encode_reply(connection, frame, fitted(connection, each), delay=delay) for each in answers)

@@ -62,6 +62,8 @@ class Needs(Enum):
     NOTHING = auto()
     AUTHENTICATION = auto()
     BUCKET = auto()
+    VBUCKET = auto()
+    """A bucket, and a vbucket that the node has."""
     DOCUMENT = auto()
     """A bucket, and the address of a document in the request."""
 
@@ -100,10 +102,12 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
     preserves_expiry, requirement = _read_framing_extras(command, connection, frame)
     _check_shape(command, frame)
     value = _read_value(command, connection, frame)
-    if command.needs in (Needs.BUCKET, Needs.DOCUMENT) and connection.bucket is None:
+    if command.needs in (Needs.BUCKET, Needs.VBUCKET, Needs.DOCUMENT) and connection.bucket is None:
         raise Refused(Status.NO_BUCKET, "select a bucket first")
     collection_id, key = 0, frame.key
     reads_replica = command.reads_replica(frame.extras)
+    if command.needs is Needs.VBUCKET and not node.owns(frame.status):
+        raise node.not_my_vbucket(connection)
     if command.needs is Needs.DOCUMENT:
         collection_id, key = split_key(connection, frame.key)
         if not (node.has_replica(frame.status) if reads_replica else node.owns(frame.status)):
@@ -183,6 +187,8 @@ def _check_shape(command: Command, frame: Frame) -> None:
 def _read_value(command: Command, connection: Connection, frame: Frame) -> bytes:
     """Return the value, inflated."""
     granted = Datatype.RAW
+    if command.needs is Needs.VBUCKET and command.value is Part.REQUIRED and connection.has(HelloFeature.JSON):
+        granted = Datatype.JSON
     if command.needs is Needs.DOCUMENT and command.value is not Part.ABSENT:
         granted |= Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
         granted |= Datatype.SNAPPY if connection.has(HelloFeature.SNAPPY) else Datatype.RAW

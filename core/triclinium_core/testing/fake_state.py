@@ -18,6 +18,7 @@ from triclinium_core.testing.fake_config import encode_config
 from triclinium_core.testing.fake_documents import Address, Document, FakeDocuments, Snapshot
 from triclinium_core.testing.fake_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fake_scans import FakeScan
 from triclinium_core.testing.fake_sync_writes import SyncWrites
 
 
@@ -127,7 +128,10 @@ class NodeState:
         self.documents: FakeDocuments = cluster.documents
         self.held_map: FakeMap | None = None
         """The map that the node keeps to, whatever becomes of the cluster's; None where it follows that."""
+        self.scans: dict[bytes, FakeScan] = {}
+        """Range scans by their ids; ``open_scans`` tells which of them are open."""
         self._exchanges = 0
+        self._scans = 0
 
     @property
     def options(self) -> FakeNodeOptions:
@@ -152,6 +156,26 @@ class NodeState:
         """Return the document that readers of this node's replica find; None where there is none."""
         snapshot = self.cluster.held_replicas.get(self.index)
         return self.documents.find(address) if snapshot is None else self.documents.find_in(snapshot, address)
+
+    def find_replica_remains(self, address: Address) -> Document | None:
+        """Return what this node's replica has left of a document that was removed; None where there never was one."""
+        snapshot = self.cluster.held_replicas.get(self.index)
+        return (
+            self.documents.find_remains(address) if snapshot is None else self.documents.remains_in(snapshot, address)
+        )
+
+    def open_scans(self) -> dict[bytes, FakeScan]:
+        """Return the range scans that are open, and forget those that are too old or whose vbucket has moved."""
+        now = self.documents.now
+        self.scans = {
+            scan_id: scan for scan_id, scan in self.scans.items() if now < scan.closes_at and self.owns(scan.vbucket)
+        }
+        return self.scans
+
+    def new_scan_id(self) -> bytes:
+        """Return the id of another range scan; they count up, so that runs repeat."""
+        self._scans += 1
+        return b"scan%04d%08d" % (self.index, self._scans)
 
     def set_ports(self, port: int, tls_port: int | None) -> None:
         """Have the node stand under these ports in configs."""

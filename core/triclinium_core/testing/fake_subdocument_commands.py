@@ -41,7 +41,7 @@ _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datat
 def _multi_lookup(node: NodeState, connection: Connection, request: Request) -> Answer:
     wanted = read_subdocument(connection, request, is_mutation=False)
     documents = node.documents
-    document = _find(documents, request, wanted.flags)
+    document = _find_for_reading(node, request, wanted.flags)
     if document is None:
         raise Refused(Status.KEY_NOT_FOUND)
     if DocumentFlag.REVIVE in wanted.flags and not document.is_deleted:
@@ -107,6 +107,19 @@ def _multi_mutation(node: NodeState, connection: Connection, request: Request) -
     )
     answer = mutation_answer(connection, request, written, value=outcomes)
     return msgspec.structs.replace(answer, status=Status.SUBDOC_SUCCESS_DELETED) if stays_deleted else answer
+
+
+def _find_for_reading(node: NodeState, request: Request, flags: DocumentFlag) -> Document | None:
+    if not request.reads_replica:
+        return _find(node.documents, request, flags)
+    document = node.find_replica(request.address)
+    if document is None and DocumentFlag.ACCESS_DELETED in flags:
+        return node.find_replica_remains(request.address)
+    return document
+
+
+def _reads_replica(extras: bytes) -> bool:
+    return len(extras) == 1 and DocumentFlag.REPLICA_READ in DocumentFlag(extras[0])
 
 
 def _find(documents: FakeDocuments, request: Request, flags: DocumentFlag) -> Document | None:
@@ -187,7 +200,7 @@ class _Draft:
 _command = partial(Command, needs=Needs.DOCUMENT, key=Part.REQUIRED, value=Part.OPTIONAL, cas=Part.OPTIONAL)
 
 SUBDOCUMENT_COMMANDS: tuple[Command, ...] = (
-    _command(Opcode.SUBDOC_MULTI_LOOKUP, _multi_lookup, extras_sizes=(0, 1)),
+    _command(Opcode.SUBDOC_MULTI_LOOKUP, _multi_lookup, extras_sizes=(0, 1), reads_replica=_reads_replica),
     _command(
         Opcode.SUBDOC_MULTI_MUTATION,
         _multi_mutation,

@@ -66,16 +66,17 @@ class SubdocumentRequest(NamedTuple):
 def _traits() -> Mapping[PathOpcode, Traits]:
     path, whole, op = PathFlag, DocumentFlag, PathOpcode
     deleted = whole.ACCESS_DELETED | whole.REVIVE
+    reading = deleted | whole.REPLICA_READ
     creating = deleted | whole.UPSERT | whole.INSERT | whole.CREATE_AS_DELETED
     placing = path.CREATE_PARENTS | path.XATTR | path.EXPAND_MACROS
     # fmt: off
     return {
-        op.GET_DOCUMENT: Traits(path.NONE, deleted, is_mutation=False, has_value=False, path_may_be_empty=True, is_whole_document=True),
+        op.GET_DOCUMENT: Traits(path.NONE, reading, is_mutation=False, has_value=False, path_may_be_empty=True, is_whole_document=True),
         op.SET_DOCUMENT: Traits(path.NONE, whole.UPSERT | whole.INSERT, path_may_be_empty=True, is_whole_document=True),
         op.REMOVE_DOCUMENT: Traits(path.NONE, deleted, has_value=False, path_may_be_empty=True, is_whole_document=True),
-        op.GET: Traits(path.XATTR, deleted, is_mutation=False, has_value=False),
-        op.EXISTS: Traits(path.XATTR, deleted, is_mutation=False, has_value=False),
-        op.COUNT: Traits(path.XATTR, deleted, is_mutation=False, has_value=False, path_may_be_empty=True),
+        op.GET: Traits(path.XATTR, reading, is_mutation=False, has_value=False),
+        op.EXISTS: Traits(path.XATTR, reading, is_mutation=False, has_value=False),
+        op.COUNT: Traits(path.XATTR, reading, is_mutation=False, has_value=False, path_may_be_empty=True),
         op.INSERT: Traits(placing, creating),
         op.UPSERT: Traits(placing, creating),
         op.REMOVE: Traits(path.XATTR, deleted, has_value=False),

@@ -11,6 +11,7 @@ from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
@@ -70,6 +71,7 @@ def done(actions: Sequence[Action]) -> Verdict:
 
 BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
     LookupIn: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
+    LookupInReplica: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
     MutateIn: dict.fromkeys((0xCC, 0xD3), b"\x00" + b"\x00\x87"),
 }
 """What an answer has to tell besides its status: that a path was found, or that one failed for no reason of its own."""

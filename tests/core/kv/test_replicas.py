@@ -12,11 +12,14 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import GetReplica, Keyspace
-from triclinium_core.kv.operation.results import GetReplicaResult
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.faults import drop_response, temporary_failure
 
 
@@ -156,6 +159,46 @@ def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
 def test_a_missing_document(simulation: Replicated) -> None:
     """It is not found, as with any read."""
     simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "nobody"))
+
+
+def test_parts_of_a_replica(simulation: Replicated) -> None:
+    """They are read where the replica is, fresh or stale, and say that it is one."""
+    ask = (LookupInSpec.get("a"), LookupInSpec.exists("b"))
+    simulation.nodes.documents.put("travel", "ada", b'{"a":1}')
+    first, second = simulation.nodes.replica_holders_of("ada")
+    simulation.nodes.hold_replication(first)
+    simulation.nodes.documents.put("travel", "ada", b'{"a":2,"b":0}')
+    found = [simulation.result(LookupInReplica(TRAVEL, "ada", ask, replica=replica)) for replica in (1, 2)]
+
+    assert [(1, False, True), (2, True, True)] == [
+        (parts.content_as(int, 0), parts.exists(1), parts.is_replica)
+        for parts in found
+        if isinstance(parts, LookupInReplicaResult)
+    ]
+    assert all(Opcode.SUBDOC_MULTI_LOOKUP == simulation.nodes[node].command_log[-1].opcode for node in (first, second))
+
+
+def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> None:
+    """There is nothing, or what is left of it where that is asked for, stale or not."""
+    ask = (LookupInSpec.exists("a"),)
+    simulation.nodes.documents.remove("travel", "ada")
+
+    simulation.failure(DocumentNotFoundException, LookupInReplica(TRAVEL, "ada", ask))
+    for _ in range(2):
+        left = simulation.result(LookupInReplica(TRAVEL, "ada", ask, access_deleted=True))
+        assert isinstance(left, LookupInReplicaResult)
+        assert left.is_deleted
+        simulation.nodes.hold_replication(simulation.nodes.replica_holders_of("ada")[0])
+
+
+def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
+    """Its config does not say that it can: nothing is sent, while whole replicas are read."""
+    simulation = ready(replicas=1, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
+    error = simulation.failure(FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),)))
+
+    assert "lookup_in_replica needs the capability subdoc.ReplicaRead" in str(error)
+    assert [] == simulation.commands(Opcode.SUBDOC_MULTI_LOOKUP)
+    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
 
 
 def test_a_plain_memcached_has_no_replicas() -> None:

@@ -7,7 +7,8 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, RequestCanceledException
 from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.events import Token
-from triclinium_core.kv.operation.codec import Dialect, encode_operation
+from triclinium_core.kv.operation.codec import encode_operation
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.leb128 import encode_unsigned

@@ -159,6 +159,12 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
             parts = {"value": b"."}
         case Opcode.GET_ERROR_MAP:
             parts = {"value": b"\0\2"}
+        case Opcode.RANGE_SCAN_CREATE:
+            parts = {"value": b"{}"}
+        case Opcode.RANGE_SCAN_CONTINUE:
+            parts = {"extras": bytes(28)}
+        case Opcode.RANGE_SCAN_CANCEL:
+            parts = {"extras": bytes(16)}
         case _:
             pass
     client = ready_client(bucket=None)

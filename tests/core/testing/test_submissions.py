@@ -30,6 +30,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     DocumentOperation,
     Exists,
@@ -132,7 +133,7 @@ def test_who_changes_the_cas() -> None:
     """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
     kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
 
-    reads = {Get, GetReplica, Exists, Unlock, LookupIn}
+    reads = {Get, GetReplica, Exists, Unlock, LookupIn, LookupInReplica}
 
     assert reads == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
 

@@ -10,7 +10,9 @@ from enum import Enum, unique
 
 import msgspec
 
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.events import HandedOver
+from triclinium_core.retry.kv_status import Status
 
 REQUESTS_MAX = 16_384
 """Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""
@@ -27,6 +29,7 @@ class Purpose(Enum):
     CANARY = "canary"
     CONFIG = "config"
     AUTHENTICATION = "authentication"
+    SCAN_CANCEL = "scan_cancel"
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):
@@ -42,8 +45,22 @@ class Probe(msgspec.Struct, frozen=True):
     ping: int
 
 
-Owner = int | Purpose | CollectionQuestion | Probe | None
+class AbandonedScan(msgspec.Struct, frozen=True):
+    """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
+
+    vbucket: int
+
+
+Owner = int | Purpose | CollectionQuestion | Probe | AbandonedScan | None
 """Whose request it is: an operation's token, one of our own, or None for an operation that was abandoned."""
+
+
+def is_last(opcode: int, status: int) -> bool:
+    """Tell whether no further response with the same opaque follows.
+
+    Source: kv_engine ``docs/range_scans/range_scan_continue.md`` "Response format".
+    """
+    return opcode != Opcode.RANGE_SCAN_CONTINUE or status != Status.SUCCESS
 
 
 class InFlightRequest(msgspec.Struct, gc=False):
@@ -96,6 +113,10 @@ class InFlightTable:
         """Take note of bytes in the stream that are no request of this table, such as the bootstrap's."""
         self._stream_size += size
 
+    def get(self, opaque: int) -> InFlightRequest | None:
+        """Return the request that an answer belongs to, or None where there is none."""
+        return self._requests.get(opaque)
+
     def pop(self, opaque: int) -> InFlightRequest | None:
         """Remove and return the request that an answer belongs to, or None where there is none."""
         request = self._requests.pop(opaque, None)
@@ -103,11 +124,11 @@ class InFlightTable:
             self._bytes -= request.size
         return request
 
-    def abandon(self, opaque: int) -> None:
-        """Nobody waits for this answer any more; it still counts against the bounds until it comes."""
+    def abandon(self, opaque: int, heir: AbandonedScan | None = None) -> None:
+        """Nobody waits for this answer any more, but for ``heir``; it still counts against the bounds until it comes."""
         request = self._requests.get(opaque)
         if request is not None:
-            request.owner = None
+            request.owner = heir
 
     def clear(self) -> Iterator[InFlightRequest]:
         """Remove and return all requests, oldest first, because their stream is gone."""

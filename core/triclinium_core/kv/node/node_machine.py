@@ -14,7 +14,7 @@ import msgspec
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapFailure, BootstrapPlan, FailureKind, Negotiated
 from triclinium_core.kv.node.first_bytes import TLS_ALERT, recognise
-from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner, Purpose
+from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner, Purpose, is_last
 from triclinium_core.kv.node.news import (
     Answered,
     AuthenticatedAgain,
@@ -29,7 +29,7 @@ from triclinium_core.kv.node.news import (
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
-from triclinium_core.kv.operation.codec import Dialect
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, ServerOpcode
@@ -283,8 +283,11 @@ class NodeMachine:
     def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
         if not self.is_in_use:
             return self._on_response_to_bootstrap(frame, now, news)
-        request = self.in_flight.pop(frame.opaque)
-        if request is None or request.opcode != frame.opcode:
+        request = self.in_flight.get(frame.opaque)
+        is_expected = request is not None and request.opcode == frame.opcode
+        if not is_expected or is_last(frame.opcode, frame.status):
+            self.in_flight.pop(frame.opaque)
+        if request is None or not is_expected:
             text = f"answered a request that was not made: opcode 0x{frame.opcode:02x}, opaque {frame.opaque}"
             return BecameUnusable(text, unsettled=request)
         self._is_proven = True

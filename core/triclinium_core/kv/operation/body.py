@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triclinium_core.kv.operation.requests import Operation
@@ -23,6 +24,8 @@ class Body:
     flags: int | None = None
     """Common flags of a whole document; None where the value is none."""
     preserve_expiry: bool = False
+    document: Mapping[str, object] | None = None
+    """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
     """Further features without which it cannot be asked for, each with what asks for it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -21,6 +22,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.scan_requests import SCAN_OPERATIONS
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -42,5 +44,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     Decrement,
     LookupIn,
     MutateIn,
+    LookupInReplica,
+    *SCAN_OPERATIONS,
 )
 """Every operation that can be submitted."""

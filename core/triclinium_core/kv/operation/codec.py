@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.body import Body, mutation_token
+from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import encode_requirement
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -47,6 +47,7 @@ from triclinium_core.kv.operation.results import (
     MutationResult,
     Result,
 )
+from triclinium_core.kv.operation.scan_codec import SCAN_CODECS, encode_document
 from triclinium_core.kv.operation.subdocument_codec import (
     MalformedOutcomes,
     decode_lookup_in,
@@ -71,31 +72,6 @@ _META = struct.Struct(">IIIQ")
 
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
-
-
-class MalformedResponse(ValueError):
-    """A response with a body that cannot be, whatever it says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What may be said on one connection."""
-
-    features: frozenset[int] = frozenset()
-    """HELLO features that the server granted."""
-    bare: bool = False
-    """A plain memcached: only opcodes and the header that it knows (decision C27)."""
-    compression: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """How one operation travels."""
-
-    encode: Callable[[Operation], Body]
-    decode: Callable[[Operation, Frame, int], Result]
-    bare_opcode: Opcode | None
-    """Opcode for a plain memcached; None where it has nothing like it."""
 
 
 def encode_operation(
@@ -127,7 +103,7 @@ def encode_operation(
     framing_extras = _framing_extras(operation, body, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
-    datatype, value = _datatype(body, dialect)
+    datatype, value = _datatype(body, dialect) if body.document is None else encode_document(body.document, prefix)
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     return encode_request(
         opcode,
@@ -315,5 +291,7 @@ CODECS: dict[type[Operation], Codec] = {
     Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),
     Decrement: Codec(_encode_count, _decode_counter, Opcode.DECREMENT),
     LookupIn: Codec(encode_lookup_in, decode_lookup_in, None),
+    LookupInReplica: Codec(encode_lookup_in, decode_lookup_in, None),
     MutateIn: Codec(encode_mutate_in, decode_mutate_in, None),
+    **SCAN_CODECS,
 }

@@ -8,8 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException, DocumentUnretrievableException
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Get, GetReplica, Keyspace, Operation
-from triclinium_core.kv.operation.results import GetReplicaResult, GetResult
+from triclinium_core.kv.operation.results import (
+    GetReplicaResult,
+    GetResult,
+    LookupInReplicaResult,
+    LookupInResult,
+    as_lookup_of_copy,
+)
+from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.failures import subject
 from triclinium_core.transcoding.transcoder import Transcoder
@@ -31,11 +40,28 @@ def whole_document_reads(keyspace: Keyspace, key: str, transcoder: Transcoder = 
     return (Get(keyspace, key, transcoder), *replicas)
 
 
+def partial_reads(
+    keyspace: Keyspace, key: str, specs: tuple[LookupInSpec, ...], transcoder: Transcoder = JSON_TRANSCODER
+) -> Sequence[Operation]:
+    """Return a lookup of parts in the active copy, and one in each replica that a bucket can have.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+    replicas = [LookupInReplica(keyspace, key, specs, False, transcoder, replica) for replica in _REPLICAS]
+    return (LookupIn(keyspace, key, specs, False, transcoder), *replicas)
+
+
 def as_copy(result: GetResult) -> GetReplicaResult:
     """Return what was read as one copy of several."""
     if isinstance(result, GetReplicaResult):
         return result
     return GetReplicaResult(result.cas, result.flags, result.data, result.transcoder, is_replica=False)
+
+
+def as_partial_copy(result: LookupInResult) -> LookupInReplicaResult:
+    """Return what was read of one copy of several."""
+    return result if isinstance(result, LookupInReplicaResult) else as_lookup_of_copy(result, is_replica=False)
 
 
 def failure_of(errors: Sequence[CouchbaseException]) -> CouchbaseException | None:

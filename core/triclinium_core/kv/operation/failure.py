@@ -6,7 +6,7 @@ Source: kv_engine ``docs/ErrorMap.md``, ``docs/SubDocument.md``; SDK-RFC 0053 "M
 from __future__ import annotations
 
 from triclinium_core.errors import CouchbaseException, DocumentExistsException
-from triclinium_core.kv.operation.codec import MalformedResponse
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.error_body import parse_error_body
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument_codec import MalformedOutcomes, decode_failed_mutation

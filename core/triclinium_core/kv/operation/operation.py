@@ -10,8 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
+from triclinium_core.kv.operation.results import Result, ScanPage, ScanResult
+from triclinium_core.kv.operation.scan_requests import RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.timers import TimerId
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
@@ -41,6 +44,8 @@ def context_of(request: Operation) -> ErrorContext:
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     """Return the seconds that an operation may take with all its retries."""
+    if isinstance(operation, RangeScanCreate | RangeScanContinue):
+        return timeouts.kv_scan
     if isinstance(operation, Mutation) and operation.is_durable:
         return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
     return timeouts.kv
@@ -53,6 +58,7 @@ class LiveOperation:
         "client_context",
         "deadline",
         "deadline_timer",
+        "found",
         "led_astray",
         "map",
         "node",
@@ -98,6 +104,23 @@ class LiveOperation:
         """By which the newest attempt was sent."""
         self.led_astray: int = 0
         """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
+        self.found: tuple[ScanResult, ...] = ()
+        """What the answers to a scan have brought of a page that is not whole yet."""
+
+    def gather(self, result: Result) -> Result:
+        """Return the result that an answer completes: a page of a scan with what earlier answers have brought of it.
+
+        Raises:
+            MalformedResponse: the page has more than was asked for.
+        """
+        if not isinstance(result, ScanPage) or not isinstance(self.request, RangeScanContinue):
+            return result
+        self.found += result.items
+        if len(self.found) > self.request.item_limit:
+            raise MalformedResponse(
+                f"{self.request.name}: {len(self.found)} items came, and {self.request.item_limit} were asked for"
+            )
+        return ScanPage(self.found, result.is_complete)
 
     @property
     def idempotent(self) -> bool:

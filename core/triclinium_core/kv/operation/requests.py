@@ -45,11 +45,13 @@ class Keyspace(msgspec.Struct, frozen=True):
 class Operation(msgspec.Struct, frozen=True, gc=False):
     """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
 
-    ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels.
+    ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
+    must say in its config that it can do, if it must say anything.
     """
 
     name: ClassVar[str] = ""
     opcode: ClassVar[Opcode]
+    capability: ClassVar[str | None] = None
 
     keyspace: Keyspace
 

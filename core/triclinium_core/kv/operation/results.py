@@ -5,6 +5,7 @@ Source: SDK-RFC 0053 "Return Types".
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NewType, TypeVar
 
 import msgspec
@@ -152,6 +153,18 @@ class LookupInResult(msgspec.Struct, frozen=True, gc=False):
         return at_path(self.context, FailedPath(index, self.specs[index].path, self.outcomes[index][0]))
 
 
+class LookupInReplicaResult(LookupInResult, frozen=True, gc=False, kw_only=True):
+    """Parts of a document that were read from any of its copies; a replica may be behind the active one."""
+
+    is_replica: bool
+    """Whether they came from a replica, and not from the active copy."""
+
+
+def as_lookup_of_copy(result: LookupInResult, *, is_replica: bool) -> LookupInReplicaResult:
+    """Return what was read as one copy of several."""
+    return LookupInReplicaResult(**msgspec.structs.asdict(result), is_replica=is_replica)
+
+
 class MutateInResult(msgspec.Struct, frozen=True, gc=False):
     """A mutation of parts of a document that was applied."""
 
@@ -182,6 +195,63 @@ class MutateInResult(msgspec.Struct, frozen=True, gc=False):
         return self.transcoder.decode(data, JSON_FLAGS, as_type)
 
 
+class RangeScanCreated(msgspec.Struct, frozen=True, gc=False):
+    """A scan that is open on the node of its vbucket, until it is complete, cancelled or forgotten."""
+
+    scan_id: bytes
+
+
+class ScanResult(msgspec.Struct, frozen=True, gc=False):
+    """A document that a scan has found."""
+
+    id: str
+    """Bytes that are not UTF-8, which other clients may write, stand as lone surrogates (PEP 383)."""
+    transcoder: Transcoder
+    cas: Cas = Cas(0)
+    """0 where only ids were asked for."""
+    flags: int = 0
+    expiry: int = 0
+    """Unix time in seconds; 0 for never, and where only ids were asked for."""
+    data: bytes | None = None
+    """The stored bytes, inflated; None where only ids were asked for."""
+
+    @property
+    def content(self) -> object:
+        """The document as its transcoder sees it.
+
+        Raises:
+            DecodingFailureException: the stored bytes are not what the transcoder expects.
+            InvalidArgumentException: only ids were asked for.
+        """
+        return self.content_as(object)
+
+    @property
+    def expiry_time(self) -> datetime | None:
+        """When the document expires; None for never, and where only ids were asked for."""
+        return datetime.fromtimestamp(self.expiry, UTC) if self.expiry else None
+
+    def content_as(self, as_type: type[T]) -> T:
+        """Return the document converted to ``as_type`` in one pass.
+
+        Raises:
+            DecodingFailureException: it does not fit.
+            InvalidArgumentException: only ids were asked for.
+        """
+        if self.data is None:
+            raise InvalidArgumentException(
+                "ids_only=True scans without the documents; leave it out to have them too", parameter="ids_only"
+            )
+        return self.transcoder.decode(self.data, self.flags, as_type)
+
+
+class ScanPage(msgspec.Struct, frozen=True, gc=False):
+    """The next documents of a scan."""
+
+    items: tuple[ScanResult, ...]
+    is_complete: bool
+    """Whether they are the last ones, and the scan is closed."""
+
+
 Result = (
     GetResult
     | MutationResult
@@ -189,6 +259,8 @@ Result = (
     | CounterResult
     | LookupInResult
     | MutateInResult
+    | RangeScanCreated
+    | ScanPage
     | Done
     | PingResult
     | Ready

@@ -12,7 +12,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.body import Body, mutation_token
 from triclinium_core.kv.operation.operation import context_of
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result
+from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result, as_lookup_of_copy
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import EncodedMutation, LookupInSpec, StoreSemantics
 from triclinium_core.kv.wire.constants import HelloFeature
@@ -48,6 +48,7 @@ def encode_lookup_in(operation: Operation) -> Body:
     """Return what of a lookup's request depends on it."""
     assert isinstance(operation, LookupIn)
     flags = DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
+    flags |= DocumentFlag.REPLICA_READ if operation.copy else DocumentFlag.NONE
     return Body(
         extras=bytes((flags,)) if flags else b"",
         value=encode_lookups(operation.specs),
@@ -82,7 +83,8 @@ def decode_lookup_in(operation: Operation, frame: Frame, vbucket: int) -> Result
     # Decision C38: what succeeds makes nothing that only errors need.
     context = context_of(operation) if any(status for status, _ in outcomes) else ErrorContext()
     is_deleted = frame.status in _DELETED
-    return LookupInResult(Cas(frame.cas), operation.specs, outcomes, operation.transcoder, context, is_deleted)
+    result = LookupInResult(Cas(frame.cas), operation.specs, outcomes, operation.transcoder, context, is_deleted)
+    return as_lookup_of_copy(result, is_replica=True) if operation.copy else result
 
 
 def decode_mutate_in(operation: Operation, frame: Frame, vbucket: int) -> Result:

@@ -50,14 +50,16 @@ class BucketMap:
 
         None where there is none, or none that can be reached.
         """
-        return self._reached(self.holders[vbucket], copy)
+        return self._reached(self.holders[vbucket], copy) if vbucket < len(self.holders) else None
 
     def next_holder(self, vbucket: int, copy: int) -> Address | None:
         """Return where a copy of a vbucket is to be after the rebalance; None also where none is under way."""
-        return self._reached(self.forward[vbucket], copy) if self.forward else None
+        return self._reached(self.forward[vbucket], copy) if vbucket < len(self.forward) else None
 
     def obstacle(self, vbucket: int) -> str:
         """Return why the active copy of a vbucket cannot be reached."""
+        if vbucket >= len(self.holders):
+            return f"there is no vbucket {vbucket}, but {len(self.holders)} from 0 on"
         holder = self.holders[vbucket][0]
         if holder == NOBODY:
             return f"vbucket {vbucket} has no active node now"

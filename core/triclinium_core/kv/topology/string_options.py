@@ -55,6 +55,7 @@ class StringOption:
 OPTIONS: Mapping[str, StringOption] = {
     "kv_timeout": StringOption(TimeoutOptions, "kv"),
     "kv_durable_timeout": StringOption(TimeoutOptions, "kv_durable"),
+    "kv_scan_timeout": StringOption(TimeoutOptions, "kv_scan"),
     "connect_timeout": StringOption(TimeoutOptions, "connect"),
     "config_poll_interval": StringOption(TimeoutOptions, "config_poll_interval"),
     "config_poll_floor": StringOption(TimeoutOptions, "config_poll_floor"),

@@ -183,7 +183,7 @@ def wanted(**changes: Any) -> set[int]:
 def test_features_asked_for() -> None:
     """Those that are really used: new configs are announced; no tracing."""
     plain = {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x10, 0x11, 0x12, 0x13, 0x14, 0x1D, 0x1E, 0x1F}
-    expected = plain | {0x06, 0x17}
+    expected = plain | {0x06, 0x17, 0x1C}
 
     assert expected == wanted()
     assert {0x0A, 0x13} == wanted() - wanted(compression=False)

@@ -24,7 +24,7 @@ from triclinium_core.kv.node.news import (
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
-from triclinium_core.kv.operation.codec import Dialect
+from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -27,6 +28,9 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan_types import Bounds
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
@@ -80,6 +84,28 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
     },
     Decrement: {"key": "k", "delta": 0, "initial": None, "expiry": 0, "durability": DurabilityLevel.NONE},
     LookupIn: {"key": "k", "specs": (LookupInSpec.get("a"),), "access_deleted": True, "transcoder": Raw()},
+    LookupInReplica: {
+        "key": "k",
+        "specs": (LookupInSpec.get("a"),),
+        "access_deleted": True,
+        "transcoder": Raw(),
+        "replica": 2,
+    },
+    RangeScanCreate: {
+        "vbucket": 5,
+        "selection": Bounds(),
+        "ids_only": True,
+        "token": MutationToken("travel", 0xFFFF, 1, 2),
+    },
+    RangeScanContinue: {
+        "vbucket": 0,
+        "scan_id": b"sixteen bytes it",
+        "item_limit": 1,
+        "byte_limit": UINT32_MAX,
+        "time_limit_ms": UINT32_MAX,
+        "transcoder": Raw(),
+    },
+    RangeScanCancel: {"vbucket": 0, "scan_id": b"sixteen bytes it"},
     MutateIn: {
         "key": "k",
         "specs": (MutateInSpec.upsert("a", b"1").encode(Raw()),),

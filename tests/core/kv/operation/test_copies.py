@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import asdict
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -13,13 +14,24 @@ from triclinium_core.errors import (
     InvalidArgumentException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.copies import as_copy, failure_of, unretrievable, whole_document_reads
+from triclinium_core.kv.operation.copies import (
+    as_copy,
+    as_partial_copy,
+    failure_of,
+    partial_reads,
+    unretrievable,
+    whole_document_reads,
+)
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Get, GetReplica, Keyspace
-from triclinium_core.kv.operation.results import Cas, GetReplicaResult, GetResult
+from triclinium_core.kv.operation.results import Cas, GetReplicaResult, GetResult, LookupInResult, as_lookup_of_copy
+from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 TRAVEL = Keyspace("travel")
 RAW = RawBinaryTranscoder()
+SPECS = (LookupInSpec.get("a"),)
 
 MISSING = DocumentNotFoundException("missing", ErrorContext(operation="get", key="ada"))
 NOWHERE = DocumentUnretrievableException("nowhere")
@@ -35,10 +47,21 @@ def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
     assert [0, 1, 2, 3] == [read.copy for read in reads]
 
 
+def test_parts_of_them() -> None:
+    """Likewise."""
+    reads = partial_reads(TRAVEL, "ada", SPECS, RAW)
+    replicas = [LookupInReplica(TRAVEL, "ada", SPECS, False, RAW, each) for each in (1, 2, 3)]
+
+    assert [LookupIn(TRAVEL, "ada", SPECS, False, RAW), *replicas] == list(reads)
+    assert [0, 1, 2, 3] == [read.copy for read in reads]
+
+
 def test_wrong_arguments() -> None:
     """They are refused as by any read."""
     with pytest.raises(InvalidArgumentException, match="key"):
         whole_document_reads(TRAVEL, "")
+    with pytest.raises(InvalidArgumentException, match="specs"):
+        partial_reads(TRAVEL, "ada", ())
 
 
 def test_a_copy_says_where_it_is_from() -> None:
@@ -48,6 +71,16 @@ def test_a_copy_says_where_it_is_from() -> None:
 
     assert GetReplicaResult(Cas(5), 7, b"v", RAW, is_replica=False) == as_copy(active)
     assert replica is as_copy(replica)
+
+
+def test_parts_of_a_copy_say_where_they_are_from() -> None:
+    """And all else is as it was."""
+    active = LookupInResult(Cas(5), SPECS, ((0, b"1"),), RAW, ErrorContext(), is_deleted=True)
+    replica = as_lookup_of_copy(active, is_replica=True)
+
+    assert [False, True] == [as_partial_copy(found).is_replica for found in (active, replica)]
+    assert replica is as_partial_copy(replica)
+    assert asdict(active) == {name: value for name, value in asdict(replica).items() if name != "is_replica"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.kv.operation.test_codec import mutations, response
 from triclinium_core.errors import DocumentExistsException, PathNotFoundException
-from triclinium_core.kv.operation.codec import MalformedResponse
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.kv.operation.subdocument_requests import MutateIn

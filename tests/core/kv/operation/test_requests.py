@@ -10,6 +10,7 @@ import pytest
 from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Append,
@@ -31,6 +32,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
+from triclinium_core.kv.operation.scan_types import RangeScan
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
@@ -51,6 +53,14 @@ WRONG: Mapping[str, tuple[object, ...]] = {
     "preserve_expiry": (None, 0, 1, "yes"),
     "durability": (None, 0, 1, True, "MAJORITY"),
     "replica": (0, -1, 4, True, 1.0, None),
+    "vbucket": (-1, 0x1_0000, True, 1.0, None),
+    "selection": (None, "ada", b"ada", RangeScan(), 5),
+    "ids_only": (None, 0, 1, "yes"),
+    "token": ("token", 5, (1, 2)),
+    "scan_id": (None, b"", b"fifteen bytes i", b"seventeen bytes it", "sixteen bytes it", bytearray(16)),
+    "item_limit": (0, -1, UINT32_MAX + 1, True, 1.0, None),
+    "byte_limit": (-1, UINT32_MAX + 1, True, 1.0, None),
+    "time_limit_ms": (-1, UINT32_MAX + 1, True, 1.0, None),
     "transcoder": (None, "json", RawBinaryTranscoder, 5),
     "specs": (None, (), [], "specs", (5,), (None,) * 17, ("path",)),
     "access_deleted": (None, 0, 1, "yes"),
@@ -77,9 +87,10 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 
 
 def test_every_operation_is_listed() -> None:
-    """Each has a name and an opcode of its own."""
+    """Each has a name of its own, and an opcode that at most it shares with another copy's."""
     assert set(VALID) == set(OPERATIONS)
-    assert 18 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS}) == len({kind.opcode for kind in OPERATIONS})
+    assert 22 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
+    assert 21 == len({kind.opcode for kind in OPERATIONS})
 
 
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
@@ -115,7 +126,9 @@ def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
     refused("keyspace", make, kind, keyspace)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OPERATIONS if kind is not Noop], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)], ids=lambda kind: kind.__name__
+)
 def test_key_size_goes_by_the_collection(kind: type[Operation]) -> None:
     """250 bytes in the default collection, 246 in a named one."""
     assert isinstance(make(kind, DEFAULT, key="k" * 250), DocumentOperation)
@@ -138,7 +151,7 @@ def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None
         refused("expiry", make, kind, expiry=UINT32_MAX)
 
 
-@pytest.mark.parametrize("kind", [LookupIn, MutateIn], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
 def test_number_of_specs(kind: type[Operation]) -> None:
     """One at least, 16 at most."""
     specs = VALID[kind]["specs"]
@@ -227,4 +240,4 @@ def test_names_are_those_of_the_idempotent_list() -> None:
     """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
-    assert {Noop, Get, GetReplica, Exists, LookupIn} == reads
+    assert {Noop, Get, GetReplica, Exists, LookupIn, LookupInReplica} == reads

@@ -9,7 +9,8 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.operation.test_codec import ALL_FEATURES, encode, mutations, parts, response
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.codec import Dialect, MalformedResponse, decode_response
+from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.results import LookupInResult, MutateInResult, MutationToken
 from triclinium_core.kv.operation.subdocument_codec import wire_order

@@ -197,6 +197,7 @@ def test_too_long() -> None:
         ("kv_timeout=1", TimeoutOptions(kv=1.0)),
         ("kv_timeout=0.5&connect_timeout=3", TimeoutOptions(kv=0.5, connect=3.0)),
         ("kv_durable_timeout=1e1", TimeoutOptions(kv_durable=10.0)),
+        ("kv_scan_timeout=60", TimeoutOptions(kv_scan=60.0)),
         ("kv_timeout=inf", TimeoutOptions(kv=math.inf)),
         ("kv%5Ftimeout=%31", TimeoutOptions(kv=1.0)),
         ("", TimeoutOptions()),

@@ -1,0 +1,153 @@
+"""What can be scanned for: a range of document ids, those with a prefix, a sample.
+
+Source: SDK-RFC on key-value range scans (as the clients of Couchbase have it); kv_engine ``docs/range_scans``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX, check_flag, check_integer
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
+
+LOWEST = b"\x00"
+"""At or below every id."""
+HIGHEST = b"\xff"
+"""Above every id that is UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTerm:
+    """One end of a range: a document id, or the beginning of one.
+
+    Args:
+        exclusive: whether the range ends before it.
+
+    Raises:
+        InvalidArgumentException: not a string, empty, no Unicode, or longer than an id can be.
+    """
+
+    term: str
+    exclusive: bool = False
+
+    def __post_init__(self) -> None:
+        _check_text(self.term, "term")
+        check_flag(self.exclusive, "exclusive")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeScan:
+    """All documents whose ids lie between two terms, by the order of their bytes as UTF-8.
+
+    Args:
+        from_: where it begins; a string is included. None for the lowest id.
+        to: where it ends; a string is included. None for the highest.
+
+    Raises:
+        InvalidArgumentException: a term is none.
+    """
+
+    from_: ScanTerm | str | None = None
+    to: ScanTerm | str | None = None
+
+    def __post_init__(self) -> None:
+        for name, term in (("from_", self.from_), ("to", self.to)):
+            if isinstance(term, str):
+                _check_text(term, name)
+            elif not isinstance(term, ScanTerm | None):
+                raise InvalidArgumentException(f"{name}={term!r} must be a string or a ScanTerm", parameter=name)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The same as bytes."""
+        start, excludes_start = _bound(self.from_, LOWEST)
+        end, excludes_end = _bound(self.to, HIGHEST)
+        return Bounds(start, end, excludes_start=excludes_start, excludes_end=excludes_end)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixScan:
+    """All documents whose ids begin with ``prefix``.
+
+    Raises:
+        InvalidArgumentException: not a string, empty, no Unicode, or longer than an id can be.
+    """
+
+    prefix: str
+
+    def __post_init__(self) -> None:
+        _check_text(self.prefix, "prefix")
+
+    @property
+    def bounds(self) -> Bounds:
+        """The range of the ids that have the prefix."""
+        start = self.prefix.encode()
+        # An id that is as long as the longest has nothing behind its prefix.
+        return Bounds(start, start + HIGHEST if len(start) < KEY_SIZE_MAX else start)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingScan:
+    """Some documents, chosen at random.
+
+    Args:
+        limit: how many at most; there may be fewer.
+        seed: the same one chooses the same documents as long as none is written; None for another one each time.
+
+    Raises:
+        InvalidArgumentException: a number that cannot be.
+    """
+
+    limit: int
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        check_integer(self.limit, "limit", 1, UINT64_MAX)
+        if self.seed is not None:
+            check_integer(self.seed, "seed", 0, UINT32_MAX)
+
+
+ScanType = RangeScan | PrefixScan | SamplingScan
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A range of ids as bytes."""
+
+    start: bytes = LOWEST
+    end: bytes = HIGHEST
+    excludes_start: bool = False
+    excludes_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A sample of what one vbucket has."""
+
+    size: int
+    seed: int
+
+
+def _bound(term: ScanTerm | str | None, default: bytes) -> tuple[bytes, bool]:
+    if term is None:
+        return default, False
+    if isinstance(term, str):
+        return term.encode(), False
+    return term.term.encode(), term.exclusive
+
+
+def _check_text(value: object, parameter: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidArgumentException(
+            f"{parameter}={value[:40]!r} is not Unicode that UTF-8 can store", parameter=parameter
+        ) from error
+    if size > KEY_SIZE_MAX:
+        raise InvalidArgumentException(
+            f"{parameter}={value[:40]!r}… has {size} bytes of UTF-8; an id has at most {KEY_SIZE_MAX}",
+            parameter=parameter,
+        )

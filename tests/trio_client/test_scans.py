@@ -1,0 +1,440 @@
+"""Scans of a cluster of fake nodes: everything once, whatever moves or breaks, and nothing left open."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.cancelling import Moments, at_every_moment, end_of
+from tests.trio_client.pair import PATIENCE, Never
+from triclinium import (
+    Cluster,
+    Collection,
+    PrefixScan,
+    RangeScan,
+    RawBinaryTranscoder,
+    SamplingScan,
+    ScanResult,
+    ScanTerm,
+    ScanType,
+)
+from triclinium.errors import (
+    CollectionNotFoundException,
+    CouchbaseException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    TemporaryFailureException,
+)
+from triclinium.testing import FakeCluster, Opcode, delay, drop_response, hang_up, open_fake_cluster, temporary_failure
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions, garble, hang_up_mid_reply, status
+from triclinium_core.testing.fake_documents import vbucket_of, vbucket_uuid
+
+OPTIONS = FakeNodeOptions(
+    buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
+)
+STORED = {f"k{number:03}": number for number in range(600)}
+ALL = RangeScan()
+EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(key.encode(), 128) < 2][:8]
+"""Documents of the vbuckets that are scanned first."""
+
+
+class Scanned(NamedTuple):
+    """Nodes with documents, and a client of them."""
+
+    fake: FakeCluster
+    cluster: Cluster
+    people: Collection
+
+    @property
+    def open_scans(self) -> int:
+        """How many scans the nodes have open."""
+        return sum(node.open_scans for node in self.fake.nodes)
+
+    def asked(self, *opcodes: Opcode) -> int:
+        """Return how often the nodes were asked for something."""
+        return sum(command.opcode in opcodes for node in self.fake.nodes for command in node.command_log)
+
+
+@asynccontextmanager
+async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> AsyncIterator[Scanned]:
+    """Give the block a cluster with documents, and a client."""
+    with trio.fail_after(PATIENCE):
+        async with open_fake_cluster(nodes=nodes, options=OPTIONS) as fake, fake.open_client(**arguments) as cluster:
+            for key, value in list(STORED.items())[:stored]:
+                fake.nodes.documents.put("travel", key, b"%d" % value)
+            yield Scanned(fake, cluster, cluster.bucket("travel").default_collection())
+
+
+async def scanned(people: Collection, scan_type: ScanType = ALL, **options: Any) -> list[ScanResult]:
+    """Return what a scan finds."""
+    async with people.scan(scan_type, **options) as found:
+        return [item async for item in found]
+
+
+def contents(items: list[ScanResult]) -> dict[str, object]:
+    """Return ids and contents, and check that no id came twice."""
+    found = {item.id: item.content for item in items}
+    assert len(found) == len(items)
+    return found
+
+
+@pytest.mark.parametrize("concurrency", [1, 5, 200])
+@pytest.mark.parametrize(
+    ("scan_type", "expected"),
+    [
+        (ALL, STORED),
+        (PrefixScan("k1"), {key: value for key, value in STORED.items() if key.startswith("k1")}),
+        (PrefixScan("nobody"), {}),
+        (RangeScan("k010", "k012"), {"k010": 10, "k011": 11, "k012": 12}),
+        (RangeScan(ScanTerm("k010", exclusive=True), ScanTerm("k012", exclusive=True)), {"k011": 11}),
+        (RangeScan(from_="k598"), {"k598": 598, "k599": 599}),
+        (RangeScan(to="k001"), {"k000": 0, "k001": 1}),
+        (RangeScan("z", "a"), {}),
+    ],
+    ids=str,
+)
+async def test_what_is_found(
+    autojump_clock: MockClock, scan_type: ScanType, expected: dict[str, int], concurrency: int
+) -> None:
+    """Every document in the range, once, from all nodes."""
+    async with open_scanned() as (fake, cluster, people):
+        items = await scanned(people, scan_type, concurrency=concurrency)
+
+        assert expected == contents(items)
+        assert 0 == sum(node.open_scans for node in fake.nodes)
+        assert (0, 0) == (cluster.statistics().open_operations, cluster.statistics().in_flight)
+
+
+async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
+    """The document with its CAS and expiry, or only the id."""
+    async with open_scanned(0) as (fake, _, people):
+        stored = fake.nodes.documents.put("travel", "ada", b"{}", expires_after=60.0)
+        (whole,) = await scanned(people, transcoder=RawBinaryTranscoder())
+        (only_id,) = await scanned(people, ids_only=True)
+
+        assert ("ada", b"{}", stored.cas) == (whole.id, whole.content, whole.cas)
+        assert whole.expiry_time is not None
+        assert (stored.expires_at + OPTIONS.wall_seconds_at_zero) == whole.expiry_time.timestamp()
+        assert ("ada", 0, None) == (only_id.id, only_id.cas, only_id.expiry_time)
+        with pytest.raises(InvalidArgumentException):
+            _ = only_id.content
+
+
+async def test_a_collection_of_its_own(autojump_clock: MockClock) -> None:
+    """It has its own documents, and one that there is not is told by name."""
+    async with open_scanned(5) as (_, cluster, _):
+        scope = cluster.bucket("travel").scope("inventory")
+        await scope.collection("people").upsert("ada", 1)
+
+        assert {"ada": 1} == contents(await scanned(scope.collection("people")))
+        with pytest.raises(CollectionNotFoundException):
+            await scanned(scope.collection("nowhere"))
+
+
+async def test_samples(autojump_clock: MockClock) -> None:
+    """As many as are wanted, out of all vbuckets; the same ones for the same seed."""
+    async with open_scanned() as (fake, _, people):
+        samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, 2, None, None)]
+        await trio.sleep(1.0)
+
+        assert [20] * 5 == [len(sample) for sample in samples]
+        assert all(sample.items() <= STORED.items() for sample in samples)
+        assert samples[0] == samples[1] != samples[2]
+        assert samples[3] != samples[4]
+        assert STORED == contents(await scanned(people, SamplingScan(100_000)))
+        assert 0 == sum(node.open_scans for node in fake.nodes)
+
+
+async def test_an_older_server_refuses_a_large_sample(autojump_clock: MockClock) -> None:
+    """Then the whole vbucket is the sample."""
+    async with open_scanned(300) as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.RANGE_ERROR))
+
+        assert 50 == len(contents(await scanned(cluster.people, SamplingScan(50))))
+        assert 0 == sum(node.faults.pending for node in cluster.fake.nodes)
+
+
+async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
+    """Those are in it; a history that the node does not have is an error."""
+    async with open_scanned(0) as (_, _, people):
+        written = await people.upsert("ada", 1)
+        token = written.mutation_token
+        assert token is not None
+
+        assert {"ada": 1} == contents(await scanned(people, consistent_with=[token]))
+        wrong = triclinium.MutationToken(token.bucket, token.vbucket, vbucket_uuid(1) - 7, token.sequence_number)
+        with pytest.raises(CouchbaseException) as caught:
+            await scanned(people, consistent_with=[wrong])
+        assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
+
+
+# -- What happens meanwhile.
+
+
+async def test_the_map_moves_meanwhile(autojump_clock: MockClock) -> None:
+    """Every document is found once, wherever its vbucket goes while it is scanned."""
+    async with open_scanned() as cluster:
+        nodes, found = cluster.fake.nodes, []
+        async with cluster.people.scan(ALL, concurrency=8, batch_item_limit=2) as items:
+            async for item in items:
+                found.append(item)
+                match len(found):
+                    case 100:
+                        nodes.move(nodes.vbuckets_of(0), to=1)
+                    case 200:
+                        nodes.remove_node(2)
+                    case 300:
+                        nodes.kill(1)
+                        nodes.fail_over(1)
+                    case 400:
+                        nodes.add_node(2)
+                        nodes.rebalance()
+                    case _:
+                        pass
+        await trio.sleep(1.0)
+
+        assert STORED == contents(found)
+        assert 0 == cluster.open_scans
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        hang_up(),
+        hang_up_mid_reply(bytes_sent=30),
+        garble(),
+        temporary_failure(),
+        status(Status.KEY_NOT_FOUND),
+        status(Status.RANGE_SCAN_CANCELLED),
+        status(Status.NOT_MY_VBUCKET),
+        status(Status.BUSY),
+    ],
+    ids=lambda fault: type(fault).__name__ + str(getattr(fault, "code", "")),
+)
+async def test_what_breaks_is_begun_again(autojump_clock: MockClock, fault: Any) -> None:
+    """Behind the last document that was delivered: nothing is missing, and nothing comes twice."""
+    async with open_scanned(300) as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.next(Opcode.RANGE_SCAN_CONTINUE, fault, times=3)
+        items = await scanned(cluster.people, concurrency=4, batch_item_limit=1)
+
+        assert dict(list(STORED.items())[:300]) == contents(items)
+
+
+async def test_opening_that_breaks(autojump_clock: MockClock) -> None:
+    """It is tried again, with what it may have opened left to the node."""
+    async with open_scanned(100) as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.next(Opcode.RANGE_SCAN_CREATE, hang_up(), times=2)
+
+        assert 100 == len(contents(await scanned(cluster.people)))
+
+
+async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None:
+    """The error is told behind what was found before, and nothing stays open."""
+    async with open_scanned(100) as cluster:
+        async with cluster.people.scan(ALL, concurrency=3, batch_item_limit=1) as found:
+            await anext(found)
+            for node in cluster.fake.nodes:
+                node.faults.always(Opcode.RANGE_SCAN_CONTINUE, status(Status.NO_ACCESS))
+                node.faults.always(Opcode.RANGE_SCAN_CREATE, status(Status.NO_ACCESS))
+            with pytest.raises(triclinium.errors.AuthenticationFailureException):
+                async for _ in found:
+                    pass
+            with pytest.raises(triclinium.errors.AuthenticationFailureException):
+                await anext(found)
+        await trio.sleep(1.0)
+
+        assert 0 == cluster.open_scans
+
+
+async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
+    """It decides about each request."""
+    async with open_scanned(100) as (fake, _, people):
+        for node in fake.nodes:
+            node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
+        with pytest.raises(TemporaryFailureException):
+            await scanned(people, retry_strategy=Never())
+
+
+async def test_servers_that_cannot_scan(autojump_clock: MockClock) -> None:
+    """They say so in the config, or by being something else."""
+    options = FakeNodeOptions(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
+    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
+        with pytest.raises(FeatureNotAvailableException, match="rangeScan"):
+            await scanned(cluster.bucket("default").default_collection())
+
+
+# -- No more than is read.
+
+
+async def test_nothing_is_asked_for_that_nobody_wants(autojump_clock: MockClock) -> None:
+    """Before the first item nothing at all; then a page for each vbucket under way, and no further one."""
+    async with open_scanned() as cluster:
+        await cluster.people.exists("k000")
+        async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=2) as found:
+            await trio.sleep(5.0)
+            assert 0 == cluster.asked(Opcode.RANGE_SCAN_CREATE)
+            for _ in range(3):
+                await anext(found)
+            await trio.sleep(5.0)
+            pages = cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
+            await trio.sleep(5.0)
+
+            # Two of them were taken.
+            assert 4 + 2 == pages == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
+            assert cluster.open_scans <= 4
+
+
+async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> None:
+    """By items and by bytes."""
+    async with open_scanned(60, nodes=1) as cluster:
+        asked = []
+        limits: list[dict[str, Any]] = [{"batch_item_limit": 1}, {"batch_byte_limit": 1}, {"batch_byte_limit": 0}]
+        for options in limits:
+            before = cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
+            assert 60 == len(await scanned(cluster.people, **options))
+            asked.append(cluster.asked(Opcode.RANGE_SCAN_CONTINUE) - before)
+
+        assert asked[0] == asked[1] == 60
+        assert asked[2] < 60
+
+
+async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) -> None:
+    """The nodes are told, and the results are closed."""
+    async with open_scanned() as cluster:
+        async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=3) as found:
+            await anext(found)
+            await trio.sleep(1.0)
+            open_before = cluster.open_scans
+        await trio.sleep(1.0)
+
+        assert open_before
+        assert 0 == cluster.open_scans
+        assert (0, 0) == (cluster.cluster.statistics().open_operations, cluster.cluster.statistics().in_flight)
+        with pytest.raises(trio.ClosedResourceError):
+            await anext(found)
+
+
+async def test_leaving_while_one_is_being_opened(autojump_clock: MockClock) -> None:
+    """The answer that nobody waits for any more has the scan ended too."""
+    async with open_scanned() as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(2.0))
+        with trio.move_on_after(1.0):
+            await scanned(cluster.people, batch_item_limit=1)
+        open_before = cluster.open_scans
+        await trio.sleep(2.0)
+
+        assert 1 == open_before
+        assert 0 == cluster.open_scans
+
+
+async def test_the_exception_of_the_block_leaves_as_it_is(autojump_clock: MockClock) -> None:
+    """It is in no group."""
+    error = ZeroDivisionError()
+
+    async def fail(people: Collection) -> None:
+        async with people.scan(ALL) as found:
+            await anext(found)
+            raise error
+
+    async with open_scanned(50) as (_, _, people):
+        with pytest.raises(ZeroDivisionError) as caught:
+            await fail(people)
+
+    assert error is caught.value
+
+
+async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
+    """Who waits for an item is told."""
+    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:
+        for node in fake.nodes:
+            node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
+
+        async def read(people: Collection) -> None:
+            with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
+                await scanned(people)
+
+        async with trio.open_nursery() as nursery, fake.open_client() as cluster:
+            nursery.start_soon(read, cluster.bucket("travel").default_collection())
+            await trio.sleep(1.0)
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
+    """It ends as if nobody had cancelled, or is given up; no scan stays open, and the client serves as before."""
+
+    async def live(moments: Moments) -> tuple[str | None, bool, dict[str, int], int, int]:
+        async with open_scanned(0, nodes=2) as cluster:
+            for key in EARLY:
+                cluster.fake.nodes.documents.put("travel", key, b"1")
+            await cluster.people.exists("somebody")
+            await trio.sleep(0.1)
+            if slow:
+                for node in cluster.fake.nodes:
+                    node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(0.5))
+                    node.faults.next(Opcode.RANGE_SCAN_CONTINUE, delay(0.5), times=2)
+
+            async def scan() -> list[ScanResult]:
+                async with cluster.people.scan(ALL, concurrency=2, batch_item_limit=1) as found:
+                    return [await anext(found) for _ in range(4)]
+
+            ending = await end_of(scan, moments)
+            await trio.sleep(5.0)
+            assert 0 == cluster.open_scans
+            assert 1 == (await cluster.people.get(EARLY[0])).content
+            statistics = cluster.cluster.statistics()
+            tasks = dict(moments.tasks)
+            return ending.outcome, ending.was_caught, tasks, statistics.open_operations, statistics.in_flight
+
+    runs = at_every_moment(live)
+
+    assert ("list", False) == runs.undisturbed[:2]
+    assert (None, True) == runs.cancelled[0][:2]
+    for run in runs.cancelled:
+        assert run[:2] in {("list", False), (None, True)}
+        assert runs.undisturbed[2:] == run[2:]
+    assert (0, 0) == runs.undisturbed[3:]
+    assert runs.moments > 20
+
+
+# -- Wrong arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"scan_type": "k"}, "scan_type"),
+        ({"scan_type": RangeScan}, "scan_type"),
+        ({"ids_only": 1}, "ids_only"),
+        ({"consistent_with": 5}, "consistent_with"),
+        ({"consistent_with": "token"}, "consistent_with"),
+        ({"consistent_with": [5]}, "consistent_with"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": 1025}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
+        ({"batch_item_limit": 0}, "batch_item_limit"),
+        ({"batch_item_limit": 2**32}, "batch_item_limit"),
+        ({"batch_byte_limit": -1}, "batch_byte_limit"),
+        ({"transcoder": "json"}, "transcoder"),
+        ({"retry_strategy": "best effort"}, "retry_strategy"),
+    ],
+    ids=str,
+)
+async def test_wrong_arguments(autojump_clock: MockClock, arguments: dict[str, Any], parameter: str) -> None:
+    """They are refused before there is a block, by name."""
+    async with open_scanned(0) as (_, _, people):
+        with pytest.raises(InvalidArgumentException) as caught:
+            people.scan(**{"scan_type": ALL, **arguments})
+
+    assert parameter == caught.value.parameter

@@ -1,0 +1,171 @@
+"""A scan at work: as many tasks as vbuckets are scanned at once, for the length of a block."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from zlib import crc32
+
+import trio
+
+from triclinium._driver import Driver
+from triclinium._hidden_nursery import in_background
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage, ScanResult
+from triclinium_core.kv.operation.scan_types import SamplingScan
+from triclinium_core.kv.operation.vbucket_scan import ScanOptions, VBucketScan, scan_order
+from triclinium_core.retry.strategy import AnyRetryStrategy
+
+
+class ScanResults:
+    """The documents that a scan finds, in no order: ``async for item in results``.
+
+    Nothing is asked for before the first one is wanted. Then each vbucket under way has one page ready at most, and asks
+    for the next one when that was taken. It belongs to its block: afterwards it raises ``trio.ClosedResourceError``.
+    """
+
+    def __init__(self, scanner: _Scanner) -> None:
+        self._scanner = scanner
+        self._page: deque[ScanResult] = deque()
+        scan_type = scanner.options.scan_type
+        self._wanted: float = scan_type.limit if isinstance(scan_type, SamplingScan) else float("inf")
+
+    def __aiter__(self) -> ScanResults:
+        return self
+
+    async def __anext__(self) -> ScanResult:
+        """Return the next document.
+
+        Raises:
+            StopAsyncIteration: there are no more.
+            CouchbaseException: a vbucket cannot be scanned; nothing more comes then.
+            trio.ClosedResourceError: the block was left, or the cluster is closed.
+        """
+        if self._scanner.is_over:
+            await trio.lowlevel.checkpoint()
+            raise trio.ClosedResourceError("the scan's block was left; take its documents inside")
+        self._scanner.begun.set()
+        if self._page and self._wanted:
+            await trio.lowlevel.checkpoint()
+        elif self._wanted:
+            await self._turn_page()
+        else:
+            # A sample of each vbucket is larger than the sample of all.
+            self._scanner.close()
+            await trio.lowlevel.checkpoint()
+            raise StopAsyncIteration
+        self._wanted -= 1
+        return self._page.popleft()
+
+    async def _turn_page(self) -> None:
+        try:
+            self._page.extend(await self._scanner.found.receive())
+        except trio.EndOfChannel:
+            if self._scanner.failure is not None:
+                raise self._scanner.failure from None
+            raise StopAsyncIteration from None
+
+
+class _Scanner:
+    """The tasks of one scan, until all is scanned, one fails or the block is left."""
+
+    def __init__(
+        self, driver: Driver, options: ScanOptions, concurrency: int, strategy: AnyRetryStrategy | None
+    ) -> None:
+        self.started = trio.Event()
+        self.started.set()
+        self.options = options
+        self.begun = trio.Event()
+        """Set when somebody wants documents."""
+        self.failure: Exception | None = None
+        self.is_over: bool = False
+        """Whether the block was left."""
+        self._finding, self.found = trio.open_memory_channel[Sequence[ScanResult]](0)
+        self._driver = driver
+        self._concurrency = concurrency
+        self._strategy = strategy
+        self._seed = crc32(driver.make_nonce().encode())
+        self._scope = trio.CancelScope(shield=True)
+        self._work = trio.CancelScope()
+
+    async def run(self) -> None:
+        """Scan; the block learns of a cancellation, and ends this when it is left."""
+        with self._scope:
+            await self.begun.wait()
+            with self._work:
+                await self._scan()
+            self._finding.close()
+
+    def close(self) -> None:
+        """Give up what is not scanned yet, and have the nodes close what is open."""
+        self._scope.cancel()
+
+    async def _scan(self) -> None:
+        vbuckets = iter(scan_order(self.options, await self._count(), seed=self._seed))
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._concurrency):
+                nursery.start_soon(self._scan_each, vbuckets)
+
+    async def _count(self) -> int:
+        """Return how many vbuckets there are: whoever answers has brought the map. Without any, 1 says what is wrong."""
+        keyspace = self.options.keyspace
+        try:
+            await self._driver.perform(Done, lambda: Noop(keyspace), self._strategy)
+        except (CouchbaseException, trio.ClosedResourceError) as error:
+            self._fail(error)
+        return max(self._driver.vbucket_count(keyspace.bucket), 1)
+
+    async def _scan_each(self, vbuckets: Iterator[int]) -> None:
+        for vbucket in vbuckets:
+            scan = VBucketScan(self.options, vbucket, seed=self._seed)
+            try:
+                while not scan.is_done:
+                    await self._take_page(scan)
+            finally:
+                cancel = scan.cancel_request()
+                if cancel is not None:
+                    self._driver.send_off(cancel)
+
+    async def _take_page(self, scan: VBucketScan) -> None:
+        request = scan.next_request()
+        try:
+            result = await self._driver.perform(object, lambda: request, self._strategy)
+        except CouchbaseException as error:
+            failure = scan.failed(error)
+            if failure is not None:
+                self._fail(failure)
+                await trio.lowlevel.checkpoint_if_cancelled()
+            return
+        except trio.ClosedResourceError as error:
+            self._fail(error)
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return
+        assert isinstance(result, RangeScanCreated | ScanPage)
+        items = scan.succeeded(result)
+        if items:
+            await self._finding.send(items)
+
+    def _fail(self, error: Exception) -> None:
+        """End the scan: the reader is told, when it has taken what was found before."""
+        self.failure = self.failure or error
+        self._work.cancel()
+
+
+@asynccontextmanager
+async def scanning(
+    driver: Driver, options: ScanOptions, concurrency: int, strategy: AnyRetryStrategy | None
+) -> AsyncIterator[ScanResults]:
+    """Give the block what a scan finds.
+
+    Args:
+        concurrency: how many vbuckets are scanned at once.
+    """
+    scanner = _Scanner(driver, options, concurrency, strategy)
+    try:
+        async with in_background(scanner):
+            yield ScanResults(scanner)
+    finally:
+        scanner.is_over = True
+        scanner.found.close()
