@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
+from triclinium_core.kv.events import AuthenticatorChanged
 from triclinium_core.kv.operation.requests import GetAndLock
+from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator
 from triclinium_core.testing.state_machine import KVStateMachine
 
+PASSWORD = PasswordAuthenticator("Administrator", "password")
+TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
 EXAMPLES = settings().max_examples
 """Of the profile; a history is worth more than one drawn value, so the machine gets twice as many."""
 
@@ -30,8 +34,26 @@ class LockedDocuments(KVStateMachine):
             assert lock.cas == document.cas
 
 
+class ChangedCredentials(KVStateMachine):
+    """Live connections authenticate again at any moment, and no operation pays for it."""
+
+    @initialize()
+    def knows_tokens(self) -> None:
+        """Let the node accept a token beside its password."""
+        self.simulation.nodes.set_credentials(tokens=[TOKEN.token])
+
+    @rule(authenticator=st.sampled_from((PASSWORD, TOKEN)))
+    def change_authenticator(self, authenticator: Authenticator) -> None:
+        """Sign in anew, in one step or in two."""
+        self._changes = getattr(self, "_changes", 0) + 1
+        self.simulation.feed(AuthenticatorChanged(authenticator, f"nonce-of-change-{self._changes:08}-"))
+
+
 TestKV = KVStateMachine.TestCase
 TestKV.settings = settings(max_examples=2 * EXAMPLES, stateful_step_count=40)
 
 TestLockedDocuments = LockedDocuments.TestCase
 TestLockedDocuments.settings = settings(max_examples=EXAMPLES // 2, stateful_step_count=40)
+
+TestChangedCredentials = ChangedCredentials.TestCase
+TestChangedCredentials.settings = settings(max_examples=EXAMPLES // 2, stateful_step_count=40)

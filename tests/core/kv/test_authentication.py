@@ -276,13 +276,23 @@ def test_a_token_after_a_password() -> None:
     assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
 
 
-def test_what_the_node_does_not_offer() -> None:
-    """Nothing is sent that it cannot take; the error tells both lists."""
+def test_what_the_node_has_come_to_offer() -> None:
+    """The connection was opened when there were no tokens yet."""
     simulation = ready()
-    before = len(simulation.commands(*SASL))
+    simulation.nodes.set_credentials(tokens=[TOKEN.token])
     change(simulation, TOKEN)
+    simulation.result(upsert())
 
-    assert before == len(simulation.commands(*SASL))
+    assert [] == simulation.closings()
+    assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
+
+
+def test_what_the_node_does_not_offer() -> None:
+    """It is asked once, for it may have come to offer more; the error tells both lists."""
+    simulation = ready()
+    change(simulation, TOKEN)
+    simulation.flow()
+
     assert 2 == len(simulation.closings())
     assert all("offers SCRAM-SHA512" in reason and "takes no tokens" in reason for reason in simulation.closings())
 

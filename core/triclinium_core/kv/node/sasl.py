@@ -93,10 +93,11 @@ class SaslExchange:
         self.is_done: bool = False
 
     def start(self) -> SaslMessage | None:
-        """Return the first message: of the best mechanism that both sides have, or of the best of ours."""
+        """Return the first message: of the best mechanism that both sides have, or else of the best of ours.
+
+        What a server offered a while ago it may have added to since.
+        """
         known = [name for name in self._allowed if name in self.offered]
-        if self.offered and not known:
-            return self._nothing_in_common()
         return self._begin(known[0] if known else self._allowed[0])
 
     def receive(self, frame: Frame) -> SaslMessage | None:
