@@ -6,6 +6,7 @@ import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count as count_from
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from triclinium import (
     Authenticator,
     CertificateAuthenticator,
     Cluster,
+    Collection,
     JwtAuthenticator,
     PasswordAuthenticator,
     TimeoutOptions,
@@ -207,6 +209,52 @@ async def test_the_next_password(fake: FakeCluster) -> None:
         assert {"SCRAM-SHA512"} == {connection.sasl_mechanism for connection in cluster.statistics().connections}
 
     assert 2 * sum(before) == [*opcodes(fake)].count(Opcode.SASL_STEP)
+
+
+@pytest.mark.parametrize("tls", [True, False], ids=["in one step", "in two steps"])
+async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: bool) -> None:
+    """Many tasks read and write while credentials change again and again; each is served, and no write twice."""
+    connection_string = fake.tls_connection_string if tls else fake.connection_string
+    assert connection_string is not None
+    counters = keys_of_all(fake)
+    done = trio.Event()
+
+    async def count(people: Collection, key: str) -> None:
+        for _ in range(40):
+            await people.binary.increment(key, initial=1)
+
+    async def change(cluster: Cluster) -> None:
+        for number in count_from(1):
+            if done.is_set():
+                return
+            password = f"password-{number}"
+            fake.nodes.set_credentials(password=password)
+            cluster.set_authenticator(replace(fake.authenticator, password=password))
+            await trio.sleep(0.002)
+            while not all(each.state == "READY" for each in cluster.statistics().connections):  # noqa: ASYNC110
+                await trio.sleep(0.001)
+
+    async with (
+        open_cluster(
+            connection_string, fake.authenticator, timeouts=PATIENT, ssl_context=trusting if tls else None
+        ) as cluster,
+        trio.open_nursery() as changing,
+    ):
+        await write_everywhere(fake, cluster)
+        people = cluster.bucket("default").default_collection()
+        for key in counters:
+            await people.remove(key)
+        changing.start_soon(change, cluster)
+        async with trio.open_nursery() as nursery:
+            for key in counters:
+                for _ in range(4):
+                    nursery.start_soon(count, people, key)
+        done.set()
+        found = [(await people.get(key)).content for key in counters]
+        retries = cluster.statistics().retries_by_reason
+
+    assert [160] * 3 == found
+    assert {} == dict(retries)
 
 
 async def test_the_next_certificate(

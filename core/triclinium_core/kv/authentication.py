@@ -15,7 +15,6 @@ from triclinium_core.kv.events import AuthenticatorChanged, StreamId
 from triclinium_core.kv.node.news import News
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.sasl import mechanisms_of
-from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import (
     AUTHENTICATOR_NAMES,
@@ -103,14 +102,14 @@ class Authentication:
         self.authenticator, self._nonce = event.authenticator, event.nonce
 
     def is_outdated(self, node: NodeMachine) -> bool:
-        """Tell whether a connection that is ready speaks for an earlier authenticator than the present one."""
-        return node.state is NodeState.READY and node.authenticator not in (None, self.authenticator)
+        """Tell whether a connection speaks for an earlier authenticator than the present one."""
+        return node.authenticator not in (None, self.authenticator)
 
-    def begin_again(self, node: NodeMachine, stream: StreamId) -> Sequence[News]:
-        """Have a connection that is ready authenticate again; nothing where that is done in the handshake."""
+    def begin_again(self, node: NodeMachine, stream: StreamId) -> Sequence[News] | None:
+        """Have a connection that is in use authenticate again; None where that is done in the handshake."""
         authenticator, tls = self.authenticator, self._connection_string.tls
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
-            return ()
+            return None
         return node.authenticate_again(authenticator, tls=tls, nonce=f"{self._nonce}{stream}")
 
 

@@ -253,7 +253,7 @@ class Connections:
         self.authentication.change(event)
         self._terminal_states.authenticator_changed()
         for node in tuple(self.nodes):
-            if node.state is NodeState.READY:
+            if node.is_in_use:
                 self._authenticate_again(node, now)
             elif node in self._idle_until:
                 self._idle_until[node] = now
@@ -304,7 +304,9 @@ class Connections:
                 case BytesOrdered(data):
                     self._emit(SendBytes(stream, data))
                 case SaslAnswered(status):
-                    self._terminal_states.sasl_answered(node, status)
+                    # What was said of an earlier authenticator says nothing of the present one.
+                    if not self.authentication.is_outdated(node):
+                        self._terminal_states.sasl_answered(node, status)
                 case BucketSelected(bucket, status):
                     self._terminal_states.bucket_selected(bucket, status)
                 case ConfigAnnounced():
@@ -336,12 +338,12 @@ class Connections:
 
     def _catch_up(self, node: NodeMachine, now: float) -> None:
         """Have a connection authenticate again that was under way when another authenticator was set."""
-        if self.authentication.is_outdated(node):
+        if node.state is NodeState.READY and self.authentication.is_outdated(node):
             self._authenticate_again(node, now)
 
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
         news = self.authentication.begin_again(node, self._streams.present(node))
-        if news:
+        if news is not None:
             self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
             self._tell(node, news, now)
 

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, upsert
 from triclinium_core.errors import (
@@ -381,6 +382,40 @@ def test_a_nonsense_proof_is_not_trusted() -> None:
     assert 2 == len(simulation.closings())
 
 
+@given(
+    opcode=st.sampled_from(SASL),
+    code=st.sampled_from([*Status]) | st.integers(0, 0xFFFF),
+    body=st.binary(max_size=40) | st.just(b"r=a-nonce,s=c2FsdA==,i=2"),
+    authenticator=st.sampled_from((SAME, TOKEN)),
+)
+def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authenticator) -> None:
+    """Whatever a server says to the credentials, nothing escapes, and once it makes sense again it is asked again."""
+    simulation = ready(tokens=(TOKEN.token,))
+    simulation.node.faults.next(opcode, status(code, body=body), times=2)
+    change(simulation, authenticator)
+    simulation.flow()
+    simulation.node.faults.clear()
+    simulation.live(5.0)
+
+    simulation.result(upsert())
+    assert [NodeState.READY.name] * 2 == states(simulation)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 24])
+def test_answers_in_pieces(piece: int) -> None:
+    """However the bytes are cut, in both directions."""
+    simulation = ready()
+    token = simulation.submit(get())
+    change(simulation, SAME)
+    while any(link.outgoing or link.incoming for link in simulation.links.values()):
+        for stream in [*simulation.links]:
+            simulation.hand_over(stream, piece)
+            simulation.deliver(stream, piece)
+
+    assert token in simulation.settled_at
+    assert [NodeState.READY.name] * 2 == states(simulation)
+
+
 # Connections that are something else.
 
 
@@ -394,6 +429,43 @@ def test_during_an_exchange() -> None:
     shown = [request.value for request in simulation.requests[simulation.newest] if request.opcode == Opcode.SASL_AUTH]
 
     assert [b"n,,\x01auth=Bearer d.e.f\x01\x01"] == shown[2:]
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_a_refusal_of_what_was_replaced(steps: int) -> None:
+    """It says nothing of the newest, which is tried on the same stream; whoever waits does not even notice."""
+    simulation = ready()
+    stream = simulation.newest
+    simulation.nodes.set_credentials(password="newest")
+    change(simulation, WRONG)
+    token = simulation.submit(upsert())
+    for step in range(steps):
+        (simulation.hand_over, simulation.deliver)[step % 2](stream)
+    change(simulation, PasswordAuthenticator("Administrator", "newest"))
+    simulation.flow()
+
+    if steps < 4:
+        assert token in simulation.results
+        assert stream == simulation.newest
+        assert [] == simulation.retries
+    else:
+        # The refusal was heard before: it was true then.
+        simulation.error(AuthenticationFailureException, token)
+
+
+def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
+    """The connection is opened anew, and nobody is told that the credentials were refused."""
+    simulation = Recorded(options=client_options(authenticator=WRONG))
+    token = simulation.submit(upsert())
+    simulation.tick()
+    for stream in [*simulation.links]:
+        simulation.open(stream)
+        simulation.hand_over(stream)
+    change(simulation, ADMINISTRATOR)
+    simulation.run()
+
+    assert token in simulation.results
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == frozenset(report.reason.name for report in simulation.retries)
 
 
 @pytest.mark.parametrize("steps", range(6))

@@ -112,6 +112,8 @@ class NodeMachine:
         self._bootstrap: Bootstrap | None = None
         self._exchange: SaslExchange | None = None
         """The authentication that goes on while the connection is in use."""
+        self._next_exchange: SaslExchange | None = None
+        """The one that follows it where it is refused, since the authenticator has changed meanwhile."""
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         self._frames_came = False
         """Whether the peer of the present stream has sent a whole frame."""
@@ -210,12 +212,17 @@ class NodeMachine:
         """Begin to speak for somebody else, on the stream that is ready: by a password or a token.
 
         The server carries out in order, so what was sent before is done with the old rights. What would be sent
-        during SCRAM's two steps would have none, so everything waits until the exchange is over.
+        during SCRAM's two steps would have none, so everything waits until the exchange is over. Where one goes on, the
+        new one begins if that is refused; if it succeeds, what has waited comes first.
         """
+        offered = self.negotiated.offered_mechanisms
+        exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=offered)
+        if self._exchange is not None:
+            self._next_exchange = exchange
+            return ()
         self._move(NodeEvent.CREDENTIALS_CHANGED, NodeState.AUTHENTICATING)
         self.authenticator = authenticator
-        offered = self.negotiated.offered_mechanisms
-        self._exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=offered)
+        self._exchange = exchange
         news: list[News] = []
         unusable = self._say(self._exchange, self._exchange.start(), news)
         return news if unusable is None else [*news, unusable]
@@ -253,7 +260,7 @@ class NodeMachine:
         self.config_asked_at = -math.inf
         self.questions.rest()
         self.room.rest()
-        self._bootstrap = self._exchange = None
+        self._bootstrap = self._exchange = self._next_exchange = None
         return self.in_flight.clear()
 
     def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:
@@ -301,11 +308,15 @@ class NodeMachine:
         exchange = self._exchange
         assert exchange is not None
         message = exchange.receive(frame)
+        if self._next_exchange is not None and exchange.refusal is not None:
+            self._exchange, self._next_exchange = self._next_exchange, None
+            self.authenticator = self._exchange.authenticator
+            return self._say(self._exchange, self._exchange.start(), news)
         if exchange.status is not None:
             news.append(SaslAnswered(exchange.status))
         if not exchange.is_done:
             return self._say(exchange, message, news)
-        self._exchange = None
+        self._exchange = self._next_exchange = None
         self._move(NodeEvent.BYTES_RECEIVED, NodeState.READY)
         news.append(AuthenticatedAgain())
         return None

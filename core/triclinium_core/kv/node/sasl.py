@@ -79,7 +79,7 @@ class SaslExchange:
     """
 
     def __init__(self, authenticator: Authenticator, *, tls: bool, nonce: str, offered: Sequence[str] = ()) -> None:
-        self._authenticator = authenticator
+        self.authenticator: Authenticator = authenticator
         self._allowed = mechanisms_of(authenticator, tls=tls)
         self._nonce = nonce
         self._scram: ScramClient | None = None
@@ -117,7 +117,7 @@ class SaslExchange:
         if frame.status in REFUSED_CREDENTIALS:
             # Decision C6 knows one status; that of expired credentials refuses them as much.
             self.status = int(Status.AUTH_ERROR)
-            return self._refuse(_refusal_text(self._authenticator, frame.status), frame.status)
+            return self._refuse(_refusal_text(self.authenticator, frame.status), frame.status)
         name = status_name(frame.status) or "unknown status"
         return self._refuse(f"{mechanism} failed: {name} [0x{frame.status:02x}]", frame.status)
 
@@ -125,7 +125,7 @@ class SaslExchange:
         self._tried.add(mechanism)
         self.mechanism = mechanism
         self._scram = None
-        match self._authenticator:
+        match self.authenticator:
             case JwtAuthenticator(token=token):
                 # RFC 7628 §3.1: the header of GS2 without channel binding and identity, then key and value.
                 payload = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
@@ -162,12 +162,12 @@ class SaslExchange:
             return self._refuse(f"{self.mechanism}: {error}")
         # Decision C6: the refusal stands in the message itself, so its status has no say.
         self.status = int(Status.AUTH_ERROR)
-        text = f"{_refusal_text(self._authenticator, self.status)}: {self.mechanism}: {error}"
+        text = f"{_refusal_text(self.authenticator, self.status)}: {self.mechanism}: {error}"
         return self._refuse(text, self.status)
 
     def _nothing_in_common(self) -> SaslMessage | None:
         hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in self.offered else ""
-        if isinstance(self._authenticator, JwtAuthenticator):
+        if isinstance(self.authenticator, JwtAuthenticator):
             hint = "; the cluster takes no tokens here"
         return self._refuse(f"offers {', '.join(self.offered)}, but allowed is {', '.join(self._allowed)}{hint}")
 
