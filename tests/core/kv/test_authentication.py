@@ -448,6 +448,8 @@ def test_a_refusal_of_what_was_replaced(steps: int) -> None:
         assert token in simulation.results
         assert stream == simulation.newest
         assert [] == simulation.retries
+        # In the bootstrap, with the wrong password, and with the newest.
+        assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
     else:
         # The refusal was heard before: it was true then.
         simulation.error(AuthenticationFailureException, token)
