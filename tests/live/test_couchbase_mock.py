@@ -155,7 +155,6 @@ REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[CouchbaseException], str]] =
     "credentials": (Opcode.SASL_AUTH, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
     "proof": (Opcode.SASL_STEP, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
     "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, CouchbaseException, "BUCKET_ACCESS_ERROR"),
-    "HELLO": (Opcode.HELLO, Status.UNKNOWN_COMMAND, UnsupportedOperationException, "memcached://"),
     "bucket elsewhere": (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, UnambiguousTimeoutException, "not on this node"),
     "config": (Opcode.GET_CLUSTER_CONFIG, Status.NOT_SUPPORTED, UnambiguousTimeoutException, "no cluster config"),
     "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, UnambiguousTimeoutException, "refused HELLO"),
@@ -171,6 +170,13 @@ async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock:
     with pytest.raises(error, match=text) as caught:
         await attempt(couchbase_mock, timeouts=HASTY if error is UnambiguousTimeoutException else PATIENT)
     assert error is type(caught.value)
+
+
+async def test_a_server_that_does_not_know_hello(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """The error tells how to connect to a plain memcached."""
+    couchbase_mock.fail(Status.UNKNOWN_COMMAND, opcode=Opcode.HELLO)
+    with pytest.raises((UnsupportedOperationException, UnambiguousTimeoutException), match="memcached://"):
+        await attempt(couchbase_mock, timeouts=HASTY)
 
 
 @pytest.mark.parametrize("step", ["bucket elsewhere", "config", "busy HELLO"])
