@@ -146,7 +146,7 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
     "get_all_replicas": lambda store, key, command: [_copy(found) for found in store.get_all_replicas(key)],
     "lookup_in_all_replicas": lambda store, key, command: [
         {"content": found.content_as[int](0), "is_replica": found.is_replica}
-        for found in store.lookup_in_all_replicas(key, [subdocument.get(command["path"])])
+        for found in store.lookup_in_all_replicas(key, [subdocument.get(command["field"])])
     ],
     "scan": lambda store, key, command: _scanned(store, command),
     "exists": lambda store, key, command: store.exists(key).exists,

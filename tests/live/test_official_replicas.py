@@ -47,7 +47,7 @@ async def test_it_reads_parts_of_replicas(safety_net: None) -> None:
         nodes.hold_replication(nodes.replica_holders_of("ada")[0])
         await official.ask(do="upsert", key="ada", value={"a": 2})
 
-        assert [(2, False), (1, True), (2, True)] == await all_replicas(official, "lookup_in_all_replicas", path="a")
+        assert [(2, False), (1, True), (2, True)] == await all_replicas(official, "lookup_in_all_replicas", field="a")
 
 
 async def test_no_copy_has_it(safety_net: None) -> None:
