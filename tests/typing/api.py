@@ -23,8 +23,10 @@ from triclinium import (
     ErrorMapRetryStrategy,
     ExistsResult,
     FastFailOnTerminalErrorRetryStrategy,
+    GetReplicaResult,
     GetResult,
     LookupInMacro,
+    LookupInReplicaResult,
     LookupInResult,
     LookupInSpec,
     MutateInResult,
@@ -33,10 +35,17 @@ from triclinium import (
     MutationResult,
     MutationToken,
     PasswordAuthenticator,
+    PrefixScan,
+    RangeScan,
     RawBinaryTranscoder,
+    ReplicaResults,
     RetryAction,
     RetryReason,
     RetryRequest,
+    SamplingScan,
+    ScanResult,
+    ScanResults,
+    ScanTerm,
     Scope,
     StoreSemantics,
     TimeoutOptions,
@@ -153,6 +162,26 @@ async def parts(people: Collection, cas: Cas) -> None:
     await people.lookup_in("ada", specs)  # type: ignore[arg-type]
     await people.mutate_in("ada", [LookupInSpec.get("a")])  # type: ignore[list-item]
     await people.lookup_in("ada", LookupInSpec.get("a"))  # type: ignore[arg-type]
+
+
+async def copies(people: Collection) -> None:
+    """Replicas and scans are read in blocks, item by item."""
+    assert_type(await people.get_any_replica("ada"), GetReplicaResult)
+    assert_type(await people.lookup_in_any_replica("ada", [LookupInSpec.get("a")]), LookupInReplicaResult)
+    async with people.get_all_replicas("ada") as found:
+        assert_type(found, ReplicaResults[GetReplicaResult])
+        async for copy in found:
+            assert_type((copy.content_as(Person), copy.is_replica), tuple[Person, bool])
+    async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as parts_found:
+        assert_type(await anext(parts_found), LookupInReplicaResult)
+    for scan_type in (RangeScan("a", ScanTerm("b", exclusive=True)), PrefixScan("a"), SamplingScan(5, seed=1)):
+        async with people.scan(scan_type, ids_only=False, concurrency=4) as items:
+            assert_type(items, ScanResults)
+            async for item in items:
+                assert_type(item, ScanResult)
+                assert_type((item.id, item.content_as(Person), item.expiry_time), tuple[str, Person, datetime | None])
+    people.scan("a")  # type: ignore[arg-type]
+    people.scan(PrefixScan("a"), consistent_with=["token"])  # type: ignore[list-item]
 
 
 async def deciding(people: Collection) -> None:
