@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from triclinium_core.errors import InvalidArgumentException, UnsupportedOperationException
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.authentication import check_authenticator
 from triclinium_core.kv.connections import Connections
@@ -38,7 +38,6 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.listener import Loss, LostRequest
-from triclinium_core.kv.node.bootstrap import FailureKind
 from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, InFlightRequest, Probe, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS
@@ -283,16 +282,10 @@ class ClientMachine:
         """Retry or fail what waited for the connection; ``Connections`` calls this."""
         self._keyspaces.search_if_lost(node.bucket, now)
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
-        is_stranger = lost.failure is not None and lost.failure.kind is FailureKind.NOT_COUCHBASE
-        # Another seed may be what this one is not.
-        hopeless = is_stranger and node.has_tried_all
-        if hopeless:
+        if node.is_not_couchbase:
             self._inquiries.hopeless(node, lost.detail)
         for token in waiting:
-            if hopeless:
-                self._operations.fail(token, UnsupportedOperationException, lost.detail, now)
-            else:
-                self._operations.connection_lost(token, node, lost.detail, now)
+            self._operations.connection_lost(token, node, lost.detail, now)
 
     def _emit(self, action: Action) -> None:
         self._actions.append(action)

@@ -212,7 +212,7 @@ class Connections:
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
         self._streams.keep(stream, requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
-        self._listener.on_lost(node, Loss(parked, detail, failure), now)
+        self._listener.on_lost(node, Loss(parked, detail), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""

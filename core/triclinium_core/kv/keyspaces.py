@@ -125,17 +125,20 @@ class Keyspaces:
             return 0
         return vbucket_of(operation.key.encode(), config.vbucket_count)
 
-    def connection_for(self, operation: Operation, now: float, *, forward: bool = False) -> NodeMachine | None:
+    def connection_for(
+        self, operation: Operation, vbucket: int, now: float, *, forward: bool = False
+    ) -> NodeMachine | None:
         """Return the connection to the node that has the document, or the copy of it; None where no node has it now.
 
         Args:
+            vbucket: that of the operation.
             forward: whether to go by the map that a rebalance is to lead to, where there is one.
         """
         bucket = operation.keyspace.bucket
         known = self.map_of(bucket)
         if known is None or not isinstance(operation, DocumentOperation | VBucketOperation):
             return self._connections.of_bucket(bucket, now)
-        vbucket, copy = self.vbucket(operation), operation.copy
+        copy = operation.copy
         address = (known.next_holder(vbucket, copy) if forward else None) or known.holder(vbucket, copy)
         return self._connections.of_address(bucket, address, now) if address is not None else None
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from triclinium_core.kv.node.bootstrap import BootstrapFailure
 from triclinium_core.kv.node.in_flight import InFlightRequest
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.wire.frame import Frame
@@ -19,7 +18,6 @@ class Loss:
 
     parked: Sequence[int]
     detail: str
-    failure: BootstrapFailure | None = None
 
 
 LostRequest = tuple[InFlightRequest, HandedOver]

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
-from triclinium_core.errors import CouchbaseException, DocumentUnretrievableException, FeatureNotAvailableException
+from triclinium_core.errors import (
+    CouchbaseException,
+)
 from triclinium_core.kv.actions import (
     Action,
     CompleteOperation,
@@ -22,13 +24,13 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.dispatcher import Dispatcher
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.in_flight import REQUESTS_MAX, AbandonedScan, InFlightRequest, Purpose, is_last
+from triclinium_core.kv.node.in_flight import AbandonedScan, InFlightRequest, Purpose, is_last
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.operation.codec import bare_obstacle, decode_response, encode_operation, opcode_of
+from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
@@ -45,7 +47,6 @@ from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.failures import subject
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.retry.terminal_states import TerminalStates
 
@@ -72,14 +73,12 @@ class Operations:
         self._strategy = strategy
         self._connections = connections
         self._keyspaces = keyspaces
-        self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._timers = timers
         self._rng = rng
         self._emit = emit
+        self._dispatcher = Dispatcher(connections, keyspaces, terminal_states, self)
         self._open: dict[int, LiveOperation] = {}
-        self._waits_for: dict[int, NodeMachine] = {}
-        """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
         self._retries_by_reason: Counter[RetryReason] = Counter()
 
     def __len__(self) -> int:
@@ -110,7 +109,7 @@ class Operations:
         )
         self._open[event.token] = operation
         operation.deadline_timer = self._timers.schedule(operation.deadline, TimerKind.OPERATION_DEADLINE, operation)
-        self._dispatch(operation, now)
+        self._dispatcher.dispatch(operation, now)
 
     def abandon(self, token: int, now: float) -> None:
         """Forget an operation whose caller has left. Unknown tokens are ignored."""
@@ -124,35 +123,35 @@ class Operations:
         """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
         operation = self._open.get(event.token)
         if operation is not None:
-            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+            self.feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
 
     def deadline_passed(self, operation: LiveOperation, now: float) -> None:
         """Fail an operation with a timeout; one in flight is a failure to its connection's circuit breaker."""
-        node = self._waits_for.get(operation.token)
+        node = self._dispatcher.waits_for(operation.token)
         if node is not None:
             # It never left the client: the error tells what it was waiting for.
-            self._unpark(operation)
+            self._dispatcher.stop_waiting(operation)
             text = status_text(node)
             if node.state is NodeState.READY:
                 keyspace = operation.request.keyspace
                 text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
-            self._fail_dispatch(operation, node, text, now)
+            self._dispatcher.fail(operation, node, text, now)
             return
         node_of_attempt = self._connections.of_stream(operation.stream)
-        self._feed(operation, facts.TimePassed(), now)
+        self.feed(operation, facts.TimePassed(), now)
         if node_of_attempt is not None:
             self._connections.upkeep.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
-        self._feed(operation, facts.TimePassed(), now)
+        self.feed(operation, facts.TimePassed(), now)
 
     def resume(self, tokens: Iterable[int], now: float) -> None:
         """Dispatch operations that waited for a connection or a collection id."""
         for token in tokens:
             operation = self._open[token]
-            self._waits_for.pop(token, None)
-            self._dispatch(operation, now)
+            self._dispatcher.released(token)
+            self._dispatcher.dispatch(operation, now)
 
     def answered(
         self,
@@ -185,7 +184,7 @@ class Operations:
             return
         if isinstance(outcome, facts.KvResponse):
             event = facts.ResponseReceived(outcome)
-            self._feed(operation, event, now, node=node, carried_config=carried_config)
+            self.feed(operation, event, now, node=node, carried_config=carried_config)
             return
         if not is_last(request.opcode, frame.status):
             return
@@ -203,8 +202,8 @@ class Operations:
     def socket_closed(self, token: int, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
         operation = self._open[token]
-        reason = self._terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
-        self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
+        reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
+        self.feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
 
     def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a connection that was lost.
@@ -212,16 +211,16 @@ class Operations:
         One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
         has left the map.
         """
-        if self._waits_for.get(token) is node and not node.is_leaving:
-            self._fail_dispatch(self._open[token], node, detail, now)
+        if self._dispatcher.waits_for(token) is node and not node.is_leaving:
+            self._dispatcher.fail(self._open[token], node, detail, now)
         else:
             self.resume([token], now)
 
     def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""
         operation = self._open[token]
-        self._waits_for.pop(token, None)
-        self._feed(operation, failed, now)
+        self._dispatcher.released(token)
+        self.feed(operation, failed, now)
 
     def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
@@ -230,101 +229,7 @@ class Operations:
         self._settle(operation)
         self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
 
-    def _dispatch(self, operation: LiveOperation, now: float) -> None:
-        known = self._keyspaces.map_of(operation.request.keyspace.bucket)
-        if known is not operation.map:
-            operation.map, operation.led_astray = known, 0
-        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
-        forward = operation.led_astray % 2 == 1
-        node = self._keyspaces.connection_for(operation.request, now, forward=forward)
-        if node is None:
-            self._lack_node(operation, now)
-            return
-        obstacle = bare_obstacle(operation.request) if node.dialect.bare else None
-        if obstacle is not None:
-            self.fail(operation.token, FeatureNotAvailableException, obstacle, now)
-        elif node.state.is_underway and len(node.parked) < REQUESTS_MAX:
-            self._waits_for[operation.token] = node
-            node.parked[operation.token] = None
-        elif not self._has_room(node, now):
-            self._fail_dispatch(operation, node, status_text(node), now)
-        elif not node.breaker.allows_operations:
-            detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
-            failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
-            self._feed(operation, failed, now)
-        else:
-            self._send(operation, node, now)
-
-    def _lack_node(self, operation: LiveOperation, now: float) -> None:
-        """Retry or fail an operation on a document, or a copy of it, that no node has."""
-        request = operation.request
-        if request.copy:
-            vbucket = self._keyspaces.vbucket(request)
-            # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
-            text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
-            self.fail(operation.token, DocumentUnretrievableException, text, now)
-            return
-        detail = self._keyspaces.obstacle(request)
-        self._feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
-
-    def _has_room(self, node: NodeMachine, now: float) -> bool:
-        """Return whether a request can be sent; a connection that has had no room for long is closed."""
-        if not node.in_flight.is_full:
-            node.room.rest()
-        elif node.room.try_at(now):
-            text = f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s"
-            self._connections.close(node, text, now)
-        return node.state is NodeState.READY and not node.in_flight.is_full
-
-    def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
-        request = operation.request
-        if self._keyspaces.is_crowded(request.keyspace):
-            path = f"{request.keyspace.scope}.{request.keyspace.collection}"
-            detail = f"{node.node}: {REQUESTS_MAX} operations wait for the id of collection {path} already"
-            self._fail_dispatch(operation, node, detail, now)
-            return
-        try:
-            self._keyspaces.check_capability(request)
-            prefix = self._keyspaces.prefix(node, request, operation.token, now)
-            if prefix is None:
-                self._waits_for[operation.token] = node
-                return
-            # Decision C29: every attempt is a new frame, with everything in it resolved again.
-            vbucket = self._keyspaces.vbucket(request)
-            opaque, stream = self._connections.send(
-                node,
-                operation.token,
-                opcode_of(request, node.dialect),
-                lambda opaque: encode_operation(
-                    request,
-                    node.dialect,
-                    opaque=opaque,
-                    vbucket=vbucket,
-                    prefix=prefix,
-                    time_left=operation.deadline - now,
-                ),
-            )
-        except FeatureNotAvailableException as error:
-            self.fail(operation.token, FeatureNotAvailableException, error.message, now)
-            return
-        operation.node, operation.sender = node.node, node.local_address
-        operation.opaque, operation.stream, operation.vbucket = opaque, stream, vbucket
-        if operation.retry is not None:
-            operation.retry.handle(facts.Dispatched(node.node, opaque, node.local_address), now)
-
-    def _fail_dispatch(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
-        # Decision C6: a terminal state says better than the socket what is wrong.
-        reason = self._terminal_reason(operation) or node.unavailable_reason
-        self._waits_for.pop(operation.token, None)
-        self._feed(operation, facts.DispatchFailed(reason, detail, node=node.node), now)
-
-    def _terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
-        keyspace = operation.request.keyspace
-        return self._terminal_states.reason_for(
-            Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
-        )
-
-    def _feed(
+    def feed(
         self,
         operation: LiveOperation,
         event: facts.RequestEvent,
@@ -347,7 +252,7 @@ class Operations:
                 case orders.RetryAfter(delay):
                     operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
                 case orders.Dispatch():
-                    self._dispatch(operation, now)
+                    self._dispatcher.dispatch(operation, now)
                 case orders.Fail(error):
                     self._settle(operation)
                     self._emit(FailOperation(Token(operation.token), error))
@@ -387,10 +292,4 @@ class Operations:
         if node is not None and operation.opaque is not None:
             opens_scan = isinstance(operation.request, RangeScanCreate)
             node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
-        self._unpark(operation)
-
-    def _unpark(self, operation: LiveOperation) -> None:
-        node = self._waits_for.pop(operation.token, None)
-        if node is not None:
-            self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
-            node.parked.pop(operation.token, None)
+        self._dispatcher.stop_waiting(operation)

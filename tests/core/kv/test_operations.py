@@ -927,7 +927,7 @@ def test_collection_that_is_gone() -> None:
 
 def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many wait for a connection as it could take at once; the others are told, and try again."""
-    monkeypatch.setattr("triclinium_core.kv.operations.REQUESTS_MAX", 50)
+    monkeypatch.setattr("triclinium_core.kv.dispatcher.REQUESTS_MAX", 50)
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, delay(0.1))

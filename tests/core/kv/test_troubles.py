@@ -64,10 +64,10 @@ def test_a_seed_that_is_not_couchbase() -> None:
 
 
 def test_seeds_of_which_none_is_couchbase() -> None:
-    """Who waits while the last of them says so fails at once, who does not at its deadline; both are told what may help."""
+    """Who waits while the last of them says so fails at once, and who waited for another try; both learn what may help."""
     simulation = two_seeds()
     simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
-    early = simulation.failure(UnambiguousTimeoutException, get())
+    early = simulation.failure(UnsupportedOperationException, get())
     while simulation.connection().state != NodeState.CONNECTING.name:
         simulation.now = simulation.machine.wakeup
         simulation.tick()

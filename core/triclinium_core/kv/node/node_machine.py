@@ -105,6 +105,8 @@ class NodeMachine:
         """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
+        self.is_not_couchbase: bool = False
+        """Whether all addresses were tried, and the peer of the last one speaks another protocol."""
         self._addresses = addresses
         self._attempts = 0
         self._bare = bare
@@ -256,6 +258,10 @@ class NodeMachine:
             if not self._is_proven:
                 self.failed_attempts += 1
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
+        failure = self._bootstrap.failure if self._bootstrap is not None else None
+        # Another address may lead to what this one does not.
+        is_stranger = failure is not None and failure.kind is FailureKind.NOT_COUCHBASE
+        self.is_not_couchbase = is_stranger and self.has_tried_all
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.rest()
