@@ -1,27 +1,45 @@
-"""``python -m tests.soak --seconds 600``: one soak, its figures, and what is wrong with them."""
+"""``python -m tests.soak``: one soak, its figures, and what is wrong with them."""
 
 from __future__ import annotations
 
 import argparse
 import random
 import sys
+import textwrap
+from collections.abc import Mapping
 
 from tests.soak.figures import FIGURES
 from tests.soak.soak import Report, Soak
 from tests.soak.work import OPCODES, READS
 
+WIDTH = 80
+GLUE = "\N{NO-BREAK SPACE}"
+"""Keeps a line from being broken between a count and its name."""
+
 
 def main() -> int:
     """Run a soak and print what it found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--tasks", type=int, default=64)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.soak",
+        description="One client on real sockets and three nodes to which something happens all along: prints what was "
+        "done, what is left over, and whether memory has grown.",
+        epilog="Exit status: 0 when all is well, 1 when something is wrong.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long")
+    parser.add_argument("--tasks", type=int, default=64, help="how many work at once")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=random.SystemRandom().randrange(2**31),
+        help="of what tasks do and what happens to nodes",
+    )
     parser.add_argument(
         "--pause", type=float, default=0.05, help="seconds between two operations of a task, on average"
     )
     parser.add_argument("--interval", type=float, default=2.0, help="seconds between two samples")
-    arguments = parser.parse_args()
+    drawn = argparse.Namespace(seed=random.SystemRandom().randrange(2**31))
+    arguments = parser.parse_args(namespace=drawn)
     print(f"seed {arguments.seed}, {arguments.tasks} tasks, {arguments.seconds:g} s", flush=True)
     report = Soak(**vars(arguments)).run()
     show(report)
@@ -42,20 +60,33 @@ def show(report: Report) -> None:
         figures = f"{told.begun:9} {told.succeeded:9} {told.failed.total():7} {told.maybe:6}"
         print(f"{kind:16} {figures} {done:>8} {commands.get(name, 0):9}")
     print(f"{'all':16} {report.known.begun:9}, {report.known.begun / report.seconds:.0f} a second")
-    print("\nfailures:   " + ", ".join(f"{name} {count}" for name, count in report.known.failures.most_common()))
     assert report.statistics is not None
-    retries = sorted(report.statistics.retries_by_reason.items(), key=lambda item: -item[1])
-    print("retries:    " + ", ".join(f"{reason} {count}" for reason, count in retries))
-    print("troubles:   " + ", ".join(f"{name} {count}" for name, count in sorted(report.nodes["events"].items())))
-    print(
-        f"left:       {report.tasks_left} tasks, {report.waiters_left} waiters, {report.files_left} files, "
-        f"{len(report.timers_left)} timers, {report.statistics.open_operations} operations, "
-        f"{report.statistics.in_flight} in flight; {report.statistics.orphans} orphans were dropped"
-    )
-    print(f"\n{'memory':16} {'first quarter':>14} {'last quarter':>14} {'growth':>8} {'an hour':>12}")
+    left = {
+        "tasks": report.tasks_left,
+        "waiters": report.waiters_left,
+        "files": report.files_left,
+        "timers": len(report.timers_left),
+        "operations": report.statistics.open_operations,
+        "requests in flight": report.statistics.in_flight,
+    }
+    print()
+    say("failures", report.known.failures)
+    say("retries", {str(reason): count for reason, count in report.statistics.retries_by_reason.items()})
+    say("troubles", report.nodes["events"])
+    say("left over", left)
+    say("dropped", {"orphans": report.statistics.orphans})
+    print(f"\n{'memory':16} {'first quarter':>14} {'last quarter':>14} {'growth':>8} {'an hour':>16}")
     for name in FIGURES:
         found = report.samples.trend(name)
-        print(f"{name:16} {found.first:14,.0f} {found.last:14,.0f} {found.growth:8.2%} {found.slope_per_hour:12,.0f}")
+        print(f"{name:16} {found.first:14,.0f} {found.last:14,.0f} {found.growth:8.2%} {found.slope_per_hour:16,.0f}")
+
+
+def say(title: str, counts: Mapping[str, int]) -> None:
+    """Print counts on lines that fit a terminal, the greatest first, each beside its name."""
+    ordered = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    words = (f"{count:,} {name}".replace(" ", GLUE) for name, count in ordered)
+    text = textwrap.fill(", ".join(words) or "none", WIDTH, initial_indent=f"{title:12}", subsequent_indent=12 * " ")
+    print(text.replace(GLUE, " "))
 
 
 sys.exit(main())

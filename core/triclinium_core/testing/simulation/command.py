@@ -56,9 +56,7 @@ def main(
             return 1
         if played * PROGRESS_LINES // count > (played - 1) * PROGRESS_LINES // count and played < count:
             write(f"{played:,} of {count:,} seeds, {total.operations:,} operations, {clock() - began:.1f} s")
-    write(f"seeds       {count:,}, from {first} to {first + count - 1}: every law holds, {clock() - began:.1f} s")
-    for line in total.lines():
-        write(line)
+    _show_success(f"{_seeds(first, count)}: every law holds, after {clock() - began:.1f} s", total, write)
     return 0
 
 
@@ -79,10 +77,18 @@ def _replay(seed: int, make_nodes: MakeNodes, write: Callable[[str], object]) ->
         return 1
     for line in outcome.timeline:
         write(line)
-    write(f"\nseed {seed}: every law holds")
-    for line in outcome.figures.lines():
-        write(line)
+    _show_success(f"{_seeds(seed, 1)}: every law holds", outcome.figures, write)
     return 0
+
+
+def _seeds(first: int, count: int) -> str:
+    return f"seed {first}" if count == 1 else f"{count:,} seeds, {first} to {first + count - 1}"
+
+
+def _show_success(title: str, figures: Figures, write: Callable[[str], object]) -> None:
+    write(f"\n{title}\n")
+    for line in figures.lines():
+        write(line)
 
 
 def _show_failure(outcome: Outcome, steps: Sequence[str], write: Callable[[str], object]) -> None:

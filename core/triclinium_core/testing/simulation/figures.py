@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
-SECONDS_PER_HOUR = 3600.0
+MINUTE = 60.0
+HOUR = 3600.0
+
+Row = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -16,7 +21,7 @@ class Figures:
     outcomes: Counter[str] = field(default_factory=Counter)
     """How operations ended, in words."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Faults that struck, by the name of their constructor, and what else went wrong."""
+    """Faults that struck, by the words of their class, and what else went wrong."""
     changes: Counter[str] = field(default_factory=Counter)
     """Changes of map and collections."""
     virtual_seconds: float = 0.0
@@ -30,16 +35,28 @@ class Figures:
         self.virtual_seconds += other.virtual_seconds
 
     def lines(self) -> list[str]:
-        """Return them in words, a line each."""
-        hours = self.virtual_seconds / SECONDS_PER_HOUR
-        return [
-            f"operations  {self.operations:,}: {_counted(self.outcomes)}",
-            f"troubles    {self.faults.total():,}: {_counted(self.faults)}",
-            f"changes     {self.changes.total():,}: {_counted(self.changes)}",
-            f"time        {hours:,.2f} virtual hours",
-        ]
+        """Return them as a table that is as wide as its words and numbers want it, and the time."""
+        operations = _rows("operations", self.operations, self.outcomes)
+        changes = _rows("changes", self.changes.total(), self.changes)
+        left = _aligned([*operations, *changes])
+        right = _aligned(_rows("troubles", self.faults.total(), self.faults))
+        pairs = zip_longest(left, right, fillvalue="")
+        table = [f"{one:{len(left[0])}}    {other}".rstrip() for one, other in pairs]
+        return [*table, f"{_duration(self.virtual_seconds)} in virtual time"]
 
 
-def _counted(counts: Counter[str]) -> str:
-    ordered = sorted((+counts).items(), key=lambda row: (-row[1], row[0]))
-    return ", ".join(f"{count:,} {name}" for name, count in ordered) or "none"
+def _rows(title: str, total: int, counts: Counter[str]) -> Iterator[Row]:
+    yield title, total
+    for name, count in sorted((+counts).items(), key=lambda row: (-row[1], row[0])):
+        yield f"  {name}", count
+
+
+def _aligned(rows: Iterable[Row]) -> list[str]:
+    texts = [(name, f"{count:,}") for name, count in rows]
+    names = max(len(name) for name, _ in texts)
+    counts = max(len(count) for _, count in texts)
+    return [f"{name:{names}}  {count:>{counts}}" for name, count in texts]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / HOUR:,.1f} hours" if seconds >= HOUR else f"{seconds / MINUTE:.1f} minutes"

@@ -133,7 +133,7 @@ class EventfulHour:
             Violation: a law was broken.
         """
         simulation = self.simulation
-        simulation.tell(f"{len(self.nodes)} nodes, {len(simulation.clients)} clients")
+        simulation.tell(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
         simulation.tick()
         simulation.flow()
         for _ in range(ROUNDS):
@@ -208,5 +208,5 @@ class EventfulHour:
 
 
 def _words(name: str) -> str:
-    """Return the name of a fault's class as that of its constructor."""
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+    """Return the name of a fault's class in words: ``HangUpMidReply`` is "hang up mid reply"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).lstrip()

@@ -116,7 +116,7 @@ def _content(result: Result) -> str:
 
 def _kind_of_failure(error: CouchbaseException) -> str:
     if isinstance(error, _ANSWERS):
-        return "refused by the document's state"
+        return "refused by the document"
     if isinstance(error, AmbiguousTimeoutException):
         return "timed out, ambiguous"
     if isinstance(error, TimeoutException):

@@ -245,7 +245,8 @@ class Upheavals:
         opcode, fault = self._chance.choose(opcodes), self._chance.choose(faults)
         self._nodes[index].faults.next(opcode, fault, times)
         name = "any command on a document" if opcode is None else Opcode(opcode).name
-        return f"node {index} will meet {name} with {fault}, {times} times"
+        often = "once" if times == 1 else f"{times} times"
+        return f"node {index} will meet {name} with {fault}, {often}"
 
     def _refuse(self) -> str:
         index = self._any()

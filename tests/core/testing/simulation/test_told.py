@@ -83,7 +83,7 @@ def test_outcomes_are_counted(simulation: ToldSimulation) -> None:
     assert 1 == before.total()
     assert {
         "done": 1,
-        "refused by the document's state": 1,
+        "refused by the document": 1,
         "left by their callers": 1,
         "timed out, not applied": 1,
         "timed out, ambiguous": 1,
