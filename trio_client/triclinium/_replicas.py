@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import trio
 
@@ -19,29 +19,21 @@ S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class _Readers(Generic[S, R_co]):
+class _Readers(Generic[R_co]):
     """One task for each copy, until all are read or the block is left."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        reads: Sequence[Operation],
-        returns: type[S],
-        as_copy: Callable[[S], R_co],
-        strategy: AnyRetryStrategy | None,
-    ) -> None:
-        self.started = trio.Event()
+    def __init__(self, reads: Sequence[Operation], perform: Callable[[Operation], Awaitable[R_co]]) -> None:
+        self.started: trio.Event = trio.Event()
         self.started.set()
         self.errors: dict[int, CouchbaseException] = {}
         """Why a copy is missing, by its place among the reads."""
         self.ending: trio.ClosedResourceError | None = None
         """Set when the cluster was closed meanwhile."""
+        self._arriving: trio.MemorySendChannel[R_co]
+        self.arrived: trio.MemoryReceiveChannel[R_co]
         self._arriving, self.arrived = trio.open_memory_channel[R_co](len(reads))
-        self._driver = driver
         self._reads = reads
-        self._returns = returns
-        self._as_copy = as_copy
-        self._strategy = strategy
+        self._perform = perform
         self._scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
@@ -58,13 +50,13 @@ class _Readers(Generic[S, R_co]):
 
     async def _read(self, place: int, read: Operation) -> None:
         try:
-            result = await self._driver.perform(self._returns, lambda: read, self._strategy)
+            copy = await self._perform(read)
         except CouchbaseException as error:
             self.errors[place] = error
         except trio.ClosedResourceError as error:
             self.ending = error
         else:
-            self._arriving.send_nowait(self._as_copy(result))
+            self._arriving.send_nowait(copy)
 
 
 class ReplicaResults(Generic[R_co]):
@@ -74,7 +66,7 @@ class ReplicaResults(Generic[R_co]):
     ``trio.ClosedResourceError``.
     """
 
-    def __init__(self, readers: _Readers[Any, R_co]) -> None:
+    def __init__(self, readers: _Readers[R_co]) -> None:
         self._readers = readers
         self._found = False
 
@@ -121,8 +113,12 @@ async def reading_copies(
 
     Cancellation: one that is pending on entering is noticed before anything is sent.
     """
+
+    async def perform(read: Operation) -> R_co:
+        return as_copy(await driver.perform(returns, lambda: read, strategy))
+
     await trio.lowlevel.checkpoint_if_cancelled()
-    readers = _Readers(driver, reads, returns, as_copy, strategy)
+    readers = _Readers(reads, perform)
     with readers.arrived:
         async with in_background(readers):
             yield ReplicaResults(readers)

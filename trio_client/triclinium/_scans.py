@@ -74,14 +74,16 @@ class _Scanner:
     def __init__(
         self, driver: Driver, options: ScanOptions, concurrency: int, strategy: AnyRetryStrategy | None
     ) -> None:
-        self.started = trio.Event()
+        self.started: trio.Event = trio.Event()
         self.started.set()
         self.options = options
-        self.begun = trio.Event()
+        self.begun: trio.Event = trio.Event()
         """Set when somebody wants documents."""
         self.failure: Exception | None = None
         self.is_over: bool = False
         """Whether the block was left."""
+        self._finding: trio.MemorySendChannel[Sequence[ScanResult]]
+        self.found: trio.MemoryReceiveChannel[Sequence[ScanResult]]
         self._finding, self.found = trio.open_memory_channel[Sequence[ScanResult]](0)
         self._driver = driver
         self._concurrency = concurrency

@@ -8,6 +8,7 @@ from tests.core.testing.asked import HOTELS, TRAVEL, named
 from tests.core.testing.callers import Callers
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -40,7 +41,7 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
-NOT_UNDERSTOOD = {GetReplica, LookupIn, MutateIn}
+NOT_UNDERSTOOD = {GetReplica, LookupIn, LookupInReplica, MutateIn}
 """A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 MAJORITY = DurabilityLevel.MAJORITY
