@@ -21,6 +21,7 @@ from triclinium import (
     RawBinaryTranscoder,
     SamplingScan,
     ScanResult,
+    ScanResults,
     ScanTerm,
     ScanType,
 )
@@ -323,6 +324,47 @@ async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) ->
         assert (0, 0) == (cluster.cluster.statistics().open_operations, cluster.cluster.statistics().in_flight)
         with pytest.raises(trio.ClosedResourceError):
             await anext(found)
+
+
+@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (SamplingScan(10), 10)], ids=str)
+async def test_several_tasks_take_from_one_scan(autojump_clock: MockClock, scan_type: ScanType, expected: int) -> None:
+    """Each document goes to one of them, there are no more than were asked for, and all of them learn of the end."""
+    async with open_scanned() as (_, _, people), people.scan(scan_type, concurrency=4) as found:
+        taken: list[str] = []
+
+        async def take() -> None:
+            taken.extend([item.id async for item in found])
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(take)
+
+        assert expected == len(taken) == len(set(taken))
+
+
+async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockClock) -> None:
+    """It is told that the results are closed, and not that it has seen all."""
+    async with open_scanned(50) as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
+
+        async def wait(found: ScanResults) -> None:
+            with pytest.raises(trio.ClosedResourceError, match="the scan's block was left"):
+                await anext(found)
+
+        async with trio.open_nursery() as nursery, cluster.people.scan(ALL) as found:
+            nursery.start_soon(wait, found)
+            await trio.sleep(1.0)
+
+
+async def test_a_sample_that_is_complete_ends_what_is_open(autojump_clock: MockClock) -> None:
+    """At once, and not when the block is left."""
+    async with open_scanned() as cluster, cluster.people.scan(SamplingScan(3), batch_item_limit=1) as found:
+        for _ in range(3):
+            await anext(found)
+        await trio.sleep(1.0)
+
+        assert 0 == cluster.open_scans
 
 
 async def test_leaving_while_one_is_being_opened(autojump_clock: MockClock) -> None:

@@ -23,7 +23,8 @@ class ScanResults:
     """The documents that a scan finds, in no order: ``async for item in results``.
 
     Nothing is asked for before the first one is wanted. Then each vbucket under way has one page ready at most, and asks
-    for the next one when that was taken. It belongs to its block: afterwards it raises ``trio.ClosedResourceError``.
+    for the next one when that was taken. Several tasks may take from it; each document goes to one of them. It belongs to
+    its block: afterwards it raises ``trio.ClosedResourceError``.
     """
 
     def __init__(self, scanner: _Scanner) -> None:
@@ -43,26 +44,26 @@ class ScanResults:
             CouchbaseException: a vbucket cannot be scanned; nothing more comes then.
             trio.ClosedResourceError: the block was left, or the cluster is closed.
         """
-        if self._scanner.is_over:
-            await trio.lowlevel.checkpoint()
-            raise trio.ClosedResourceError("the scan's block was left; take its documents inside")
         self._scanner.begun.set()
-        if self._page and self._wanted:
+        if self._page or not self._wanted or self._scanner.is_over:
             await trio.lowlevel.checkpoint()
-        elif self._wanted:
+        self._scanner.check_open()
+        # Another task may have taken what was there.
+        while self._wanted and not self._page:
             await self._turn_page()
-        else:
-            # A sample of each vbucket is larger than the sample of all.
-            self._scanner.close()
-            await trio.lowlevel.checkpoint()
+        if not self._wanted:
             raise StopAsyncIteration
         self._wanted -= 1
+        if not self._wanted:
+            # A sample of each vbucket is larger than the sample of all.
+            self._scanner.finish()
         return self._page.popleft()
 
     async def _turn_page(self) -> None:
         try:
             self._page.extend(await self._scanner.found.receive())
-        except trio.EndOfChannel:
+        except (trio.EndOfChannel, trio.ClosedResourceError):
+            self._scanner.check_open()
             if self._scanner.failure is not None:
                 raise self._scanner.failure from None
             raise StopAsyncIteration from None
@@ -94,15 +95,24 @@ class _Scanner:
 
     async def run(self) -> None:
         """Scan; the block learns of a cancellation, and ends this when it is left."""
-        with self._scope:
+        with self._finding, self._scope:
             await self.begun.wait()
             with self._work:
                 await self._scan()
-            self._finding.close()
+
+    def finish(self) -> None:
+        """Give up what is not scanned yet, for there is enough, and have the nodes close what is open."""
+        self._work.cancel()
 
     def close(self) -> None:
-        """Give up what is not scanned yet, and have the nodes close what is open."""
+        """Do the same, for the block was left."""
+        self.is_over = True
         self._scope.cancel()
+
+    def check_open(self) -> None:
+        """Raise trio.ClosedResourceError once the block was left."""
+        if self.is_over:
+            raise trio.ClosedResourceError("the scan's block was left; take its documents inside")
 
     async def _scan(self) -> None:
         vbuckets = iter(scan_order(self.options, await self._count(), seed=self._seed))
@@ -165,9 +175,6 @@ async def scanning(
         concurrency: how many vbuckets are scanned at once.
     """
     scanner = _Scanner(driver, options, concurrency, strategy)
-    try:
+    with scanner.found:
         async with in_background(scanner):
             yield ScanResults(scanner)
-    finally:
-        scanner.is_over = True
-        scanner.found.close()
