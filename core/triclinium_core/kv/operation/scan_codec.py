@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -92,7 +93,8 @@ def _decode_page(operation: Operation, frame: Frame, vbucket: int) -> Result:
         if read is None:
             raise MalformedResponse(f"{operation.name}: the page holds {frame.extras.hex()}, which is nothing known")
         try:
-            items = tuple(read(operation, frame.value))
+            # One too many says enough of a peer that sends more than it was asked for: a page can have millions.
+            items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
         except (MalformedLeb128, MalformedCompression) as error:
             raise MalformedResponse(f"{operation.name}: a page that cannot be read: {error}") from error
     return ScanPage(items, frame.status == Status.RANGE_SCAN_COMPLETE)

@@ -213,6 +213,14 @@ def test_pages_that_cannot_be(extras: bytes, value: bytes) -> None:
         decoded(GO_ON, extras=extras, value=value)
 
 
+def test_a_page_of_more_than_was_asked_for() -> None:
+    """No more of it is read than shows that it is too much."""
+    page = decoded(GO_ON, extras=KEYS, value=piece(b"a") * 10_000)
+
+    assert isinstance(page, ScanPage)
+    assert GO_ON.item_limit + 1 == len(page.items)
+
+
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_an_id_of_another_size(size: int) -> None:
     """It is none."""
