@@ -6,7 +6,8 @@ Source: kv_engine docs/ExtendedAttributes.md, ``include/xattr/{utils,key_validat
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import assert_never
 
 import msgspec
 
@@ -55,23 +56,30 @@ def tree_of(xattrs: Mapping[str, bytes]) -> dict[str, object]:
 
 def stored(tree: Mapping[str, object], value: bytes, cas: int, sequence_number: int) -> dict[str, bytes]:
     """Return such a document as attributes are stored, its macros expanded; ``value`` is the document's own."""
-    expansions = {
-        # The server writes the bytes of a CAS from the last to the first, and clients live with it.
-        MutationMacro.CAS: f"0x{cas.to_bytes(8, 'little').hex()}",
-        MutationMacro.SEQ_NO: f"0x{sequence_number:016x}",
-        MutationMacro.VALUE_CRC32C: f"0x{crc32c(value):08x}",
-    }
-    return {key: msgspec.json.encode(_expanded(attribute, expansions)) for key, attribute in tree.items()}
+
+    def expand(macro: MutationMacro) -> str:
+        match macro:
+            case MutationMacro.CAS:
+                # The server writes the bytes of a CAS from the last to the first, and clients live with it.
+                return f"0x{cas.to_bytes(8, 'little').hex()}"
+            case MutationMacro.SEQ_NO:
+                return f"0x{sequence_number:016x}"
+            case MutationMacro.VALUE_CRC32C:
+                return f"0x{crc32c(value):08x}"
+            case _:
+                assert_never(macro)
+
+    return {key: msgspec.json.encode(_expanded(attribute, expand)) for key, attribute in tree.items()}
 
 
-def _expanded(value: object, expansions: Mapping[MutationMacro, str]) -> object:
+def _expanded(value: object, expand: Callable[[MutationMacro], str]) -> object:
     match value:
         case MutationMacro():
-            return expansions[value]
+            return expand(value)
         case dict():
-            return {key: _expanded(each, expansions) for key, each in value.items()}
+            return {key: _expanded(each, expand) for key, each in value.items()}
         case list():
-            return [_expanded(each, expansions) for each in value]
+            return [_expanded(each, expand) for each in value]
         case _:
             return value
 

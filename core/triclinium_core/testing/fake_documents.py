@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -75,6 +75,8 @@ class FakeDocuments:
         self._vbuckets = vbuckets
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[Address, Document] = {}
+        self._addresses: defaultdict[tuple[str, int, int], set[Address]] = defaultdict(set)
+        """All that documents ever had, by bucket, vbucket and collection, so that a scan looks no further."""
         self._prepared: dict[Address, Document] = {}
         self._hidden: list[Document] | None = None
         """What was written while writes are kept out of sight; None while they are not."""
@@ -206,9 +208,7 @@ class FakeDocuments:
     def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
         """Return the documents of a collection that readers find in one vbucket, by key."""
         found = (
-            (address.key, self.find(address))
-            for address in self._documents
-            if (address.bucket, address.vbucket, address.collection_id) == (bucket, vbucket, collection_id)
+            (address.key, self.find(address)) for address in self._addresses.get((bucket, vbucket, collection_id), ())
         )
         return sorted(((key, document) for key, document in found if document is not None), key=lambda each: each[0])
 
@@ -248,6 +248,8 @@ class FakeDocuments:
         self._documents = {
             address: document for address, document in self._documents.items() if address.collection_id != collection_id
         }
+        for place in [place for place in self._addresses if place[2] == collection_id]:
+            del self._addresses[place]
 
     def is_locked(self, document: Document) -> bool:
         """Tell whether somebody holds a lock on this version."""
@@ -336,6 +338,7 @@ class FakeDocuments:
             self._hidden.append(document)
             return document
         self._documents[address] = document
+        self._addresses[address[:3]].add(address)
         self.changes += 1
         return document
 

@@ -270,3 +270,25 @@ def test_touching_makes_a_new_version() -> None:
 
     assert (b"1", 7, 9.0) == (after.value, after.flags, after.expires_at)
     assert after.cas > before.cas
+
+
+def test_what_readers_find_in_one_vbucket() -> None:
+    """By key: not what was removed, has expired, was rolled back, went with its collection or lies elsewhere."""
+    store = FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
+    for key in ("c", "a", "b"):
+        store.put("default", key, b"1")
+    snapshot = store.snapshot()
+    for key in ("lost", "a"):
+        store.put("default", key, b"2")
+    store.roll_back(snapshot, [0])
+    store.remove("default", "b")
+    store.put("default", "d", b"1", expires_after=1)
+    store.put("default", "x", b"1", collection_id=8)
+    store.put("other", "y", b"1")
+    store.now = 1.0
+    in_collection = store.in_vbucket("default", 0, 8)
+    store.forget_collection(8)
+
+    assert [(b"a", b"1"), (b"c", b"1")] == [(key, found.value) for key, found in store.in_vbucket("default", 0, 0)]
+    assert [b"x"] == [key for key, _ in in_collection]
+    assert [] == store.in_vbucket("default", 0, 8) == store.in_vbucket("default", 1, 0)
