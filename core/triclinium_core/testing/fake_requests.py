@@ -84,6 +84,8 @@ class Command:
     key: Part = Part.ABSENT
     value: Part = Part.ABSENT
     cas: Part = Part.ABSENT
+    takes_json: bool = False
+    """Whether the value is JSON and has to say so."""
     may_preserve_expiry: bool = False
     may_be_durable: bool = False
     reads_replica: Callable[[bytes], bool] = lambda extras: False
@@ -187,7 +189,7 @@ def _check_shape(command: Command, frame: Frame) -> None:
 def _read_value(command: Command, connection: Connection, frame: Frame) -> bytes:
     """Return the value, inflated."""
     granted = Datatype.RAW
-    if command.needs is Needs.VBUCKET and command.value is Part.REQUIRED and connection.has(HelloFeature.JSON):
+    if command.takes_json and connection.has(HelloFeature.JSON):
         granted = Datatype.JSON
     if command.needs is Needs.DOCUMENT and command.value is not Part.ABSENT:
         granted |= Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
@@ -195,6 +197,8 @@ def _read_value(command: Command, connection: Connection, frame: Frame) -> bytes
     # The complement of a flag knows only the flags that have a name.
     if frame.datatype & ~int(granted):
         raise Refused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
+    if command.takes_json and not frame.datatype & Datatype.JSON:
+        raise Refused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
     value = frame.value
     if frame.datatype & Datatype.SNAPPY:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
+from collections import deque
 from functools import partial
 from struct import Struct
 
@@ -63,8 +64,8 @@ def _create(node: NodeState, connection: Connection, request: Request) -> Answer
         collection_id = int(wanted.collection, 16)
     except (msgspec.MsgspecError, ValueError) as error:
         raise Refused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
-    if (wanted.range is None) == (wanted.sampling is None):
-        raise Refused(Status.INVALID_ARGUMENTS, "a scan has either a range or a sampling")
+    if wanted.range is not None and wanted.sampling is not None:
+        raise Refused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
     if collection_id not in node.collections:
         raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
     bucket, vbucket = request.address.bucket, request.address.vbucket
@@ -83,7 +84,7 @@ def _create(node: NodeState, connection: Connection, request: Request) -> Answer
     if len(scans) >= SCANS_MAX:
         raise Refused(Status.BUSY, f"{SCANS_MAX} scans are open already")
     scan_id = node.new_scan_id()
-    scans[scan_id] = FakeScan(vbucket, wanted.key_only, found, node.documents.now + LIFETIME_SECONDS)
+    scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
     return Answer(value=scan_id)
 
 
@@ -113,8 +114,7 @@ def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found:
 def _continue(node: NodeState, connection: Connection, request: Request) -> Answer:
     scan = _open_scan(node, request)
     item_limit, _, byte_limit = _LIMITS.unpack_from(request.extras, _SCAN_ID_SIZE)
-    unix_expiry = {key: node.documents.unix_expiry(document) for key, document in scan.left}
-    items = scan.take(item_limit, byte_limit, unix_expiry)
+    items = scan.take(item_limit, byte_limit, node.documents.unix_expiry)
     extras = _CONTENT.pack(not scan.ids_only)
     *before, last = [
         b"".join(items[start : start + ITEMS_OF_A_REPLY]) for start in range(0, len(items), ITEMS_OF_A_REPLY)
@@ -145,7 +145,7 @@ def _open_scan(node: NodeState, request: Request) -> FakeScan:
 _command = partial(Command, needs=Needs.VBUCKET)
 
 SCAN_COMMANDS: tuple[Command, ...] = (
-    _command(Opcode.RANGE_SCAN_CREATE, _create, value=Part.REQUIRED),
+    _command(Opcode.RANGE_SCAN_CREATE, _create, value=Part.REQUIRED, takes_json=True),
     _command(Opcode.RANGE_SCAN_CONTINUE, _continue, extras_sizes=(_SCAN_ID_SIZE + _LIMITS.size,)),
     _command(Opcode.RANGE_SCAN_CANCEL, _cancel, extras_sizes=(_SCAN_ID_SIZE,)),
 )

@@ -6,7 +6,8 @@ Source: kv_engine docs/range_scans, engines/ep/src/range_scans.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
@@ -32,19 +33,29 @@ class FakeScan:
 
     vbucket: int
     ids_only: bool
-    left: list[Found]
+    left: deque[Found]
     """By key."""
     closes_at: float
 
-    def take(self, item_limit: int, byte_limit: int, unix_expiry: dict[bytes, int]) -> list[bytes]:
-        """Return the next documents as they travel, one at least if there is any; a limit of 0 is none."""
+    def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
+        """Return the next documents as they travel, one at least if there is any; a limit of 0 is none.
+
+        Args:
+            unix_expiry: returns when a document expires as Unix time.
+        """
         taken: list[bytes] = []
         size = 0
         while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):
-            key, document = self.left.pop(0)
+            key, document = self.left.popleft()
             item = encode_unsigned(len(key)) + key
             if not self.ids_only:
-                meta = (document.flags, unix_expiry[key], document.sequence_number, document.cas, document.datatype)
+                meta = (
+                    document.flags,
+                    unix_expiry(document),
+                    document.sequence_number,
+                    document.cas,
+                    document.datatype,
+                )
                 item = _META.pack(*meta) + item + encode_unsigned(len(document.value)) + document.value
             taken.append(item)
             size += len(item)

@@ -160,7 +160,7 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
         case Opcode.GET_ERROR_MAP:
             parts = {"value": b"\0\2"}
         case Opcode.RANGE_SCAN_CREATE:
-            parts = {"value": b"{}"}
+            parts = {"value": b"{}", "datatype": Datatype.JSON}
         case Opcode.RANGE_SCAN_CONTINUE:
             parts = {"extras": bytes(28)}
         case Opcode.RANGE_SCAN_CANCEL:
@@ -170,7 +170,7 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
     client = ready_client(bucket=None)
     client.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=b"wrong")
     before = client.ask(opcode, **parts)
-    client.hello([HelloFeature.XERROR, HelloFeature.COLLECTIONS])
+    client.hello([HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON])
     client.authenticate_plain()
     after = client.ask(opcode, **parts)
 

@@ -125,6 +125,13 @@ def test_ranges(client: NodeClient, wanted: dict[str, str], expected: list[str])
     assert expected == keys_of(go_on(client, opened(client, key_only=True, range=wanted)))
 
 
+def test_neither_range_nor_sampling(client: NodeClient) -> None:
+    """That is everything."""
+    reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=b'{"key_only":true}', datatype=Datatype.JSON)
+
+    assert KEYS == keys_of(go_on(client, reply.value))
+
+
 def test_samples(client: NodeClient) -> None:
     """About as many as are wanted, the same ones for the same seed; all where there are no more."""
     pages = [
@@ -181,7 +188,6 @@ def test_snapshots(client: NodeClient) -> None:
     [
         b"no JSON",
         b"[]",
-        b"{}",
         b'{"range":{}}',
         b'{"range":{"start":"AA=="}}',
         b'{"range":{"start":"AA==","excl_start":"AA==","end":"/w=="}}',
@@ -206,6 +212,15 @@ def test_json_has_to_be_granted() -> None:
     client = ready_client(without=[HelloFeature.JSON])
 
     assert Status.INVALID_ARGUMENTS == status_of(create(client))
+
+
+@pytest.mark.parametrize("datatype", [Datatype.RAW, Datatype.SNAPPY, Datatype.JSON | Datatype.SNAPPY])
+def test_json_has_to_be_said(client: NodeClient, datatype: Datatype) -> None:
+    """And nothing else."""
+    value = json.dumps({"range": ALL}).encode()
+    reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=value, datatype=datatype)
+
+    assert Status.INVALID_ARGUMENTS == status_of(reply)
 
 
 def test_too_many(client: NodeClient) -> None:
