@@ -168,7 +168,10 @@ class Operations:
         Args:
             carried_config: whether a cluster config came with it, and was taken.
         """
-        operation = self._open[token]
+        operation = self._open.get(token)
+        if operation is None or operation.opaque != request.opaque:
+            # Of several answers to one request, in one piece of bytes, an earlier one was nonsense.
+            return
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
         is_success = kv_responses.is_success(operation.request.name, frame.status)

@@ -368,3 +368,13 @@ def test_nodes_of_a_cluster_can_all_be_scanned() -> None:
             found += [item.id for item in page.items]
 
     assert sorted(f"k{number}" for number in range(60)) == sorted(found)
+
+
+def test_nonsense_follows_nonsense() -> None:
+    """In one piece of bytes: the first answer ends the request, and the second one belongs to nobody."""
+    simulation = stored(ready())
+    token, request = simulation.submit_in_flight(go_on(open_scan(simulation)))
+    simulation.inject(respond(request, value=b"no page") * 2)
+
+    assert "cannot be" in str(simulation.error(RequestCanceledException, token))
+    assert 1 == len(simulation.closings())
