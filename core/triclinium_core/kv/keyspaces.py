@@ -22,10 +22,10 @@ from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, O
 from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketOperation
 from triclinium_core.kv.routes import ready_after
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, nodes_of
+from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
-from triclinium_core.kv.topology.networks import DEFAULT, Network
+from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -295,8 +295,8 @@ class Keyspaces:
 
     def _nodes_of(self, node: NodeMachine, config: ClusterConfig) -> Sequence[Address]:
         network = self._network.name(config.nodes_ext, node.address)
-        nodes = nodes_of(config.nodes_ext, source=node.address, tls=self._tls, network=network)
-        return [address for address in nodes if address is not None]
+        addresses, _ = addresses_of(config, source=node.address, tls=self._tls, network=network)
+        return addresses
 
     def is_lost(self, bucket: str | None) -> bool:
         """Whether no node of a bucket could be reached any more, and none has told a config since."""
@@ -314,20 +314,16 @@ class Keyspaces:
     def _publish(self, node: NodeMachine, config: ClusterConfig) -> None:
         old = self._topologies.get(node.bucket)
         new = self._topologies[node.bucket] = topology_of(
-            config, bucket=node.bucket, source=node.address, network=self._network_of(config, node.address)
+            config, bucket=node.bucket, source=node.address, network=self._network.name(config.nodes_ext, node.address)
         )
         self._emit(PublishTopology(TopologyChange(old, new)))
-
-    def _network_of(self, config: ClusterConfig, source: Address) -> str:
-        # A config without nodes is no ground for a choice that is for good.
-        return self._network.name(config.nodes_ext, source) if config.nodes_ext else DEFAULT
 
     def _follow_cluster(self, now: float) -> None:
         if not self._reaches_all_nodes or self._global_teller is None:
             return
         teller, source = self._global_teller
         config = self._configs[None]
-        network = self._network_of(config, source)
+        network = self._network.name(config.nodes_ext, source)
         addresses, here = addresses_of(config, source=source, tls=self._tls, network=network)
         # It may be on its way to another address by now.
         here = here if teller.address == source else None

@@ -36,8 +36,10 @@ class Network:
         self._seeds = seeds
 
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:
-        """Return it; by the first config, of which these are the nodes, it is chosen for good."""
+        """Return it; by the first config that has nodes, of which these are those, it is chosen for good."""
         if self._name == AUTO:
+            if not entries:
+                return DEFAULT
             self._name = choose_network(entries, self._seeds, source)
         return self._name
 

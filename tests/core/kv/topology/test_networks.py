@@ -105,3 +105,10 @@ def test_chosen_for_good(asked_for: str, names: Sequence[str]) -> None:
     later = [node("ext.example", 31210, **others)]
 
     assert names == [network.name(NODES, SEED), network.name(later, SEED)]
+
+
+def test_a_config_without_nodes_decides_nothing() -> None:
+    """The next one may have some."""
+    network = Network(AUTO, [Address("ext.example", 31210)])
+
+    assert ["default", "external", "external"] == [network.name(nodes, SEED) for nodes in ([], NODES, [])]
