@@ -37,8 +37,14 @@ class TerminalStates:
             self._refused_credentials.add(connection)
 
     def authenticator_changed(self) -> None:
-        """Take note that the client has other credentials, which nobody has refused yet."""
+        """Take note that the client is somebody else, whom nobody has refused yet.
+
+        What one user may not open, and cannot see, another one may.
+        """
         self._refused_credentials.clear()
+        self._inaccessible_buckets.clear()
+        self._missing_scopes.clear()
+        self._missing_collections.clear()
 
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
         """Take note that the TLS library refused the peer, or the peer us."""

@@ -111,6 +111,24 @@ def test_wrong_credentials_are_kept_per_connection() -> None:
     assert reason(states) is None
 
 
+def test_somebody_else() -> None:
+    """Who the client was is no matter any more to what it may open and see; TLS has nothing to do with it."""
+    states = TerminalStates()
+    states.sasl_answered("a", Status.AUTH_ERROR)
+    states.bucket_selected("beer", Status.NO_ACCESS)
+    states.scope_missing("travel", "s")
+    states.collection_missing("travel", "t", "c")
+    states.tls_failed("a")
+    states.authenticator_changed()
+
+    assert RetryReason.TLS_ERROR is states.reason_for(Service.KV, bucket="beer")
+
+    states.tls_established("a")
+
+    for bucket, scope, collection in (("beer", None, None), ("travel", "s", "c"), ("travel", "t", "c")):
+        assert None is states.reason_for(Service.KV, bucket=bucket, scope=scope, collection=collection)
+
+
 def test_tls_is_kept_per_connection() -> None:
     """A handshake clears its own connection, and no other; a success of SASL clears no TLS failure."""
     states = TerminalStates()
