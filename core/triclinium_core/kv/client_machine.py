@@ -280,7 +280,9 @@ class ClientMachine:
 
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
         """Retry or fail what waited for the connection; ``Connections`` calls this."""
-        self._keyspaces.search_if_lost(node.bucket, now)
+        if not node.is_leaving:
+            # While a map is being followed, the connections to its new nodes are not there yet.
+            self._keyspaces.search_if_lost(node.bucket, now)
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
         if node.is_not_couchbase:
             self._inquiries.hopeless(node, lost.detail)

@@ -107,12 +107,12 @@ class Connections:
         The first one of a bucket tries the addresses of the connection string in turn.
         """
         node = self._routes.any_of(bucket)
-        return self.awake(node, now) if node is not None else self._open((bucket, None), now)
+        return self._awake(node, now) if node is not None else self._open((bucket, None), now)
 
     def of_address(self, bucket: str | None, address: Address, now: float) -> NodeMachine:
         """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
         node = self._routes.get((bucket, address))
-        return self.awake(node, now) if node is not None else self._open((bucket, address), now)
+        return self._awake(node, now) if node is not None else self._open((bucket, address), now)
 
     def follow(self, teller: NodeMachine, addresses: Collection[Address], here: Address | None, now: float) -> None:
         """Have a connection of ``teller``'s bucket to each of the addresses of a new map, and none to others.
@@ -148,12 +148,19 @@ class Connections:
         self._connect(node, now)
         return node
 
-    def awake(self, node: NodeMachine, now: float) -> NodeMachine:
+    def _awake(self, node: NodeMachine, now: float) -> NodeMachine:
         """Return a connection, opened again if it was left closed until somebody asks for it."""
         if self._idle_until.get(node, math.inf) <= now:
             del self._idle_until[node]
             self._connect(node, now)
         return node
+
+    def expect(self, node: NodeMachine, now: float) -> None:
+        """Have a connection opened again for somebody who asks only once: as soon as its backoff is over."""
+        self._awake(node, now)
+        opens_at = self._idle_until.pop(node, None)
+        if opens_at is not None:
+            self._timers.schedule(node, TimerKind.RECONNECT, opens_at)
 
     def _leave(self, node: NodeMachine, now: float) -> None:
         """Give up a connection for good, once what is on its way is answered: its node has left the map."""
@@ -162,7 +169,8 @@ class Connections:
         self._idle_until.pop(node, None)
         self._terminal_states.connection_removed(node)
         if node.is_in_use and node.in_flight:
-            self._timers.schedule(node, TimerKind.DRAIN, now + self._timeouts.kv)
+            self.upkeep.drain(node, now)
+            self._listener.on_lost(node, Loss(node.take_parked(), LEFT_THE_MAP), now)
         else:
             self.close(node, LEFT_THE_MAP, now)
 
@@ -373,6 +381,9 @@ class Connections:
         self._streams.forget(node, stream)
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         self._timers.end_stream(node)
+        if node.is_leaving:
+            # What its end has told says nothing of the nodes that there are.
+            self._terminal_states.connection_removed(node)
         requests, parked = tuple(node.lost(detail)), node.take_parked()
         reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
         if reopen_on_demand:

@@ -65,7 +65,7 @@ class Inquiries:
         self._connections.of_bucket(inquiry.bucket, now)
         for node in list(self._connections.nodes):
             if node.bucket == inquiry.bucket:
-                self._connections.awake(node, now)
+                self._connections.expect(node, now)
         match inquiry:
             case Ping():
                 self._pings.submit(token, inquiry, now)

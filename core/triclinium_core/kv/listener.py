@@ -46,4 +46,4 @@ class Listener(Protocol):
         """Requests that were sent, or were to be, will not be answered any more."""
 
     def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
-        """The connection is gone."""
+        """The connection is gone, or its node has left the map, so that nothing more is sent on it."""

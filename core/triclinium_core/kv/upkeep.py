@@ -14,6 +14,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.wire.config_version import encode_version
@@ -62,6 +63,11 @@ class Upkeep:
         self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
         if node.has_to_be_polled:
             self._timers.schedule(node, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
+
+    def drain(self, node: NodeMachine, now: float) -> None:
+        """Close a connection whose node has left the map as soon as no request on it can be answered in time any more."""
+        longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
+        self._timers.schedule(node, TimerKind.DRAIN, now + longest)
 
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, upsert
+from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from triclinium_core.errors import (
     AuthenticationFailureException,
     InvalidArgumentException,
@@ -32,6 +32,7 @@ from triclinium_core.options import (
 )
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.strategy import FailFastRetryStrategy
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import FakeNodeOptions
@@ -544,6 +545,52 @@ def test_a_node_that_leaves() -> None:
     assert token in simulation.results
     assert [] == simulation.retries
     assert 0 == nodes[1].connections
+
+
+def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, StreamId]:
+    """Let the second node leave the map before it has answered to SASL; return what is left, and its stream too."""
+    simulation, nodes, key = two_nodes()
+    nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
+    change(simulation, SAME)
+    (stream,) = (name for name, link in simulation.links.items() if link.node is nodes[1])
+    return simulation, nodes, key, stream
+
+
+def test_a_refusal_of_a_node_that_leaves() -> None:
+    """It says nothing of the nodes that there are, then or later (decision C6)."""
+    simulation, nodes, key, stream = leave_amid_an_exchange()
+    nodes.remove_node(1)
+    simulation.flow()
+    simulation.inject(respond(simulation.requests[stream][-1], Status.AUTH_ERROR), stream)
+    nodes.kill(0)
+    simulation.flow()
+    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
+
+
+def test_what_waits_for_a_node_that_leaves() -> None:
+    """It goes to the node that has the document at once, whenever the exchange ends."""
+    simulation, nodes, key, stream = leave_amid_an_exchange()
+    token = simulation.submit(upsert(key), retry_strategy=FailFastRetryStrategy())
+    nodes.remove_node(1)
+    simulation.flow()
+
+    assert token in simulation.results
+    assert simulation.links[stream].is_open
+
+
+def test_what_another_user_may_not_open() -> None:
+    """Nobody has told the new one so: a node that cannot be reached is waited for."""
+    simulation, nodes, key = two_nodes()
+    nodes[1].faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
+    simulation.live(0.02)
+    change(simulation, SAME)
+    nodes.kill(1)
+    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+
+    assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
 
 
 def test_nobody_has_refused_new_credentials() -> None:

@@ -22,7 +22,8 @@ from tests.core.kv.simulated import (
 )
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.events import StreamId, Token
+from triclinium_core.kv.events import LossCause, StreamId, Token
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
@@ -32,7 +33,7 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
-from triclinium_core.testing.faults import drop_response
+from triclinium_core.testing.faults import delay, drop_response
 
 KEYS = [f"k{number}" for number in range(60)]
 
@@ -174,13 +175,54 @@ def test_what_is_on_its_way_to_a_node_that_leaves() -> None:
 
 
 def test_what_a_node_that_leaves_does_not_answer() -> None:
-    """It is not awaited for longer than an operation takes."""
+    """It is not awaited for longer than any operation takes, a durable one included."""
     simulation, stream, token = leaving(KEYS[0])
     simulation.links[stream].incoming.clear()
-    simulation.live(3.0)
+    simulation.live(10.0)
 
     assert "AmbiguousTimeoutException" == type(simulation.errors[token]).__name__
     assert stream not in simulation.links
+
+
+def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
+    """It has more time than others, and its answer is awaited for as long."""
+    simulation = Cluster()
+    simulation.write()
+    owner = owner_of(simulation, KEYS[0])
+    simulation.nodes[owner].faults.next(Opcode.SET, delay(8.0))
+    token = simulation.submit(upsert(KEYS[0], durability=DurabilityLevel.MAJORITY))
+    simulation.flow()
+    simulation.nodes.remove_node(owner)
+    simulation.live(8.0)
+
+    assert token in simulation.results
+    assert ["the node is not in the cluster map any more"] == simulation.closings()
+
+
+def test_a_node_that_leaves_and_breaks_tls() -> None:
+    """That says nothing of the nodes that there are (decision C6)."""
+    simulation, stream, _ = leaving(KEYS[0])
+    simulation.lose(stream, LossCause.TLS)
+    for place in range(3):
+        simulation.nodes.kill(place)
+    error = simulation.failure(UnambiguousTimeoutException, get())
+
+    assert "TLS_ERROR" not in error.context.retry_reasons
+
+
+def test_a_map_whose_nodes_are_all_new_or_away() -> None:
+    """A map that has just come is not given up because its new nodes are not connected yet."""
+    simulation = Cluster()
+    simulation.nodes.remove_node(2)
+    simulation.write()
+    simulation.nodes.kill(1)
+    simulation.live(1.0)
+    simulation.nodes.add_node(2)
+    opened = len(simulation.opened_at)
+    simulation.nodes.remove_node(0)
+    simulation.flow()
+
+    assert [11214] == [order.port for _, order in simulation.opened_at[opened:]]
 
 
 def test_a_node_that_leaves_and_hangs_up() -> None:

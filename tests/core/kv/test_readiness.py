@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import Recorded, client_options, ready
-from tests.core.kv.test_cluster import Cluster
+from tests.core.kv.simulated import Recorded, client_options, get, ready
+from tests.core.kv.test_cluster import KEYS, Cluster, stream_to
 from triclinium_core.errors import (
     AuthenticationFailureException,
     CouchbaseException,
@@ -17,6 +17,7 @@ from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.faults import delay, status
@@ -195,6 +196,24 @@ def test_abandoned() -> None:
 
     assert token not in simulation.settled_at
     assert {"READY"} == {found.state for found in simulation.machine.statistics().connections}
+
+
+def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
+    """Nobody asks twice: whoever waits has it connected to as soon as its backoff is over."""
+    simulation = Cluster(2)
+    simulation.write()
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.lose(stream_to(simulation, 1))
+    key = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
+    for _ in range(12):
+        simulation.live(1.2)
+        simulation.finish(get(key))
+    simulation.nodes[1].faults.clear()
+    # The other node lets the client in, which clears the terminal state of the bucket.
+    simulation.lose(stream_to(simulation, 0))
+    simulation.live(0.1)
+
+    assert settled(simulation, BUCKET)
 
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
