@@ -36,6 +36,8 @@ class ErrorContext:
     """``error.context`` of the response body, where the server sent one (XERROR)."""
     server_ref: str | None = None
     """``error.ref`` of the response body: the number to look for in the server's log."""
+    server_duration: float | None = None
+    """Seconds for which the server worked on the newest response, by its own clock, where it told."""
     path: str | None = None
     """Of a sub-document operation: the path that failed."""
     path_index: int | None = None

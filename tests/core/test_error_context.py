@@ -28,6 +28,7 @@ FULL = ErrorContext(
     status_text="try again",
     server_context="no memory",
     server_ref="4f-1",
+    server_duration=0.0001,
     path="address.city",
     path_index=0,
     path_status=0xC0,
@@ -65,6 +66,7 @@ contexts = st.builds(
     path_status=st.none() | st.integers(0, 0xFFFF),
     retry_attempts=st.integers(0),
     retry_reasons=st.frozensets(st.text()),
+    server_duration=st.none() | st.floats(),
     elapsed=st.none() | st.floats(),
     timeout=st.none() | st.floats(),
 )
@@ -81,7 +83,7 @@ def test_full() -> None:
         '{"service": "kv", "operation": "upsert", "idempotent": false, "bucket": "travel-sample", '
         '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
         '"status_name": "TEMPORARY_FAILURE", "status_text": "try again", "server_context": "no memory", '
-        '"server_ref": "4f-1", "path": "address.city", "path_index": 0, "path_status": 192, '
+        '"server_ref": "4f-1", "server_duration": 0.0001, "path": "address.city", "path_index": 0, "path_status": 192, '
         '"last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
         '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, '

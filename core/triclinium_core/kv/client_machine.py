@@ -38,6 +38,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.listener import Loss, LostRequest
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, InFlightRequest, Probe, Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS
@@ -225,11 +226,11 @@ class ClientMachine:
 
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited for the connection; ``Connections`` calls this."""
-        problem = self._take_config(node, node.negotiated.config, now)
-        if problem is None and node.bucket is not None and not self._keyspaces.knows_bucket(node.bucket):
-            problem = "gave no cluster config"
-        if problem is not None:
-            self._connections.close(node, problem, now)
+        failure = self._take_config(node, node.negotiated.config, now)
+        if failure is None and node.bucket is not None and not self._keyspaces.knows_bucket(node.bucket):
+            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
+        if failure is not None:
+            self._connections.close(node, failure.text, now, failure=failure)
             return
         if self._keyspaces.is_lost(node.bucket):
             self._connections.upkeep.refresh_config(node, now)
@@ -284,7 +285,7 @@ class ClientMachine:
             # While a map is being followed, the connections to its new nodes are not there yet.
             self._keyspaces.search_if_lost(node.bucket, now)
         waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
-        if node.is_not_couchbase:
+        if node.is_hopeless:
             self._inquiries.hopeless(node, lost.detail)
         for token in waiting:
             self._operations.connection_lost(token, node, lost.detail, now)
@@ -380,6 +381,6 @@ class ClientMachine:
         if answer.close_connection is not None:
             self._connections.close(node, answer.close_connection, now)
 
-    def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> str | None:
+    def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
         stream = self._connections.stream_of(node)
         return self._keyspaces.take_config(node, stream, document, now) if stream is not None else None

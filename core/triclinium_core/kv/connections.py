@@ -217,7 +217,9 @@ class Connections:
             self._terminal_states.tls_failed(node)
         # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
         is_denied = failure is not None and failure.kind is FailureKind.BUCKET and failure.status == Status.NO_ACCESS
-        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied)
+        is_of_no_use = failure is not None and failure.kind is FailureKind.BUCKET_TYPE
+        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied or is_of_no_use)
+        node.is_hopeless |= is_of_no_use
         self._streams.keep(stream, requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail), now)

@@ -100,7 +100,7 @@ class Dispatcher:
     def fail(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
         """Retry or fail an operation that could not be sent to ``node``."""
         self._waits_for.pop(operation.token, None)
-        if node.is_not_couchbase:
+        if node.is_hopeless:
             self._owner.fail(operation.token, UnsupportedOperationException, detail, now)
             return
         # Decision C6: a terminal state says better than the socket what is wrong.
@@ -122,8 +122,8 @@ class Dispatcher:
             text = f"vbucket {operation.vbucket} has no replica {request.copy} on any node now; read another copy"
             self._owner.fail(operation.token, DocumentUnretrievableException, text, now)
             return
-        detail = self._keyspaces.obstacle(request)
-        self._owner.feed(operation, facts.DispatchFailed(RetryReason.NODE_NOT_AVAILABLE, detail), now)
+        obstacle = self._keyspaces.obstacle(request, operation.vbucket)
+        self._owner.feed(operation, facts.DispatchFailed(*obstacle), now)
 
     def _has_room(self, node: NodeMachine, now: float) -> bool:
         """Return whether a request can be sent; a connection that has had no room for long is closed."""

@@ -14,6 +14,7 @@ from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX, CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
@@ -23,7 +24,12 @@ from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketO
 from triclinium_core.kv.routes import ready_after
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
-from triclinium_core.kv.topology.cluster_config import ClusterConfig, MalformedClusterConfig, parse_cluster_config
+from triclinium_core.kv.topology.cluster_config import (
+    ClusterConfig,
+    MalformedClusterConfig,
+    UnsupportedBucketType,
+    parse_cluster_config,
+)
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
@@ -142,10 +148,17 @@ class Keyspaces:
         address = (known.next_holder(vbucket, copy) if forward else None) or known.holder(vbucket, copy)
         return self._connections.of_address(bucket, address, now) if address is not None else None
 
-    def obstacle(self, operation: Operation) -> str:
-        """Return why no node has an operation's document now."""
+    def obstacle(self, operation: Operation, vbucket: int) -> tuple[RetryReason, str]:
+        """Return why an operation's document cannot be had from any node now: the reason, and what it is in words.
+
+        Args:
+            vbucket: that of the operation.
+        """
         known = self.map_of(operation.keyspace.bucket)
-        return "there is no map" if known is None else known.obstacle(self.vbucket(operation))
+        if known is None:
+            return RetryReason.NODE_NOT_AVAILABLE, "there is no map"
+        reason = RetryReason.SERVICE_NOT_AVAILABLE if known.lacks_service(vbucket) else RetryReason.NODE_NOT_AVAILABLE
+        return reason, known.obstacle(vbucket)
 
     def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:
         """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
@@ -265,7 +278,9 @@ class Keyspaces:
         ids = self._collections.get(node.bucket)
         return ids.connection_lost(node) if ids is not None else ()
 
-    def take_config(self, node: NodeMachine, stream: StreamId, document: bytes | None, now: float) -> str | None:
+    def take_config(
+        self, node: NodeMachine, stream: StreamId, document: bytes | None, now: float
+    ) -> BootstrapFailure | None:
         """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
 
         Args:
@@ -275,6 +290,8 @@ class Keyspaces:
             return None
         try:
             config = parse_cluster_config(document, host=node.address.host)
+        except UnsupportedBucketType as error:
+            return self._refuse_config(node, stream, str(error), FailureKind.BUCKET_TYPE)
         except MalformedClusterConfig as error:
             return self._refuse_config(node, stream, str(error))
         if node.bucket is not None and config.name != node.bucket:
@@ -338,10 +355,14 @@ class Keyspaces:
         if bucket_map.addresses:
             self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
 
-    def _refuse_config(self, node: NodeMachine, stream: StreamId, why: str) -> str:
+    def _refuse_config(
+        self, node: NodeMachine, stream: StreamId, why: str, kind: FailureKind = FailureKind.PROTOCOL
+    ) -> BootstrapFailure:
         problem = f"sent a cluster config that cannot be: {why}"
+        if kind is FailureKind.BUCKET_TYPE:
+            problem = f"sent a cluster config that is of no use: {why}"
         self._emit(ReportConnection(stream, node.node, problem))
-        return problem
+        return BootstrapFailure(kind, problem)
 
     def knows_bucket(self, bucket: str | None) -> bool:
         """Whether documents of the bucket can be found."""

@@ -14,6 +14,16 @@ from triclinium_core.retry.reasons import RetryReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTimeStatistics:
+    """For how long a server worked on the requests of one connection, over all its streams. Durations are seconds."""
+
+    answers: int
+    """Answers that told a duration: of operations, and of the client's own requests."""
+    total: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatistics:
     """One connection, and what was negotiated on it."""
 
@@ -38,6 +48,8 @@ class ConnectionStatistics:
     last_error: str | None = None
     """Why the newest attempt to connect failed, or the connection was lost."""
     circuit_breaker: BreakerStatistics | None = None
+    server_time: ServerTimeStatistics | None = None
+    """How long the server worked, by its own clock; None where it has not told yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +69,7 @@ class ClientStatistics:
 def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
     """Return the snapshot of one connection."""
     error_map = node.negotiated.error_map
+    told = node.server_time
     return ConnectionStatistics(
         node=node.node,
         bucket=node.bucket,
@@ -71,6 +84,9 @@ def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | No
         waiting=len(node.parked),
         last_error=node.last_error,
         circuit_breaker=node.breaker.statistics(),
+        server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
+        if told.answers
+        else None,
     )
 
 

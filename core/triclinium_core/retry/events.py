@@ -64,6 +64,8 @@ class KvResponse:
     """Whose error map to consult."""
     server_context: str | None = None
     server_ref: str | None = None
+    server_duration: float | None = None
+    """Seconds for which the server worked, by its own clock."""
     failed_path: FailedPath | None = None
     """Which spec of a sub-document operation failed, where that is why the whole did."""
     error: type[CouchbaseException] | None = None

@@ -60,6 +60,7 @@ def answered(context: ErrorContext, response: KvResponse, entry: ErrorMapEntry |
         status_text=entry.description if entry is not None else None,
         server_context=response.server_context,
         server_ref=response.server_ref,
+        server_duration=response.server_duration,
     )
 
 

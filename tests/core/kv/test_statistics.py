@@ -13,10 +13,11 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.news import BytesOrdered
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics, describe_connection
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import BreakerState, BreakerStatistics, CircuitBreakerOptions
-from triclinium_core.testing.faults import refuse_connection
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.faults import delay, refuse_connection
 
 
 def connection() -> NodeMachine:
@@ -104,6 +105,29 @@ def test_passwords_are_not_part_of_it() -> None:
     simulation = ready(options=options)
 
     assert "password" not in repr(simulation.machine.statistics())
+
+
+def test_time_of_the_server() -> None:
+    """Its answers and for how long it worked, on each connection; a server that is slow stands out."""
+    simulation = ready()
+    before = simulation.connection().server_time
+    simulation.node.faults.next(Opcode.GET, delay(0.5))
+    simulation.finish(get())
+    after = simulation.connection().server_time
+
+    assert before is not None
+    assert after is not None
+    assert 1 == after.answers - before.answers
+    assert pytest.approx(0.5, rel=0.01) == after.longest
+    assert pytest.approx(0.5, rel=0.01) == after.total - before.total > before.longest
+
+
+def test_a_server_that_tells_no_times() -> None:
+    """There is nothing to show then."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.TRACING})
+    simulation.finish(get())
+
+    assert simulation.connection().server_time is None
 
 
 def test_snapshots_do_not_change() -> None:

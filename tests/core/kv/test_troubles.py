@@ -172,13 +172,34 @@ def test_the_map_of_another_bucket_at_first() -> None:
 
 
 def test_a_memcached_bucket() -> None:
-    """It is refused in words: documents of such a bucket would be looked for in the wrong places."""
+    """It is refused at once, and in words: its documents would be looked for in the wrong places."""
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(UnsupportedOperationException, upsert())
 
+    assert simulation.now < 0.1
     assert "'travel' is a memcached bucket" in str(error)
+    assert "use a couchbase or ephemeral bucket" in str(error)
+
+    opened = len(simulation.opened_at)
+    simulation.live(30.0)
+
+    assert opened == len(simulation.opened_at)
+
+    simulation.failure(UnsupportedOperationException, get())
+
+
+def test_a_bucket_that_was_made_anew() -> None:
+    """Under the same name, as one that can be spoken to: the next operation finds it so."""
+    simulation = Recorded()
+    bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
+    simulation.failure(UnsupportedOperationException, upsert())
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+
+    simulation.result(upsert())
 
 
 def test_a_broken_config() -> None:

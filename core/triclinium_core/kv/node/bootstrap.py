@@ -31,6 +31,7 @@ WANTED_FEATURES = (
     HelloFeature.JSON,
     HelloFeature.DUPLEX,
     HelloFeature.UNORDERED_EXECUTION,
+    HelloFeature.TRACING,
     HelloFeature.ALT_REQUEST,
     HelloFeature.SYNC_REPLICATION,
     HelloFeature.COLLECTIONS,
@@ -56,6 +57,7 @@ class FailureKind(Enum):
 
     CREDENTIALS = "the credentials were refused"
     BUCKET = "the bucket could not be selected"
+    BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
     TLS = "the peer speaks TLS, and the client does not"
     CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"

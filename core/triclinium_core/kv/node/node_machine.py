@@ -28,6 +28,7 @@ from triclinium_core.kv.node.news import (
 )
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage
+from triclinium_core.kv.node.server_time import ServerTime
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
@@ -77,6 +78,7 @@ class NodeMachine:
         self.last_error: str | None = None
         self.local_address: str | None = None
         """Our end of the present stream, where the driver told."""
+        self.server_time: ServerTime = ServerTime()
         self.questions: Patience = Patience()
         """With our own questions, of which some may get lost, but not all."""
         self.room: Patience = Patience()
@@ -105,8 +107,8 @@ class NodeMachine:
         """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
-        self.is_not_couchbase: bool = False
-        """Whether all addresses were tried, and the peer of the last one speaks another protocol."""
+        self.is_hopeless: bool = False
+        """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
         self._addresses = addresses
         self._attempts = 0
         self._bare = bare
@@ -261,7 +263,7 @@ class NodeMachine:
         failure = self._bootstrap.failure if self._bootstrap is not None else None
         # Another address may lead to what this one does not.
         is_stranger = failure is not None and failure.kind is FailureKind.NOT_COUCHBASE
-        self.is_not_couchbase = is_stranger and self.has_tried_all
+        self.is_hopeless = is_stranger and self.has_tried_all
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.rest()
@@ -304,6 +306,8 @@ class NodeMachine:
             text = f"answered a request that was not made: opcode 0x{frame.opcode:02x}, opaque {frame.opaque}"
             return BecameUnusable(text, unsettled=request)
         self._is_proven = True
+        if frame.framing_extras:
+            self.server_time.note(frame.framing_extras)
         self.failed_attempts = 0
         if request.owner is Purpose.AUTHENTICATION:
             return self._on_response_to_sasl(frame, news)
@@ -372,6 +376,7 @@ class NodeMachine:
         self._move(event, NodeState.READY)
         self._bootstrap = None
         self.was_ready = True
+        self.is_hopeless = False
         self.last_error = None
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
         return BecameReady(self.negotiated)

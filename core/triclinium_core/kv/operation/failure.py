@@ -13,6 +13,7 @@ from triclinium_core.kv.operation.subdocument_codec import MalformedOutcomes, de
 from triclinium_core.kv.operation.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.subdocument_specs import StoreSemantics
 from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.events import KvResponse
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.path_failures import FailedPath
@@ -32,7 +33,8 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
     if isinstance(operation, MutateIn) and frame.status in _PATH_FAILURES:
         return _read_failed_path(operation, frame, node)
     details = parse_error_body(frame.value)
-    return KvResponse(frame.status, node, details.context, details.ref, error=_error_of(operation, frame.status))
+    duration, error = server_duration(frame.framing_extras), _error_of(operation, frame.status)
+    return KvResponse(frame.status, node, details.context, details.ref, duration, error=error)
 
 
 def _error_of(operation: Operation, status: int) -> type[CouchbaseException] | None:
@@ -48,4 +50,5 @@ def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvRespons
     except MalformedOutcomes as error:
         raise MalformedResponse(f"{operation.name}: status 0x{frame.status:02x}, but {error}") from error
     failed = FailedPath(index, operation.specs[index].path, status)
-    return KvResponse(frame.status, node, failed_path=failed, error=failed.error)
+    duration = server_duration(frame.framing_extras)
+    return KvResponse(frame.status, node, server_duration=duration, failed_path=failed, error=failed.error)

@@ -56,6 +56,14 @@ class BucketMap:
         """Return where a copy of a vbucket is to be after the rebalance; None also where none is under way."""
         return self._reached(self.forward[vbucket], copy) if vbucket < len(self.forward) else None
 
+    def lacks_service(self, vbucket: int) -> bool:
+        """Whether a node has the active copy of a vbucket, and does not offer its documents in the way that is wanted.
+
+        A node that is not in the network that is wanted may offer them all the same.
+        """
+        holder = self.holders[vbucket][0] if vbucket < len(self.holders) else NOBODY
+        return holder != NOBODY and self.nodes[holder] is None and self.network == DEFAULT
+
     def obstacle(self, vbucket: int) -> str:
         """Return why the active copy of a vbucket cannot be reached."""
         if vbucket >= len(self.holders):

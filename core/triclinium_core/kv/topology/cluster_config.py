@@ -21,6 +21,10 @@ class MalformedClusterConfig(ValueError):
     """The config is none; the text says where."""
 
 
+class UnsupportedBucketType(MalformedClusterConfig):
+    """The config is that of a bucket in which documents cannot be found by vbucket, and never will be."""
+
+
 class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
     """Where a node is reached in another network; without ``ports`` at the same as in its own."""
 
@@ -93,6 +97,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     Raises:
         MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or a size
             beyond all sense.
+        UnsupportedBucketType: it is a memcached bucket's.
     """
     # An IPv6 address stands in brackets where a port follows it.
     name = (f"[{host}]" if ":" in host else host).encode()
@@ -112,7 +117,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
 def _check_bucket_config(config: ClusterConfig) -> None:
     bucket = f"bucket {(config.name or '')[:_SHOWN_CHARACTERS_MAX]!r}"
     if config.node_locator is not None and config.node_locator != "vbucket":
-        raise MalformedClusterConfig(
+        raise UnsupportedBucketType(
             f"{bucket} is a memcached bucket (locator {config.node_locator[:_SHOWN_CHARACTERS_MAX]!r}), which this "
             "client does not speak to; use a couchbase or ephemeral bucket"
         )

@@ -17,6 +17,7 @@ _NUMBER_MAX = _ESCAPE + 0xFF
 
 _DURATION_EXPONENT = 1.74
 _DURATION_CODE_MAX = 0xFFFF
+_DURATION_SIZE = 2
 
 
 @unique
@@ -40,6 +41,9 @@ class ResponseFrameInfo(IntEnum):
     READ_UNITS = 1
     WRITE_UNITS = 2
     THROTTLE_DURATION = 3
+
+
+_SHORT_DURATION = bytes((ResponseFrameInfo.SERVER_DURATION << 4 | _DURATION_SIZE,))
 
 
 class MalformedFramingExtras(ValueError):
@@ -113,6 +117,24 @@ def decode_server_duration_us(encoded: int) -> float:
     if not 0 <= encoded <= _DURATION_CODE_MAX:
         raise ValueError(f"encoded={encoded!r} must be an integer from 0 to {_DURATION_CODE_MAX}")
     return float(encoded**_DURATION_EXPONENT / 2)
+
+
+def server_duration(framing_extras: bytes) -> float | None:
+    """Return the seconds for which a server says that it worked on a request; None where it says nothing of that.
+
+    Pieces that cannot be read say nothing either: what is wrong with them is no reason to doubt the answer.
+    """
+    if framing_extras[:1] == _SHORT_DURATION and len(framing_extras) == 1 + _DURATION_SIZE:
+        # Nearly all responses have this piece and no other.
+        encoded = framing_extras[1:]
+    else:
+        try:
+            encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")
+        except MalformedFramingExtras:
+            return None
+    if len(encoded) != _DURATION_SIZE:
+        return None
+    return decode_server_duration_us(int.from_bytes(encoded, "big")) / 1_000_000
 
 
 def encode_server_duration_us(duration_us: float) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -90,11 +90,9 @@ def parts(data: bytes) -> Frame:
     return frame
 
 
-def response(
-    opcode: int = 0, *, status: int = 0, cas: int = 0, extras: bytes = b"", value: bytes = b"", datatype: int = 0
-) -> Frame:
+def response(opcode: int = 0, **parts: Any) -> Frame:
     """Return a response as it comes out of the buffer."""
-    data = encode_response(opcode, opaque=1, status=status, cas=cas, datatype=datatype, extras=extras, value=value)
+    data = encode_response(opcode, opaque=1, **parts)
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return frame
 

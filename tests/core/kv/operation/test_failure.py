@@ -53,3 +53,12 @@ def test_what_exists_already() -> None:
     assert DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
     assert read_failure(MUTATION, exists, "h:1").error is None
     assert read_failure(INSERTION, response(status=0x01), "h:1").error is None
+
+
+@pytest.mark.parametrize(("status", "body"), [(0x86, BODY), (0xCC, b"\0\0\xc0")])
+def test_how_long_the_server_took(status: int, body: bytes) -> None:
+    """It is told with the failure, also where only a path failed."""
+    told = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
+
+    assert pytest.approx(0.00150998, rel=1e-5) == told.server_duration
+    assert read_failure(MUTATION, response(status=status, value=body), "h:1").server_duration is None

@@ -131,6 +131,7 @@ def test_another_network() -> None:
     assert Address("x.example", 11210) == found.here
     assert "vbucket 1 is on node 1 of the map, which has no address in network 'external'" == found.obstacle(1)
     assert "vbucket 3 has no active node now" == found.obstacle(3)
+    assert not any(found.lacks_service(vbucket) for vbucket in range(5))
 
 
 def test_a_network_that_nobody_is_in() -> None:
@@ -150,6 +151,7 @@ def test_no_port_for_tls_is_a_reason() -> None:
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[1]])
 
     assert "vbucket 0 is on node 1 of the map, which has no port for this service" == found.obstacle(0)
+    assert found.lacks_service(0)
 
 
 def test_forward_map() -> None:

@@ -16,6 +16,7 @@ from triclinium_core.kv.wire.framing_extras import (
     encode_framing_extras,
     encode_server_duration_us,
     parse_framing_extras,
+    server_duration,
 )
 
 VECTORS = [
@@ -149,3 +150,26 @@ def test_refuses_a_duration_that_is_none(duration_us: float) -> None:
     """Time spent is a number and not negative."""
     with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
         encode_server_duration_us(duration_us)
+
+
+@pytest.mark.parametrize("encoded", ["02 0064", "02 0064 12 0001", "12 0001 02 0064", "e1 ff 02 0064"])
+def test_the_duration_of_a_response(encoded: str) -> None:
+    """It is found alone and among other pieces, and told in seconds."""
+    duration = server_duration(bytes.fromhex(encoded))
+
+    assert duration is not None
+    assert math.isclose(0.00150998, duration, abs_tol=1e-8)
+
+
+@pytest.mark.parametrize("encoded", ["", "12 0001", "01 64", "03 000064", "02 64", "02", "f2"])
+def test_no_duration_of_a_response(encoded: str) -> None:
+    """None was told, or it has another size, or is cut short: nothing that the answer has to suffer for."""
+    assert server_duration(bytes.fromhex(encoded)) is None
+
+
+@given(data=st.binary(max_size=20))
+def test_a_duration_in_arbitrary_bytes(data: bytes) -> None:
+    """Whatever a server sends, it is none, or one that the code can express."""
+    duration = server_duration(data)
+
+    assert duration is None or 0.0 <= duration < 121.0
