@@ -382,5 +382,5 @@ class ClientMachine:
             self._connections.close(node, answer.close_connection, now)
 
     def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
-        stream = self._connections.stream_of(node)
+        stream = self._connections.streams.of(node)
         return self._keyspaces.take_config(node, stream, document, now) if stream is not None else None

@@ -89,7 +89,7 @@ class Connections:
         self._listener = listener
         self._routes = Routes()
         self.seeds: Seeds = Seeds(options, connection_string, self._routes, timers, emit)
-        self._streams = Streams(emit, tls=connection_string.tls)
+        self.streams: Streams = Streams(emit, tls=connection_string.tls)
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._reported_problems: dict[str, str] = {}
@@ -174,19 +174,11 @@ class Connections:
         else:
             self.close(node, LEFT_THE_MAP, now)
 
-    def of_stream(self, stream: int | None) -> NodeMachine | None:
-        """Return the connection that a stream belongs to, or None once it is lost."""
-        return self._streams.node(stream)
-
-    def stream_of(self, node: NodeMachine) -> StreamId | None:
-        """Return the present stream of a connection."""
-        return self._streams.of(node)
-
     def send(
         self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
     ) -> tuple[int, StreamId]:
         """Order a request to be sent, and return its opaque and stream. ``encode`` may raise; then nothing is sent."""
-        stream = self._streams.present(node)
+        stream = self.streams.present(node)
         opaque, frame = node.send(owner, opcode, encode)
         self._emit(SendBytes(stream, frame))
         return opaque, stream
@@ -203,7 +195,7 @@ class Connections:
         """Close the stream for a reason, such as the answer to ``unsettled``, and open another after a backoff."""
         detail = f"{node.node}: {reason}"
         misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
-        stream = self._streams.of(node)
+        stream = self.streams.of(node)
         if stream is None and self.seeds.stop_waiting(node):
             node.lost(detail)
             self._listener.on_lost(node, Loss(node.take_parked(), detail), now)
@@ -220,13 +212,13 @@ class Connections:
         is_of_no_use = failure is not None and failure.kind is FailureKind.BUCKET_TYPE
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied or is_of_no_use)
         node.is_hopeless |= is_of_no_use
-        self._streams.keep(stream, requests, detail)
+        self.streams.keep(stream, requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
-        node = self._streams.node(event.stream)
+        node = self.streams.node(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
             return
         node.local_address = event.local_address or None
@@ -235,16 +227,16 @@ class Connections:
 
     def bytes_received(self, event: BytesReceived, now: float) -> None:
         """Take bytes of a stream. A stream that was given up meanwhile is ignored."""
-        node = self._streams.node(event.stream)
+        node = self.streams.node(event.stream)
         if node is not None and node.state is not NodeState.CONNECTING:
             self._tell(node, node.bytes_received(event.data, now), now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
         """Take note that a stream is gone, or was never opened, and how much of its requests had left."""
-        closed = self._streams.take(event.stream)
+        closed = self.streams.take(event.stream)
         if closed is not None:
             self._lose_requests(closed.requests, event.handed_over, closed.detail, now)
-        node = self._streams.node(event.stream)
+        node = self.streams.node(event.stream)
         if node is None:
             return
         if event.cause is LossCause.TLS:
@@ -303,10 +295,10 @@ class Connections:
 
     def _open_stream(self, node: NodeMachine, now: float) -> None:
         self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
-        self._streams.open(node)
+        self.streams.open(node)
 
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
-        stream = self._streams.present(node)
+        stream = self.streams.present(node)
         for item in news:
             match item:
                 case Answered(request, frame):
@@ -352,7 +344,7 @@ class Connections:
             self._authenticate_again(node, now)
 
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
-        news = self.authentication.begin_again(node, self._streams.present(node))
+        news = self.authentication.begin_again(node, self.streams.present(node))
         if news is not None:
             self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
             self._tell(node, news, now)
@@ -373,14 +365,14 @@ class Connections:
 
     def _part_with(self, node: NodeMachine, now: float) -> None:
         """Close a connection whose node has left the map, once everything is answered."""
-        if node.is_leaving and not node.in_flight and self._streams.of(node) is not None:
+        if node.is_leaving and not node.in_flight and self.streams.of(node) is not None:
             self.close(node, LEFT_THE_MAP, now)
 
     def _give_up(
         self, node: NodeMachine, stream: StreamId, detail: str, now: float, *, reopen_on_demand: bool = False
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
-        self._streams.forget(node, stream)
+        self.streams.forget(node, stream)
         self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
         self._timers.end_stream(node)
         if node.is_leaving:

@@ -137,7 +137,7 @@ class Operations:
                 text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
             self._dispatcher.fail(operation, node, text, now)
             return
-        node_of_attempt = self._connections.of_stream(operation.stream)
+        node_of_attempt = self._connections.streams.node(operation.stream)
         self.feed(operation, facts.TimePassed(), now)
         if node_of_attempt is not None:
             self._connections.upkeep.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
@@ -291,7 +291,7 @@ class Operations:
         del self._open[operation.token]
         self._timers.cancel(operation.deadline_timer)
         self._timers.cancel(operation.retry_timer)
-        node = self._connections.of_stream(operation.stream)
+        node = self._connections.streams.node(operation.stream)
         if node is not None and operation.opaque is not None:
             opens_scan = isinstance(operation.request, RangeScanCreate)
             node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)

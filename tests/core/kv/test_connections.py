@@ -635,7 +635,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
     while client.wakeup < 100.0:
         client.handle(TimePassed(), max(client.wakeup, 0.0))
 
-    assert {} == client._connections._streams._closed
+    assert {} == client._connections.streams._closed
 
 
 def closed_without_an_answer() -> tuple[Recorded, Token]:
@@ -1097,7 +1097,7 @@ def test_timers_of_others_are_refused() -> None:
 
     with pytest.raises(AssertionError, match="is no timer of a connection"):
         connections.on_timer(TimerKind.RETRY, node, 0.0)
-    assert connections.of_stream(None) is None
+    assert connections.streams.node(None) is None
 
 
 def test_noop_of_the_user() -> None:
