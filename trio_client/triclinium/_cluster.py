@@ -40,7 +40,7 @@ class Cluster:
         """Be somebody else from now on, or show it by a new password, token or certificate.
 
         It waits for nothing. New connections use the authenticator. Live ones authenticate again with a password or a
-        token: what was sent before is answered, what is called now waits until that is over, for one round trip or two.
+        token: what was sent before is answered, what is called now waits until that is over, for two round trips or three.
         A connection whose authentication is refused is closed, and operations fail with
         ``AuthenticationFailureException`` until a right authenticator is set. A live connection keeps the certificate
         that it was opened with.

@@ -53,7 +53,6 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import HandedOver
-from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
@@ -207,10 +206,11 @@ class Connections:
         self._emit(CloseStream(stream, reason))
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(node)
-        # Only an administrator can help against that, so there is no use in knocking again until somebody asks.
-        is_denied = failure is not None and failure.kind is FailureKind.BUCKET and failure.status == Status.NO_ACCESS
+        # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
+        is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(node)
         is_of_no_use = failure is not None and failure.kind is FailureKind.BUCKET_TYPE
-        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=is_denied or is_of_no_use)
+        on_demand = (is_denied or is_of_no_use) and not node.is_leaving
+        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=on_demand)
         node.is_hopeless |= is_of_no_use
         self.streams.keep(stream, requests, detail)
         self._listener.on_requests_lost(misanswered, detail, now)
@@ -305,10 +305,10 @@ class Connections:
                     self._on_answered(node, request, frame, now)
                 case BytesOrdered(data):
                     self._emit(SendBytes(stream, data))
+                case SaslAnswered() | BucketSelected() if self.authentication.is_outdated(node):
+                    pass  # What was said of an earlier authenticator says nothing of the present one.
                 case SaslAnswered(status):
-                    # What was said of an earlier authenticator says nothing of the present one.
-                    if not self.authentication.is_outdated(node):
-                        self._terminal_states.sasl_answered(node, status)
+                    self._terminal_states.sasl_answered(node, status)
                 case BucketSelected(bucket, status):
                     self._terminal_states.bucket_selected(bucket, status)
                 case ConfigAnnounced():

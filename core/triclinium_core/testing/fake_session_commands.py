@@ -55,7 +55,10 @@ def _sasl_list_mechanisms(node: NodeState, connection: Connection, request: Requ
 
 
 def _sasl_auth(node: NodeState, connection: Connection, request: Request) -> Answer:
-    """Begin to authenticate, anew where the connection is authenticated already."""
+    """Begin to authenticate, anew where the connection is authenticated already.
+
+    A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
+    """
     if connection.has_certificate:
         raise Refused(Status.NOT_SUPPORTED, "the certificate has told who this is")
     if connection.exchange is not None:
@@ -66,6 +69,7 @@ def _sasl_auth(node: NodeState, connection: Connection, request: Request) -> Ans
         raise Refused(Status.AUTH_ERROR, f"the mechanism {mechanism!a} is not offered")
     if mechanism == OAUTHBEARER:
         return _authenticate_bearer(node, connection, request.value)
+    connection.bucket = None
     if mechanism not in SCRAM_MECHANISMS:
         return _authenticate_plain(node, connection, request.value)
     exchange = node.new_exchange(mechanism)
@@ -109,7 +113,6 @@ def _sasl_step(node: NodeState, connection: Connection, request: Request) -> Ans
 
 
 def _select_bucket(node: NodeState, connection: Connection, request: Request) -> Answer:
-    _refuse_in_flight(connection)
     name = request.key.decode("utf-8", "replace")
     if request.key == NO_BUCKET:
         connection.bucket = None
@@ -126,7 +129,7 @@ def _noop(node: NodeState, connection: Connection, request: Request) -> Answer:
 
 
 def _refuse_in_flight(connection: Connection) -> None:
-    # In order, a command is not begun before the one in front of it was answered.
+    # In order, a command is not begun before the one in front of it was answered; nor is one that is always in order.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise Refused(Status.NOT_SUPPORTED, "other commands are in flight")
 

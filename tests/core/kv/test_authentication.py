@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from triclinium_core.errors import (
     AuthenticationFailureException,
+    CouchbaseException,
     InvalidArgumentException,
     RequestCanceledException,
     UnambiguousTimeoutException,
@@ -32,7 +33,7 @@ from triclinium_core.options import (
 )
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.retry.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fake_nodes import FakeNodes
 from triclinium_core.testing.fake_options import FakeNodeOptions
@@ -239,7 +240,7 @@ def test_what_was_sent_is_answered_and_what_comes_waits() -> None:
     simulation.run()
 
     sent = [request.opcode for request in simulation.requests[stream]]
-    assert [Opcode.SASL_AUTH, Opcode.SASL_STEP, *[Opcode.SET] * 3] == sent[-5:]
+    assert [Opcode.SASL_AUTH, Opcode.SASL_STEP, Opcode.SELECT_BUCKET, *[Opcode.SET] * 3] == sent[-6:]
     assert set(meanwhile) <= set(simulation.results)
     assert before in simulation.settled_at
     assert [] == simulation.retries
@@ -326,6 +327,51 @@ def test_right_credentials_are_tried_at_once() -> None:
 
     assert 2 == sum(isinstance(action, OpenStream) for action in actions)
     assert now == simulation.now
+
+
+def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
+    """The server lets the user in, and out of the bucket, without a word: selecting it again tells."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    change(simulation, SAME)
+    error = simulation.failure(CouchbaseException, upsert())
+
+    assert ("BUCKET_ACCESS_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
+    assert ["bucket 'travel' does not exist, or user 'Administrator' may not open it"] == simulation.closings()
+    assert [NodeState.READY.name, NodeState.LOST.name] == states(simulation)
+
+
+def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
+    """The newest is tried on the same stream."""
+    simulation = ready(tokens=(TOKEN.token,))
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    change(simulation, SAME)
+    token = simulation.submit(upsert())
+    while Opcode.SELECT_BUCKET != simulation.requests[simulation.newest][-1].opcode:
+        simulation.hand_over(simulation.newest)
+        simulation.deliver(simulation.newest)
+    change(simulation, TOKEN)
+    simulation.flow()
+
+    assert token in simulation.results
+    assert [] == simulation.closings()
+    assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
+
+
+def test_a_bucket_that_was_not_open_to_who_was_replaced_during_the_bootstrap() -> None:
+    """That says nothing of the newest: the bucket is tried again as after any other trouble."""
+    simulation = Recorded(tokens=(TOKEN.token,))
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.flow()
+    token = simulation.submit(upsert(), retry_strategy=FastFailOnTerminalErrorRetryStrategy())
+    stream = simulation.newest
+    while all(Opcode.SELECT_BUCKET != request.opcode for request in simulation.requests[stream]):
+        simulation.open(stream) if not simulation.links[stream].is_open else simulation.hand_over(stream)
+        simulation.deliver(stream)
+    change(simulation, TOKEN)
+    simulation.run()
+
+    assert token in simulation.results
 
 
 def test_other_refusals_are_not_terminal() -> None:

@@ -80,17 +80,19 @@ def test_refuses_half_a_feature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opcode", "parts"), [(Opcode.HELLO, {}), (Opcode.SELECT_BUCKET, {"key": b"default"})], ids=["hello", "bucket"]
+    ("opcode", "parts", "status"),
+    [(Opcode.HELLO, {}, Status.NOT_SUPPORTED), (Opcode.SELECT_BUCKET, {"key": b"default"}, Status.SUCCESS)],
+    ids=["hello", "bucket"],
 )
-def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: dict[str, bytes]) -> None:
-    """While a reply is due, neither features nor bucket change, unless replies come in order anyway."""
-    for without, status in ([], Status.NOT_SUPPORTED), ([HelloFeature.UNORDERED_EXECUTION], Status.SUCCESS):
+def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: dict[str, bytes], status: Status) -> None:
+    """While a reply is due, features do not change, unless replies come in order anyway; the bucket does."""
+    for without, expected in ([], status), ([HelloFeature.UNORDERED_EXECUTION], Status.SUCCESS):
         client = ready_client(without=without)
         client.node.faults.next(Opcode.NOOP, delay(1.0))
         client.send(client.encode(Opcode.NOOP))
         replies = client.send(client.encode(opcode, **parts)) + client.wait(1.0)
 
-        assert [status] == [reply.status for reply in replies if reply.opcode == opcode]
+        assert [expected] == [reply.status for reply in replies if reply.opcode == opcode]
 
 
 @pytest.mark.parametrize(("asked", "version", "revision"), [(1, 1, 13), (2, 2, 9), (3, 2, 9), (0xFFFF, 2, 9)])
@@ -199,6 +201,17 @@ def test_keeps_the_steps_of_an_exchange_apart() -> None:
 
     invalid = Status.INVALID_ARGUMENTS
     assert [invalid, Status.AUTH_CONTINUE, invalid, Status.AUTH_ERROR] == statuses
+
+
+def test_authenticating_takes_the_bucket() -> None:
+    """By a password, and without a word; a token leaves it."""
+    client = ready_client(with_options(tokens=("a.b.c",)))
+    message = b"n,,\x01auth=Bearer a.b.c\x01\x01"
+
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SASL_AUTH, key=b"OAUTHBEARER", value=message))
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.SUCCESS == status_of(client.authenticate_plain())
+    assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
 
 
 def test_authenticates_anew() -> None:

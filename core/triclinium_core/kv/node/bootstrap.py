@@ -72,6 +72,23 @@ class BootstrapFailure:
     text: str
     status: int | None = None
 
+    @classmethod
+    def of_bucket(cls, bucket: str, authenticator: Authenticator, status: int) -> BootstrapFailure | None:
+        """Return what is wrong by an answer to SELECT_BUCKET; None where the bucket is selected."""
+        if status == Status.SUCCESS:
+            return None
+        text = f"bucket {bucket!r}: {_named(status)}"
+        if status == Status.NO_ACCESS:
+            text = f"bucket {bucket!r} does not exist, or {user_of(authenticator)} may not open it"
+        elif status == Status.KEY_NOT_FOUND:
+            text = f"bucket {bucket!r} is not on this node yet"
+        return cls(FailureKind.BUCKET, text, status)
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether the bucket is not open to this user, so that only an administrator can help."""
+        return self.kind is FailureKind.BUCKET and self.status == Status.NO_ACCESS
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapPlan:
@@ -286,15 +303,8 @@ class Bootstrap:
 
     def _on_bucket(self, frame: Frame) -> bytes:
         self.bucket_status = frame.status
-        if frame.status == Status.SUCCESS:
-            return b""
-        text = f"bucket {self._plan.bucket!r}: {_named(frame.status)}"
-        if frame.status == Status.NO_ACCESS:
-            user = user_of(self._plan.authenticator)
-            text = f"bucket {self._plan.bucket!r} does not exist, or {user} may not open it"
-        elif frame.status == Status.KEY_NOT_FOUND:
-            text = f"bucket {self._plan.bucket!r} is not on this node yet"
-        return self._fail(text, FailureKind.BUCKET, frame.status)
+        failure = BootstrapFailure.of_bucket(self._plan.bucket or "", self._plan.authenticator, frame.status)
+        return b"" if failure is None else self._fail(failure.text, failure.kind, failure.status)
 
     def _on_config(self, frame: Frame) -> bytes:
         if frame.status == Status.SUCCESS:

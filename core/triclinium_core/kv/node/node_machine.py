@@ -27,7 +27,8 @@ from triclinium_core.kv.node.news import (
     SaslAnswered,
 )
 from triclinium_core.kv.node.patience import Patience
-from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage
+from triclinium_core.kv.node.reauthentication import Question, Reauthentication
+from triclinium_core.kv.node.sasl import SaslExchange
 from triclinium_core.kv.node.server_time import ServerTime
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec_parts import Dialect
@@ -114,10 +115,8 @@ class NodeMachine:
         self._bare = bare
         self._compression = compression
         self._bootstrap: Bootstrap | None = None
-        self._exchange: SaslExchange | None = None
+        self._again: Reauthentication | None = None
         """The authentication that goes on while the connection is in use."""
-        self._next_exchange: SaslExchange | None = None
-        """The one that follows it where it is refused, since the authenticator has changed meanwhile."""
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         self._frames_came = False
         """Whether the peer of the present stream has sent a whole frame."""
@@ -157,7 +156,7 @@ class NodeMachine:
     @property
     def is_in_use(self) -> bool:
         """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
-        return self.state is NodeState.READY or self._exchange is not None
+        return self.state is NodeState.READY or self._again is not None
 
     @property
     def has_spoken(self) -> bool:
@@ -216,19 +215,17 @@ class NodeMachine:
         """Begin to speak for somebody else, on the stream that is ready: by a password or a token.
 
         The server carries out in order, so what was sent before is done with the old rights. What would be sent
-        during SCRAM's two steps would have none, so everything waits until the exchange is over. Where one goes on, the
-        new one begins if that is refused; if it succeeds, what has waited comes first.
+        during SCRAM's two steps would have none, so everything waits until the exchange is over, and the bucket selected
+        anew. Where one goes on, the new one begins if that is refused; if it succeeds, what has waited comes first.
         """
-        offered = self.negotiated.offered_mechanisms
-        exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=offered)
-        if self._exchange is not None:
-            self._next_exchange = exchange
+        exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=self.negotiated.offered_mechanisms)
+        if self._again is not None:
+            self._again.next_exchange = exchange
             return ()
         self._move(NodeEvent.CREDENTIALS_CHANGED, NodeState.AUTHENTICATING)
-        self.authenticator = authenticator
-        self._exchange = exchange
+        self._again = Reauthentication(exchange, self.bucket)
         news: list[News] = []
-        unusable = self._say(self._exchange, self._exchange.start(), news)
+        unusable = self._ask(self._again.start(), news)
         return news if unusable is None else [*news, unusable]
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
@@ -268,7 +265,7 @@ class NodeMachine:
         self.config_asked_at = -math.inf
         self.questions.rest()
         self.room.rest()
-        self._bootstrap = self._exchange = self._next_exchange = None
+        self._bootstrap = self._again = None
         return self.in_flight.clear()
 
     def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:
@@ -283,9 +280,8 @@ class NodeMachine:
         text = f"sent bytes that are no frame: {problem}"
         if hint is None:
             return BecameUnusable(text)
-        is_tls = data.startswith(TLS_ALERT)
         text = f"{text}; {hint}"
-        return BecameUnusable(text, BootstrapFailure(FailureKind.TLS, text) if is_tls else None)
+        return BecameUnusable(text, BootstrapFailure(FailureKind.TLS, text) if data.startswith(TLS_ALERT) else None)
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Hear of a new config; nothing else was asked for, and nothing else is heard."""
@@ -310,40 +306,26 @@ class NodeMachine:
             self.server_time.note(frame.framing_extras)
         self.failed_attempts = 0
         if request.owner is Purpose.AUTHENTICATION:
-            return self._on_response_to_sasl(frame, news)
+            assert self._again is not None
+            return self._ask(self._again.receive(frame, news), news)
         news.append(Answered(request, frame))
         return None
 
-    def _on_response_to_sasl(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
-        exchange = self._exchange
-        assert exchange is not None
-        message = exchange.receive(frame)
-        if self._next_exchange is not None and exchange.refusal is not None:
-            self._exchange, self._next_exchange = self._next_exchange, None
-            self.authenticator = self._exchange.authenticator
-            return self._say(self._exchange, self._exchange.start(), news)
-        if exchange.status is not None:
-            news.append(SaslAnswered(exchange.status))
-        if not exchange.is_done:
-            return self._say(exchange, message, news)
-        self._exchange = self._next_exchange = None
-        self._move(NodeEvent.BYTES_RECEIVED, NodeState.READY)
-        news.append(AuthenticatedAgain())
-        return None
-
-    def _say(self, exchange: SaslExchange, message: SaslMessage | None, news: list[News]) -> BecameUnusable | None:
-        """Order the next message of an authentication that goes on while the connection is in use."""
-        self.negotiated.mechanism = exchange.mechanism
-        refusal = exchange.refusal
-        if refusal is not None:
-            kind = FailureKind.CREDENTIALS if refusal.is_of_credentials else FailureKind.PROTOCOL
-            return BecameUnusable(refusal.text, BootstrapFailure(kind, refusal.text, refusal.status))
-        assert message is not None
-        key, value = message.mechanism.encode(), message.payload
+    def _ask(self, question: Question | None, news: list[News]) -> BecameUnusable | None:
+        """Order what comes next while the connection authenticates again; without a ``question`` that is over."""
+        again = self._again
+        assert again is not None
+        self.authenticator, self.negotiated.mechanism = again.exchange.authenticator, again.exchange.mechanism
+        if again.failure is not None:
+            return BecameUnusable(again.failure.text, again.failure)
+        if question is None:
+            self._again = None
+            self._move(NodeEvent.BYTES_RECEIVED, NodeState.READY)
+            news.append(AuthenticatedAgain())
+            return None
+        opcode, key, value = question
         _, data = self.send(
-            Purpose.AUTHENTICATION,
-            message.opcode,
-            lambda opaque: encode_request(message.opcode, opaque=opaque, key=key, value=value),
+            Purpose.AUTHENTICATION, opcode, lambda opaque: encode_request(opcode, opaque=opaque, key=key, value=value)
         )
         news.append(BytesOrdered(data))
         return None
