@@ -46,6 +46,8 @@ from triclinium_core.testing.faults import (
 from triclinium_core.testing.submissions import Violation
 
 TIMEOUT = 2.5
+SERVER_TIME_SIZE = 3
+"""Bytes at the beginning of each answer that say how long the server worked."""
 DENIED = "was applied, and is said not to have been"
 
 
@@ -219,7 +221,7 @@ def test_forged_answer() -> None:
     """An answer whose length was forged may be read as anything; without that fault it must be what was written."""
     simulation = ready()
     simulation.store(upsert)
-    simulation.node.faults.next(Opcode.GET, wrong_length(announced=5))
+    simulation.node.faults.next(Opcode.GET, wrong_length(announced=SERVER_TIME_SIZE + 5))
     token = simulation.serve(get())
     simulation.flow_for(1.0)
 
@@ -236,7 +238,7 @@ def test_forged_answer_to_a_write() -> None:
     """Nobody knows of it then: the document may have got its expiry."""
     simulation = ready()
     simulation.store(upsert)
-    simulation.node.faults.next(Opcode.TOUCH, wrong_length(announced=0))
+    simulation.node.faults.next(Opcode.TOUCH, wrong_length(announced=SERVER_TIME_SIZE))
     touched = simulation.serve(touch(1))
     simulation.flow_for(2.0)
     token = simulation.serve(get())
