@@ -77,9 +77,11 @@ def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Mapping[str, Any]]:
-    """Give a module ``triclinium serve`` at work, and return what it says of itself."""
+    """Give a module ``triclinium serve`` with three nodes at work, and return what it says of itself."""
     program = "from triclinium._cli import main; main()"
-    with LineProcess([sys.executable, "-c", program, "serve", "--json"], end_with=signal.SIGTERM) as server:
+    with LineProcess(
+        [sys.executable, "-c", program, "serve", "--json", "--nodes", "3"], end_with=signal.SIGTERM
+    ) as server:
         yield server.hear()
 
 

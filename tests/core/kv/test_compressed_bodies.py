@@ -1,0 +1,83 @@
+"""Snappy everywhere: whatever a server compresses is inflated before anybody looks at it.
+
+Source: kv_engine ``docs/BinaryProtocol.md``, HELLO feature ``SnappyEverywhere`` (0x13).
+"""
+
+from __future__ import annotations
+
+import json
+
+from tests.core.kv.simulated import HOTELS, get, ready, respond, upsert
+from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fake_config import encode_config
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+
+COMPRESSED = Datatype.JSON | Datatype.SNAPPY
+WORDS = "there is no such document, " * 4
+
+
+def squeezed(document: bytes) -> bytes:
+    """Return a body as a server sends it that was granted compression everywhere."""
+    deflated = deflate(document)
+    assert deflated is not None
+    return deflated
+
+
+def test_words_of_an_error() -> None:
+    """They stand in the error, with their reference."""
+    simulation = ready()
+    body = json.dumps({"error": {"context": WORDS, "ref": "7"}}).encode()
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.KEY_NOT_FOUND, value=squeezed(body), datatype=COMPRESSED))
+    error = simulation.error(DocumentNotFoundException, token)
+
+    assert (WORDS, "7") == (error.context.server_context, error.context.server_ref)
+
+
+def test_a_config_in_a_refusal() -> None:
+    """It is applied before the retry, like any other."""
+    simulation = ready()
+    cluster = simulation.node.cluster
+    body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel")) | {"rev": 77}
+    token, request = simulation.submit_in_flight(upsert())
+    value = squeezed(json.dumps(body).encode())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=value, datatype=COMPRESSED))
+
+    assert (1, 77) == simulation.connection().config_revision
+
+    simulation.run()
+
+    assert token in simulation.results
+
+
+def test_a_refusal_that_cannot_be_inflated() -> None:
+    """The connection is given up, and what waited for the answer comes to its end."""
+    simulation = ready()
+    token, request = simulation.submit_in_flight(get())
+    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))
+
+    assert ["sent a value that cannot be inflated"] == [text.split(":")[0] for text in simulation.closings()]
+
+    simulation.run()
+
+    assert token in simulation.settled_at
+
+
+def test_compressed_beside_plain() -> None:
+    """A document that is worth it is compressed, the id of its collection is not: both are understood."""
+    simulation = ready(vbuckets=1024)
+    simulation.result(upsert("k", HOTELS, b'"' + b"x" * 1000 + b'"'))
+
+    assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
+    assert b'"' + b"x" * 1000 + b'"' == simulation.result(get("k", HOTELS)).data
+
+
+def test_a_server_that_does_not_compress() -> None:
+    """Nothing depends on it."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE})
+    simulation.result(upsert("k", value=b'"' + b"x" * 1000 + b'"'))
+
+    assert b'"' + b"x" * 1000 + b'"' == simulation.result(get("k")).data
