@@ -9,6 +9,7 @@ import json
 
 from tests.core.kv.simulated import HOTELS, get, ready, respond, upsert
 from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature
 from triclinium_core.retry.kv_status import Status
@@ -16,6 +17,7 @@ from triclinium_core.testing.fake_config import encode_config
 from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
+LONG = b'"' + b"x" * 1000 + b'"'
 WORDS = "there is no such document, " * 4
 
 
@@ -69,15 +71,19 @@ def test_a_refusal_that_cannot_be_inflated() -> None:
 def test_compressed_beside_plain() -> None:
     """A document that is worth it is compressed, the id of its collection is not: both are understood."""
     simulation = ready(vbuckets=1024)
-    simulation.result(upsert("k", HOTELS, b'"' + b"x" * 1000 + b'"'))
-
     assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
-    assert b'"' + b"x" * 1000 + b'"' == simulation.result(get("k", HOTELS)).data
+    simulation.result(upsert("k", HOTELS, LONG))
+    found = simulation.result(get("k", HOTELS))
+
+    assert isinstance(found, GetResult)
+    assert LONG == found.data
 
 
 def test_a_server_that_does_not_compress() -> None:
     """Nothing depends on it."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE})
-    simulation.result(upsert("k", value=b'"' + b"x" * 1000 + b'"'))
+    simulation.result(upsert("k", value=LONG))
+    found = simulation.result(get("k"))
 
-    assert b'"' + b"x" * 1000 + b'"' == simulation.result(get("k")).data
+    assert isinstance(found, GetResult)
+    assert LONG == found.data
