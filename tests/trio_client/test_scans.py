@@ -35,7 +35,14 @@ from triclinium.errors import (
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, hang_up, open_fake_cluster, temporary_failure
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions, garble, hang_up_mid_reply, status
+from triclinium_core.testing import (
+    IMPLEMENTED_FEATURES,
+    FakeNodeOptions,
+    garble,
+    hang_up_mid_reply,
+    not_my_vbucket,
+    status,
+)
 from triclinium_core.testing.fake_documents import vbucket_of, vbucket_uuid
 
 OPTIONS = FakeNodeOptions(
@@ -308,6 +315,25 @@ async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> Non
 
         assert asked[0] == asked[1] == 60
         assert asked[2] < 60
+
+
+async def test_the_wrong_node_is_asked_for_a_while(autojump_clock: MockClock) -> None:
+    """As when a vbucket moves and no new map is there yet: the scan has the patience to see it come."""
+    async with open_scanned(50) as cluster:
+        for node in cluster.fake.nodes:
+            node.faults.always(Opcode.RANGE_SCAN_CONTINUE, not_my_vbucket(with_config=False))
+        async with trio.open_nursery() as nursery:
+            found: list[ScanResult] = []
+
+            async def scan() -> None:
+                found.extend(await scanned(cluster.people, concurrency=4))
+
+            nursery.start_soon(scan)
+            await trio.sleep(1.0)
+            for node in cluster.fake.nodes:
+                node.faults.clear()
+
+        assert 50 == len(contents(found))
 
 
 async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) -> None:

@@ -141,6 +141,8 @@ class _Scanner:
                     self._driver.send_off(cancel)
 
     async def _take_page(self, scan: VBucketScan) -> None:
+        if scan.pause:
+            await trio.sleep(scan.pause)
         request = scan.next_request()
         try:
             result = await self._driver.perform(object, lambda: request, self._strategy)

@@ -1,11 +1,13 @@
-"""The scan of one vbucket: which request comes next, and what a failure means. Pure: whoever drives it sends.
+"""The scan of one vbucket: which request comes next, and what a failure means. Pure: whoever drives it waits and sends.
 
 Theory of operation. A scan is opened on the node that has the vbucket, and taken page by page. It lives there, so it ends
 when the vbucket moves, when the node restarts or when it was left alone for long. Then another one is opened behind the
-last document that was delivered; within a vbucket documents come in the order of their ids, so none is told twice. A
-sample has no such place to go on from, so it is left as small as it is.
+last document that was delivered; within a vbucket documents come in the order of their ids, so none is told twice. While
+a vbucket moves, the node that opens a scan may not be the one that is asked to go on with it, so a scan that is opened
+again and again in vain waits longer and longer in between. A sample has no place to go on from, so it is left as small
+as it is.
 
-Source: kv_engine ``docs/range_scans``; decisions C9, C10, C34.
+Source: kv_engine ``docs/range_scans``; decisions C3, C9, C10, C34.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from triclinium_core.kv.operation.results import MutationToken, RangeScanCreated
 from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan_types import Bounds, Sample, SamplingScan, ScanType
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer, check_type
+from triclinium_core.retry.backoff import controlled
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.transcoding.transcoder import Transcoder
@@ -61,7 +64,7 @@ class ScanOptions:
 
 
 class VBucketScan:
-    """One vbucket. Send what ``next_request`` returns, and tell what came of it, until ``is_done``.
+    """One vbucket. Wait for ``pause``, send what ``next_request`` returns, and tell what came of it, until ``is_done``.
 
     Args:
         seed: of a sample that has none of its own.
@@ -80,6 +83,12 @@ class VBucketScan:
             if isinstance(scan_type, SamplingScan)
             else scan_type.bounds
         )
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the next request."""
+        is_again = self._scan_id is None and self._fruitless > 1
+        return controlled(self._fruitless - 2) if is_again else 0.0
 
     def next_request(self) -> RangeScanCreate | RangeScanContinue:
         """Return what to send now."""

@@ -208,6 +208,22 @@ def test_it_does_not_begin_for_ever() -> None:
     assert LOST is scan.failed(LOST)
 
 
+def test_pauses() -> None:
+    """One is opened again at once; the next ones wait, the longer the more of them were in vain."""
+    scan, pauses = scan_of(), []
+    for _ in range(RESTARTS_MAX):
+        pauses.append(scan.pause)
+        scan.succeeded(OPENED)
+        assert 0.0 == scan.pause
+        scan.failed(LOST)
+    scan.succeeded(OPENED)
+    scan.succeeded(ScanPage(items("b"), is_complete=False))
+    scan.failed(LOST)
+
+    assert [0.0, 0.0, 0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 1.0, 1.0] == pauses
+    assert 0.0 == scan.pause
+
+
 def test_an_older_server_refuses_a_large_sample() -> None:
     """Then all there is is the sample, as with newer ones; for a range it is an error."""
     scan, refused = scan_of(SamplingScan(9)), error(Status.RANGE_ERROR, InvalidArgumentException)
