@@ -13,7 +13,14 @@ import msgspec
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_flag, check_integer, check_value, shown
-from triclinium_core.kv.wire.subdocument import PATH_SIZE_MAX, SPECS_MAX, PathFlag, PathOpcode
+from triclinium_core.kv.wire.subdocument import (
+    MUTATION_SPEC,
+    MUTATIONS_SIZE_MAX,
+    PATH_SIZE_MAX,
+    SPECS_MAX,
+    PathFlag,
+    PathOpcode,
+)
 from triclinium_core.transcoding.transcoder import Transcoder
 
 DELTA_MAX = 2**63 - 1
@@ -253,6 +260,11 @@ def check_mutations(specs: object) -> None:
     if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
         raise InvalidArgumentException(
             "specs removes the whole document and changes parts of it; leave one of the two out", parameter="specs"
+        )
+    size = sum(MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
+    if size > MUTATIONS_SIZE_MAX:
+        raise InvalidArgumentException(
+            f"specs has {size} bytes; one operation takes at most {MUTATIONS_SIZE_MAX}", parameter="specs"
         )
 
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 import struct
 from enum import IntEnum, IntFlag, unique
 
+from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX
+
 SPECS_MAX = 16
 """Paths of one command."""
 PATH_SIZE_MAX = 1024
 """Largest path in bytes of UTF-8."""
+
+MUTATIONS_SIZE_MAX = FRAME_SIZE_MAX - 1024
+"""Bytes of all mutations of one command: a frame's, less more than its header, its extras and its key can take."""
 
 LOOKUP_SPEC = struct.Struct(">BBH")
 """Of a lookup: opcode, flags, length of the path, which follows."""

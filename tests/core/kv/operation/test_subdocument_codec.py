@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import struct
 
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.kv.operation.test_codec import ALL_FEATURES, encode, mutations, parts, response
-from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.errors import FeatureNotAvailableException, InvalidArgumentException
 from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.results import LookupInResult, MutateInResult, MutationToken
 from triclinium_core.kv.operation.subdocument_codec import wire_order
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, VALUE_SIZE_MAX, HelloFeature, Opcode
+from triclinium_core.kv.wire.subdocument import MUTATION_SPEC, MUTATIONS_SIZE_MAX
 from triclinium_core.retry.kv_status import Status
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 TRAVEL = Keyspace("travel")
 EVERYTHING = Dialect(ALL_FEATURES)
@@ -63,6 +67,26 @@ def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
     result = decode_response(MUTATION, frame, vbucket=7)
     assert isinstance(result, MutateInResult)
     return result
+
+
+def test_the_largest_mutation() -> None:
+    """It fits into a frame with everything that can stand before it; a byte more is refused, and named."""
+    values = [bytes(VALUE_SIZE_MAX), bytes(MUTATIONS_SIZE_MAX - VALUE_SIZE_MAX - 2 * (MUTATION_SPEC.size + 1))]
+    specs = tuple(MutateInSpec.upsert("a", value).encode(RawBinaryTranscoder()) for value in values)
+    largest = MutateIn(
+        TRAVEL,
+        "k" * KEY_SIZE_MAX,
+        specs,
+        expiry=1,
+        preserve_expiry=True,
+        store_semantics=StoreSemantics.UPSERT,
+        durability=DurabilityLevel.MAJORITY,
+    )
+
+    assert len(encode(largest, EVERYTHING, prefix=b"\xff\xff\xff\xff\x0f")) > MUTATIONS_SIZE_MAX
+    with pytest.raises(InvalidArgumentException, match="specs has") as caught:
+        MutateIn(TRAVEL, "ada", (specs[0], msgspec.structs.replace(specs[1], value=specs[1].value + b"x")))
+    assert "specs" == caught.value.parameter
 
 
 def test_attributes_travel_first() -> None:
