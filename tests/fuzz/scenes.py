@@ -14,12 +14,14 @@ from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.node.bootstrap import BootstrapPlan
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Append,
     Exists,
     Get,
     GetAndLock,
+    GetReplica,
     Increment,
     Keyspace,
     Operation,
@@ -29,6 +31,8 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan_types import Bounds
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, MutationMacro
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -73,7 +77,13 @@ CONFIG = {
     "name": "b",
     "nodeLocator": "vbucket",
     "nodesExt": [{"services": {"kv": 11210}, "thisNode": True}],
-    "vBucketServerMap": {"hashAlgorithm": "CRC", "numReplicas": 0, "serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
+    "vBucketServerMap": {
+        "hashAlgorithm": "CRC",
+        "numReplicas": 1,
+        "serverList": ["$HOST:11210"],
+        "vBucketMap": [[0, 0]],
+    },
+    "bucketCapabilities": ["rangeScan", "subdoc.ReplicaRead"],
 }
 
 BOOTSTRAP_REPLIES = b"".join(
@@ -101,6 +111,12 @@ OPCODES = (
     Opcode.SUBDOC_MULTI_LOOKUP,
     Opcode.SUBDOC_MULTI_MUTATION,
     Opcode.SUBDOC_MULTI_MUTATION,
+    Opcode.GET_REPLICA,
+    Opcode.SUBDOC_MULTI_LOOKUP,
+    Opcode.RANGE_SCAN_CREATE,
+    Opcode.RANGE_SCAN_CONTINUE,
+    Opcode.RANGE_SCAN_CONTINUE,
+    Opcode.RANGE_SCAN_CANCEL,
     Opcode.GET_COLLECTION_ID,
 )
 """Opcodes of ``OPERATION_REPLIES``, in order."""
@@ -110,6 +126,9 @@ _MUTATION = struct.pack(">QQ", 7, 8)
 
 _BUCKET = Keyspace("b")
 _NAMED = Keyspace("b", "s", "c")
+
+_SCAN_ID = bytes(range(16))
+_SCANNED = struct.pack(">IIQQB2s2s", 0x0200_0000, 5, 1, 2, 0, b"\1k", b"\0011")
 
 _MUTATIONS = tuple(
     spec.encode(JSON_TRANSCODER)
@@ -129,6 +148,12 @@ OPERATIONS: tuple[Operation, ...] = (
     LookupIn(_BUCKET, "k", (LookupInSpec.get("a"), LookupInSpec.exists("x", xattr=True), LookupInSpec.count(""))),
     MutateIn(_BUCKET, "l", _MUTATIONS),
     MutateIn(_BUCKET, "m", _MUTATIONS),
+    GetReplica(_BUCKET, "n"),
+    LookupInReplica(_BUCKET, "o", (LookupInSpec.get("a"),)),
+    RangeScanCreate(_BUCKET, 0, Bounds()),
+    RangeScanContinue(_BUCKET, 0, _SCAN_ID, 9),
+    RangeScanContinue(_BUCKET, 0, _SCAN_ID, 9),
+    RangeScanCancel(_BUCKET, 0, _SCAN_ID),
     Get(_NAMED, "j"),
 )
 WITHOUT_BUCKET: tuple[Operation, ...] = tuple(
@@ -156,7 +181,14 @@ OPERATION_REPLIES = b"".join(
             Opcode.SUBDOC_MULTI_MUTATION, opaque=11, extras=_MUTATION, value=struct.pack(">BHI2s", 1, 0, 2, b"-1")
         ),
         encode_response(Opcode.SUBDOC_MULTI_MUTATION, opaque=12, status=0xCC, value=struct.pack(">BH", 0, 0xC9)),
-        encode_response(Opcode.GET_COLLECTION_ID, opaque=13, extras=struct.pack(">QI", 1, 8)),
+        encode_response(Opcode.GET_REPLICA, opaque=13, cas=5, extras=_FLAGS, value=b"1", datatype=1),
+        encode_response(Opcode.SUBDOC_MULTI_LOOKUP, opaque=14, value=struct.pack(">HI1s", 0, 1, b"1")),
+        encode_response(Opcode.RANGE_SCAN_CREATE, opaque=15, value=_SCAN_ID),
+        encode_response(Opcode.RANGE_SCAN_CONTINUE, opaque=16, extras=b"\0\0\0\1", value=_SCANNED),
+        encode_response(Opcode.RANGE_SCAN_CONTINUE, opaque=17, status=0xA5),
+        encode_response(Opcode.RANGE_SCAN_CONTINUE, opaque=16, status=0xA6, extras=b"\0\0\0\0", value=b"\1a\1b"),
+        encode_response(Opcode.RANGE_SCAN_CANCEL, opaque=18),
+        encode_response(Opcode.GET_COLLECTION_ID, opaque=19, extras=struct.pack(">QI", 1, 8)),
     )
 )
 """Honest answers to ``OPERATIONS``, good and bad ones, in order."""
@@ -176,7 +208,7 @@ class Scene:
 def bootstrapping() -> Scene:
     """Return a client that has sent its first burst, with operations that wait for the connection."""
     options = ClientOptions(
-        connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}",
+        connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}&kv_scan_timeout={DEADLINE}",
         authenticator=AUTHENTICATOR,
         retry_strategy=STRATEGY,
     )
@@ -197,7 +229,8 @@ def ready() -> Scene:
 def bare() -> Scene:
     """Return a client of a plain memcached with operations in flight."""
     machine = ClientMachine(
-        ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}"), rng=Midpoint()
+        ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}&kv_scan_timeout={DEADLINE}"),
+        rng=Midpoint(),
     )
     first = machine.handle(TimePassed(), 0.0)
     stream = next(action.stream for action in first if isinstance(action, OpenStream))

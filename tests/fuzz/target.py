@@ -25,6 +25,7 @@ from triclinium_core.kv.actions import (
     SendBytes,
 )
 from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.kv.node.in_flight import is_last
 from triclinium_core.kv.node.news import Answered, BecameUnusable, News
 from triclinium_core.kv.node.states import NodeState
 
@@ -146,7 +147,7 @@ def play_node(attack: Attack) -> None:
         news = node.bytes_received(piece, 0.0)
         for item in news:
             assert isinstance(item, NEWS), item
-        answered += sum(isinstance(item, Answered) for item in news)
+        answered += sum(isinstance(item, Answered) and is_last(item.request.opcode, item.frame.status) for item in news)
         if news and isinstance(news[-1], BecameUnusable):
             assert news[-1].text.isprintable(), "a reason is one line"
             unsettled = news[-1].unsettled is not None
