@@ -31,8 +31,8 @@ def main() -> int:
     parser.add_argument(
         "--seed",
         type=int,
-        default=random.SystemRandom().randrange(2**31),
-        help="of what tasks do and what happens to nodes",
+        default=argparse.SUPPRESS,
+        help="of what tasks do and what happens to nodes; unless given, another one each time",
     )
     parser.add_argument(
         "--pause", type=float, default=0.05, help="seconds between two operations of a task, on average"

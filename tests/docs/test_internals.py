@@ -1,0 +1,44 @@
+"""Pages that name parts of the core leave none of them out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import triclinium_core.kv
+from tests.docs.pages import DOCS
+from triclinium_core.kv.actions import Action
+from triclinium_core.kv.events import Event
+
+pytestmark = pytest.mark.native
+
+KV = Path(triclinium_core.kv.__path__[0])
+
+
+def names_on(page: str) -> set[str]:
+    """Return what stands at the beginning of a code span."""
+    return set(re.findall(r"`(\w+(?:\.py)?)", (DOCS / page).read_text(encoding="utf-8")))
+
+
+def test_the_page_on_the_architecture_names_every_module() -> None:
+    """Of the key-value client: whoever looks for a file finds where it belongs."""
+    modules = {module.name for module in KV.rglob("*.py")} - {"__init__.py"}
+
+    assert set() == modules - names_on("internals/architecture.md")
+
+
+def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
+    """A file that is renamed is renamed there."""
+    named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
+
+    assert set() == named - {module.name for module in KV.rglob("*.py")}
+
+
+def test_the_contract_of_a_driver_names_every_event_and_action() -> None:
+    """Whoever writes a driver finds all that it has to tell and to do."""
+    assert set() == {kind.__name__ for kind in (*get_args(Event), *get_args(Action))} - names_on(
+        "howto/embed_the_core.md"
+    )
