@@ -151,7 +151,7 @@ def _describe(fake: FakeCluster) -> None:
         )
     )
     if fake.tls_connection_string is not None:
-        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold"), "."))
+        console.print(Text.assemble("Over TLS: ", (fake.tls_connection_string, "bold")))
     for client, program in (("triclinium", triclinium_program(fake)), ("the official client", official_program(fake))):
         console.print(f"\nWith {client}:\n", style="bold")
         console.print(Syntax("", "python", theme="ansi_dark").highlight(indent(program, "    ")), end="")
