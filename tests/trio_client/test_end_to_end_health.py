@@ -268,7 +268,7 @@ async def test_a_wrong_password(autojump_clock: MockClock) -> None:
         assert began == trio.current_time()
         assert (
             "wait_until_ready: the server refused the credentials (AUTHENTICATION_ERROR) and is not retried: "
-            "check the user name and the password, or the token "
+            "check user name and password, or the token "
             "[last dispatch error: 127.0.0.1:11210: refused the credentials of 'Administrator']"
         ) == str(of_cluster.value)
         assert "travel" == of_bucket.value.context.bucket

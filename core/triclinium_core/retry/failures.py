@@ -25,7 +25,7 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service_responses import ServiceVerdict
 
 HINTS: dict[RetryReason, str] = {
-    RetryReason.AUTHENTICATION_ERROR: "check the user name and the password, or the token",
+    RetryReason.AUTHENTICATION_ERROR: "check user name and password, or the token",
     RetryReason.TLS_ERROR: "check that the server's certificate is trusted and that this port speaks TLS",
     RetryReason.BUCKET_ACCESS_ERROR: "check that the bucket exists and that the user may open it",
     RetryReason.SCOPE_NOT_FOUND: "check the scope's name, or create it",

@@ -330,7 +330,7 @@ def test_wrong_password() -> None:
 
     assert 0.0 == simulation.now
     assert ("AUTHENTICATION_ERROR", 0) == (error.context.refused_reason, error.context.retry_attempts)
-    assert "check the user name and the password, or the token" in str(error)
+    assert "check user name and password, or the token" in str(error)
     assert "wrong" not in str(error)
 
 
