@@ -51,7 +51,7 @@ def main(
     for played, outcome in enumerate(spread(options.jobs)(partial(_play_on, make_nodes), _range(first, count)), 1):
         total.add(outcome.figures)
         if outcome.law is not None:
-            write(f"{played:,} seeds played in {clock() - began:.1f} s")
+            write(f"seeds played: {played:,}, in {clock() - began:.1f} s")
             _show_failure(outcome, outcome.timeline[-LAST_STEPS:], write)
             return 1
         if played * PROGRESS_LINES // count > (played - 1) * PROGRESS_LINES // count and played < count:
