@@ -139,4 +139,4 @@ def test_honesty_is_believed() -> None:
     status, printed = play(FakeNodes, "--seeds", "4")
 
     assert 0 == status
-    assert "seeds       4, from 0 to 3: every law holds" in printed
+    assert "4 seeds, 0 to 3: every law holds" in printed
