@@ -14,7 +14,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 from docs._ext.tables import RFC_NUMBER
 from triclinium_core.retry.strategy import AnyRetryStrategy
-from triclinium_core.testing.faults import CommandFault, Fault
+from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
 FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")
 """What Python says of a field of a named tuple that has no docstring."""

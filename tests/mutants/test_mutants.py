@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.mutant import ROOT, Mutant, mutants, read_mutant
-from triclinium_core.testing import faults
+from triclinium_core.testing.fakes import faults
 
 pytestmark = pytest.mark.native
 each_mutant = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)

@@ -52,9 +52,9 @@ from triclinium.testing._node_server import serving
 from triclinium_core.kv.operation.requests import DocumentOperation, Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.testing import ErrorMapDocument, FakeNodeOptions, LoggedCommand, delay
+from triclinium_core.testing.laws.submissions import Place, Submission, Violation
 from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.strategies import Strike
-from triclinium_core.testing.submissions import Place, Submission, Violation
 
 KV_SECONDS = TimeoutOptions().kv
 ROUNDING = 1e-6

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.testing.faults import Fault, WrongLength
+from triclinium_core.testing.fakes.faults import Fault, WrongLength
+from triclinium_core.testing.laws.submissions import Place
 from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.strategies import Strike, data_faults, recipes, strikes
-from triclinium_core.testing.submissions import Place
 
 BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, SCOPE, COLLECTION)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.properties.durable_clusters import DurableHour
-from triclinium_core.testing import fake_nodes, fake_sync_writes
-from triclinium_core.testing.fake_map import FakeMap, failed_over
-from triclinium_core.testing.submissions import Violation
+from triclinium_core.testing.fakes import nodes as fake_nodes, sync_writes as fake_sync_writes
+from triclinium_core.testing.fakes.cluster_map import FakeMap, failed_over
+from triclinium_core.testing.laws.submissions import Violation
 
 SEEDS_TO_FIND = range(40)
 """Within these each lie of a cluster has to come to light."""

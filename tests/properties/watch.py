@@ -27,11 +27,11 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.circuit_breaker import BreakerState
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, LoggedCommand, NodeAction, SendReply
-from triclinium_core.testing.faults import CommandFault, DropResponse, WrongLength
-from triclinium_core.testing.ledger import Ledger
-from triclinium_core.testing.model import Model
-from triclinium_core.testing.submissions import Submission, Violation, may_be_applied
-from triclinium_core.testing.troubles import Troubles
+from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
+from triclinium_core.testing.laws.ledger import Ledger
+from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.laws.submissions import Submission, Violation, may_be_applied
+from triclinium_core.testing.laws.troubles import Troubles
 
 BREAKER_VOLUME = 3
 """Operations that have to time out until the circuit breaker opens."""

@@ -11,7 +11,7 @@ import pytest
 import triclinium
 import triclinium.testing
 import triclinium_core.testing
-from triclinium_core.testing import faults
+from triclinium_core.testing.fakes import faults
 
 
 @pytest.mark.parametrize("package", [triclinium, triclinium.testing], ids=lambda package: package.__name__)

@@ -43,7 +43,7 @@ from triclinium_core.testing import (
     not_my_vbucket,
     status,
 )
-from triclinium_core.testing.fake_documents import vbucket_of, vbucket_uuid
+from triclinium_core.testing.fakes.documents import vbucket_of, vbucket_uuid
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}

@@ -5,16 +5,13 @@ The properties need Hypothesis, the extra ``testing``, and are imported by the n
     from triclinium_core.testing.state_machine import KVStateMachine
 """
 
-from triclinium_core.testing.command_log import LoggedCommand
-from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fake_collections import FakeCollections
-from triclinium_core.testing.fake_documents import LOCKED_CAS, Document, FakeDocuments
-from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fake_map import NO_NODE, ConfigVersion, FakeMap
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.cluster_map import NO_NODE, ConfigVersion, FakeMap
+from triclinium_core.testing.fakes.collections import FakeCollections
+from triclinium_core.testing.fakes.command_log import LoggedCommand
+from triclinium_core.testing.fakes.documents import LOCKED_CAS, Document, FakeDocuments
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     CommandFault,
     Fault,
@@ -34,6 +31,9 @@ from triclinium_core.testing.faults import (
     temporary_failure,
     wrong_length,
 )
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 __all__ = [
     "DATA_OPCODES",

@@ -31,8 +31,8 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.testing.model import Model
-from triclinium_core.testing.submissions import Place
+from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.laws.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 UNDERSTOOD: tuple[type[DocumentOperation], ...] = (

@@ -19,12 +19,15 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import RetryAction
-from triclinium_core.testing.fake_documents import Document
-from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import Fault, RefuseConnection, drop_response
-from triclinium_core.testing.model import Model
+from triclinium_core.testing.fakes.documents import Document
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
+from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.laws.submissions import Place, Violation
+from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
@@ -35,9 +38,6 @@ from triclinium_core.testing.strategies import (
     retry_strategies,
     strikes,
 )
-from triclinium_core.testing.submissions import Place, Violation
-from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
-from triclinium_core.testing.watched_simulation import WatchedSimulation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 BUCKET = "default"

@@ -21,7 +21,7 @@ from triclinium_core.retry.strategy import (
     FailFastRetryStrategy,
     RetryAction,
 )
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     Fault,
     Faults,
@@ -38,6 +38,8 @@ from triclinium_core.testing.faults import (
     temporary_failure,
     wrong_length,
 )
+from triclinium_core.testing.laws.submissions import Place
+from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.recipes import (
     COUNTER_KINDS,
     DURABILITY_LEVELS,
@@ -46,8 +48,6 @@ from triclinium_core.testing.recipes import (
     Recipe,
     choices_of,
 )
-from triclinium_core.testing.submissions import Place
-from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 
 
 def recipes(texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place]) -> st.SearchStrategy[Recipe]:

@@ -12,7 +12,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     Fault,
     delay,
     drop_response,

@@ -35,8 +35,8 @@ from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint
 
 ADMINISTRATOR = PasswordAuthenticator("Administrator", "password")

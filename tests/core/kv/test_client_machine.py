@@ -88,7 +88,7 @@ from triclinium_core.retry.strategy import (
     FailFastRetryStrategy,
     RetryAction,
 )
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
     hang_up,

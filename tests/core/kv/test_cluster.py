@@ -31,9 +31,9 @@ from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
-from triclinium_core.testing.faults import delay, drop_response
+from triclinium_core.testing.fakes.faults import delay, drop_response
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 KEYS = [f"k{number}" for number in range(60)]
 

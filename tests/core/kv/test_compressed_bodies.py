@@ -13,8 +13,8 @@ from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing.fake_config import encode_config
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.fakes.config import encode_config
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
 LONG = b'"' + b"x" * 1000 + b'"'

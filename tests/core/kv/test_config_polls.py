@@ -12,8 +12,8 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import not_my_vbucket
+from triclinium_core.testing.fakes.faults import not_my_vbucket
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 KNOWN_VERSION = HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION
 DEDUPE = HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP

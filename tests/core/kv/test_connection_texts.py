@@ -11,7 +11,7 @@ from triclinium_core.kv.events import LossCause, StreamId, StreamLost, TimePasse
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.faults import refuse_connection
+from triclinium_core.testing.fakes.faults import refuse_connection
 
 ONE = StreamId(1)
 

@@ -63,7 +63,7 @@ from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_states import TerminalStates
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
     hang_up,

@@ -14,9 +14,9 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import BreakerState, CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import drop_response, refuse_connection
+from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 
 def test_socket_not_available() -> None:

@@ -29,8 +29,8 @@ from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, parse_frami
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import drop_response, status
+from triclinium_core.testing.fakes.faults import drop_response, status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 MAJORITY = DurabilityLevel.MAJORITY
 MUTATIONS = [kind for kind in VALID if issubclass(kind, Mutation)]

@@ -41,9 +41,9 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
-from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import delay, drop_response, refuse_connection, status
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.faults import delay, drop_response, refuse_connection, status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 ASK = Opcode.GET_COLLECTION_ID
 NO_COLLECTIONS = IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS}

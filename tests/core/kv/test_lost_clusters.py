@@ -10,9 +10,9 @@ from triclinium_core.kv.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 NODES = [(f"{name}.example", 11210) for name in "abcdef"]
 OLD, NEW = range(3), range(3, 6)

@@ -10,8 +10,8 @@ from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_opt
 from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 EXTERNAL = "ext.example"
 INSIDE = "couchbase://127.0.0.1:11210"

@@ -14,9 +14,9 @@ from tests.core.kv.simulated import Recorded, get, ready, respond, upsert
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing.fake_config import encode_config
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import status
+from triclinium_core.testing.fakes.config import encode_config
+from triclinium_core.testing.fakes.faults import status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
 KNOWN = (7, 5)

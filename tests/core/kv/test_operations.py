@@ -76,9 +76,8 @@ from triclinium_core.retry.strategy import (
     FailFastRetryStrategy,
     RetryAction,
 )
-from triclinium_core.testing.fake_error_map import ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
     hang_up,
@@ -89,6 +88,7 @@ from triclinium_core.testing.faults import (
     status,
     temporary_failure,
 )
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 TWO = StreamId(2)

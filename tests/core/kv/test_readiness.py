@@ -20,7 +20,7 @@ from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.strategy import BestEffortRetryStrategy
-from triclinium_core.testing.faults import delay, status
+from triclinium_core.testing.fakes.faults import delay, status
 
 CLUSTER, BUCKET = WaitUntilReady(None), WaitUntilReady("travel")
 ANY_OF_CLUSTER, ANY_OF_BUCKET = (

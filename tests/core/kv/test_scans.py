@@ -27,8 +27,8 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import drop_response, hang_up, status, temporary_failure
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, status, temporary_failure
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 VBUCKET = vbucket_of(b"key", 1024)
 KEYS = [key for number in range(40_000) if vbucket_of((key := f"k{number}").encode(), 1024) == VBUCKET]

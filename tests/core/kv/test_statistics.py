@@ -16,8 +16,8 @@ from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import BreakerState, BreakerStatistics, CircuitBreakerOptions
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import delay, refuse_connection
+from triclinium_core.testing.fakes.faults import delay, refuse_connection
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 def connection() -> NodeMachine:

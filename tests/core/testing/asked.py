@@ -18,8 +18,8 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.testing.history import History
-from triclinium_core.testing.submissions import NEVER, Instant, Submission
+from triclinium_core.testing.laws.history import History
+from triclinium_core.testing.laws.submissions import NEVER, Instant, Submission
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TRAVEL = Keyspace("travel")

@@ -15,11 +15,11 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
-from triclinium_core.testing.command_log import LoggedCommand
-from triclinium_core.testing.faults import CommandFault
-from triclinium_core.testing.ledger import Ledger
+from triclinium_core.testing.fakes.command_log import LoggedCommand
+from triclinium_core.testing.fakes.faults import CommandFault
+from triclinium_core.testing.laws.ledger import Ledger
+from triclinium_core.testing.laws.submissions import Instant, Submission
 from triclinium_core.testing.simulation import Midpoint
-from triclinium_core.testing.submissions import Instant, Submission
 
 STREAM = 1
 DEADLINE = 2.5

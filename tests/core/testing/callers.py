@@ -6,7 +6,7 @@ from tests.core.testing.asked import append, get, upsert
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
-from triclinium_core.testing.model import Model
+from triclinium_core.testing.laws.model import Model
 
 
 def found(data: bytes, cas: int = 0) -> GetResult:

@@ -31,11 +31,11 @@ from triclinium_core.options import ClientOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.simulation import Midpoint
 from triclinium_core.testing.state_machine import KVStateMachine
-from triclinium_core.testing.watched_simulation import WatchedSimulation
 
 Distort = Callable[[Event, list[Action]], Sequence[Action]]
 """What a client orders instead of its actions, because of an event."""

@@ -12,10 +12,10 @@ from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fake_documents import vbucket_of
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.documents import vbucket_of
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 USUAL_FEATURES = (
     HelloFeature.XERROR,

@@ -33,10 +33,10 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.testing.marks import COUNTERS_MAX
-from triclinium_core.testing.model import Model
+from triclinium_core.testing.laws.marks import COUNTERS_MAX
+from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.laws.submissions import Place
 from triclinium_core.testing.recipes import COUNTER_KINDS, TEXT_KINDS, UNDERSTOOD, Recipe, choices_of, drawn_recipe
-from triclinium_core.testing.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")

@@ -19,15 +19,15 @@ from tests.core.testing.distorted import (
 from triclinium_core.kv.operation.requests import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     drop_response,
     hang_up,
     refuse_connection,
 )
+from triclinium_core.testing.laws.submissions import Place, Violation
+from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.state_machine import COLLECTION_ID, KVStateMachine
 from triclinium_core.testing.strategies import Strike
-from triclinium_core.testing.submissions import Place, Violation
-from triclinium_core.testing.watched_simulation import WatchedSimulation
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")

@@ -19,7 +19,7 @@ from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Get
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     Fault,
     drop_response,
     garble,
@@ -28,11 +28,11 @@ from triclinium_core.testing.faults import (
     status,
     temporary_failure,
 )
+from triclinium_core.testing.laws.submissions import Place
+from triclinium_core.testing.laws.troubles import RETRIED_BY_MAP
 from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.state_machine import KVStateMachine
 from triclinium_core.testing.strategies import Strike
-from triclinium_core.testing.submissions import Place
-from triclinium_core.testing.troubles import RETRIED_BY_MAP
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")

@@ -27,7 +27,7 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import AnyRetryStrategy, is_async
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     AnswerNotMyVbucket,
     AnswerStatus,
@@ -41,7 +41,9 @@ from triclinium_core.testing.faults import (
     hang_up,
     refuse_connection,
 )
-from triclinium_core.testing.model import Model
+from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.laws.submissions import Place
+from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.recipes import UNDERSTOOD, Recipe
 from triclinium_core.testing.simulation import Midpoint
 from triclinium_core.testing.strategies import (
@@ -54,8 +56,6 @@ from triclinium_core.testing.strategies import (
     retry_strategies,
     strikes,
 )
-from triclinium_core.testing.submissions import Place
-from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.explanation import milliseconds
 from triclinium_core.retry.kv_status import Status, status_name
 from triclinium_core.testing import ERROR_MAP, LoggedCommand
-from triclinium_core.testing.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
+from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
 
 
 @unique

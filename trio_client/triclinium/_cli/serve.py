@@ -20,7 +20,7 @@ from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
-from triclinium_core.testing.fake_places import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.places import NODES_MAX, PORT_STRIDE
 
 DEFAULTS = FakeNodeOptions()
 FILE = click.Path(exists=True, dir_okay=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import MakeNodes, Outcome, play
 

@@ -22,16 +22,16 @@ from triclinium_core.retry.strategy import (
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
 )
-from triclinium_core.testing.fake_error_map import ERROR_MAP, ErrorMapDocument
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.laws.submissions import Place, Violation
+from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.recipes import COUNTER_KINDS, TEXT_KINDS, drawn_recipe
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.told import ToldSimulation
 from triclinium_core.testing.simulation.upheavals import Upheavals
-from triclinium_core.testing.submissions import Place, Violation
-from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 
 BUCKET = "travel"
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, "inventory", "hotel")

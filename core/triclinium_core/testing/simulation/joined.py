@@ -51,9 +51,9 @@ from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.strategy import AnyRetryStrategy
-from triclinium_core.testing.fake_actions import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_nodes import FakeNodes
+from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.simulation.crowd import Crowd
 
 STEPS_MAX = 100_000

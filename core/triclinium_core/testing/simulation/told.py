@@ -20,8 +20,8 @@ from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, 
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.watched_simulation import WatchedSimulation
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 
 _ANSWERS = (
     CasMismatchException,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.faults import (
+from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     Fault,
     delay,
@@ -24,9 +23,10 @@ from triclinium_core.testing.faults import (
     temporary_failure,
     wrong_length,
 )
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.told import ToldSimulation
-from triclinium_core.testing.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
 
 REPLY_FAULTS: Sequence[Fault] = (
     drop_response(),

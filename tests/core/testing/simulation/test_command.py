@@ -10,8 +10,8 @@ from itertools import count
 
 import pytest
 
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.hour import Outcome
 

@@ -7,8 +7,8 @@ from triclinium_core.kv.actions import OpenStream
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import AuthenticatorChanged, StreamId, TimePassed, Token
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_options import FakeNodeOptions
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint, Simulation
 from triclinium_core.testing.simulation.crowd import Crowd
 

@@ -6,14 +6,14 @@ from typing import get_args
 
 import pytest
 
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import CommandFault, Fault, RefuseConnection
+from triclinium_core.testing.fakes.faults import CommandFault, Fault, RefuseConnection
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.laws.submissions import Violation
 from triclinium_core.testing.recipes import UNDERSTOOD
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import EventfulHour, play
 from triclinium_core.testing.simulation.upheavals import DATA_FAULTS
-from triclinium_core.testing.submissions import Violation
 
 SEEDS = 8
 

@@ -16,9 +16,9 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import delay, drop_response, hang_up, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Link, Midpoint, Simulation
 
 BUCKET = Keyspace("default")

@@ -9,10 +9,10 @@ import pytest
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Upsert
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.faults import delay, refuse_connection
+from triclinium_core.testing.fakes.faults import delay, refuse_connection
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.simulation import Simulation
-from triclinium_core.testing.watched_simulation import WatchedSimulation
 
 BUCKET = Keyspace("default")
 SECOND = "127.0.0.1:11212"

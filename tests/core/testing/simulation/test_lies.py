@@ -9,12 +9,12 @@ import pytest
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.testing.fake_answers import Answer
-from triclinium_core.testing.fake_node import FakeNode
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_outcomes import Outcome
-from triclinium_core.testing.fake_state import Connection
-from triclinium_core.testing.faults import DATA_OPCODES, FaultAfterApplying
+from triclinium_core.testing.fakes.answers import Answer
+from triclinium_core.testing.fakes.faults import DATA_OPCODES, FaultAfterApplying
+from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.outcomes import Outcome
+from triclinium_core.testing.fakes.state import Connection
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.hour import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
 

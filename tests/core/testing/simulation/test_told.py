@@ -8,9 +8,9 @@ from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TR
 from triclinium_core.kv.operation.requests import Exists, Increment, Noop, Operation, Unlock
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.fake_nodes import FakeNodes
-from triclinium_core.testing.fake_options import FakeNodeOptions
-from triclinium_core.testing.faults import drop_response, hang_up, refuse_connection
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
+from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint
 from triclinium_core.testing.simulation.told import ToldSimulation
 

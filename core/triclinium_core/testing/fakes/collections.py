@@ -1,0 +1,113 @@
+"""Scopes and collections of a fake node, one manifest for all its buckets.
+
+Source: kv_engine docs/Collections.md; docs/BinaryProtocol.md, 0xba and 0xbb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fakes.answers import Refused, error_body
+
+FIRST_FREE_ID = 8
+"""Ids below are the server's own, but for the default collection's 0."""
+
+
+class FakeCollections:
+    """The manifest, and how a test changes it.
+
+    ``uid`` is that of the manifest: it grows with every change.
+
+    Args:
+        scopes: collection ids by scope and collection.
+        on_drop: told the id of each collection that is dropped.
+
+    Raises:
+        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice.
+    """
+
+    def __init__(
+        self, scopes: Mapping[str, Mapping[str, int]], *, on_drop: Callable[[int], None] | None = None
+    ) -> None:
+        self.uid: int = 1
+        self._scopes: dict[str, dict[str, int]] = {}
+        self._ids: set[int] = set()
+        self._on_drop = on_drop
+        self._next_id = FIRST_FREE_ID
+        for scope, collections in scopes.items():
+            self._scopes[check_name(scope, "scope")] = {}
+            for collection, collection_id in collections.items():
+                self._add(scope, collection, collection_id)
+
+    def __contains__(self, collection_id: int) -> bool:
+        return collection_id in self._ids
+
+    def id_of(self, scope: str, collection: str) -> int:
+        """Return the id of a collection.
+
+        Raises:
+            Refused: there is no such scope or collection.
+        """
+        if scope not in self._scopes:
+            raise self.unknown(Status.UNKNOWN_SCOPE)
+        if collection not in self._scopes[scope]:
+            raise self.unknown(Status.UNKNOWN_COLLECTION)
+        return self._scopes[scope][collection]
+
+    def create(self, scope: str, collection: str) -> int:
+        """Return the id of a new collection, one that none had before; its scope is made where there is none.
+
+        Raises:
+            InvalidArgumentException: a name that cannot be one, or the collection exists.
+        """
+        self._scopes.setdefault(check_name(scope, "scope"), {})
+        if collection in self._scopes[scope]:
+            raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
+        collection_id = self._next_id
+        self._add(scope, collection, collection_id)
+        self.uid += 1
+        return collection_id
+
+    def drop(self, scope: str, collection: str) -> None:
+        """Remove a collection, and its documents with it.
+
+        Raises:
+            Refused: there is no such scope or collection.
+        """
+        collection_id = self.id_of(scope, collection)
+        self._ids.remove(collection_id)
+        del self._scopes[scope][collection]
+        self.uid += 1
+        if self._on_drop is not None:
+            self._on_drop(collection_id)
+
+    def unknown(self, status: Status) -> Refused:
+        """Return the refusal for what is not in the manifest."""
+        body = error_body("the manifest has no such scope or collection", manifest_uid=f"{self.uid:x}")
+        return Refused(status, body=body)
+
+    def encode(self) -> bytes:
+        """Return the manifest as GET_COLLECTIONS_MANIFEST answers it."""
+        scopes = [
+            {
+                "uid": f"{0 if scope == DEFAULT_NAME else FIRST_FREE_ID + position:x}",
+                "name": scope,
+                "collections": [{"uid": f"{uid:x}", "name": name} for name, uid in collections.items()],
+            }
+            for position, (scope, collections) in enumerate(self._scopes.items())
+        ]
+        return msgspec.json.encode({"uid": f"{self.uid:x}", "scopes": scopes})
+
+    def _add(self, scope: str, collection: str, collection_id: int) -> None:
+        check_name(collection, "collection")
+        check_integer(collection_id, "collection_id", 0, UINT32_MAX)
+        if collection_id in self._ids:
+            raise InvalidArgumentException(f"collection_id={collection_id} is given twice", parameter="collection_id")
+        self._scopes[scope][collection] = collection_id
+        self._ids.add(collection_id)
+        self._next_id = max(self._next_id, collection_id + 1)

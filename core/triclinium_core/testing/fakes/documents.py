@@ -1,0 +1,381 @@
+"""The store of a fake node: documents with CAS, locks and expiry, on injected time.
+
+Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); the rules of locks are those of its ep engine.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX
+from triclinium_core.kv.wire.constants import Datatype
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.transcoding.flags import JSON_FLAGS
+
+LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
+"""What readers see of a locked document: only its holder knows the CAS."""
+
+LOCK_SECONDS_DEFAULT = 15
+LOCK_SECONDS_MAX = 30
+"""A longer lock is taken for the default, silently."""
+
+_VBUCKET_UUID_BASE = 0x7C11_0000_0000
+_CAS_LOW_BITS = 0xFFFF
+
+
+class Address(NamedTuple):
+    """Where a document lies. A client that computes another vbucket for a key finds another document."""
+
+    bucket: str
+    vbucket: int
+    collection_id: int
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One version of a document. Times are on the node's clock, the one of ``now``."""
+
+    value: bytes
+    flags: int
+    cas: int
+    sequence_number: int
+    datatype: Datatype
+    expires_at: float = math.inf
+    locked_until: float = -math.inf
+    is_deleted: bool = False
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    """Extended attributes, as JSON by key."""
+
+
+Snapshot = Mapping[Address, Document]
+"""Documents as they were at some moment, with what was left of those that had been removed."""
+
+
+class FakeDocuments:
+    """All documents of all buckets.
+
+    ``now`` is the time of the node's last event. ``changes`` counts writes, removals, locks and unlocks.
+
+    A bucket's name, a key and a collection id name a document to a test; the node itself uses addresses.
+    """
+
+    def __init__(self, *, vbuckets: int, wall_seconds_at_zero: float) -> None:
+        self.now: float = 0.0
+        self.changes: int = 0
+        self._vbuckets = vbuckets
+        self._wall_seconds_at_zero = wall_seconds_at_zero
+        self._documents: dict[Address, Document] = {}
+        self._addresses: defaultdict[tuple[str, int, int], set[Address]] = defaultdict(set)
+        """All that documents ever had, by bucket, vbucket and collection, so that a scan looks no further."""
+        self._prepared: dict[Address, Document] = {}
+        self._hidden: list[Document] | None = None
+        """What was written while writes are kept out of sight; None while they are not."""
+        self._sequence_numbers: Counter[tuple[str, int]] = Counter()
+        self._last_cas = 0
+
+    # What a test asks for.
+
+    def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
+        """Return the document as it is now, with its real CAS even when it is locked; None where there is none."""
+        return self.find(self.address(bucket, key, collection_id=collection_id))
+
+    def get_prepared(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
+        """Return what a durable write that is not committed yet makes of a document; None where there is no such write."""
+        return self._prepared.get(self.address(bucket, key, collection_id=collection_id))
+
+    def put(
+        self,
+        bucket: str,
+        key: str | bytes,
+        value: bytes,
+        *,
+        flags: int = JSON_FLAGS,
+        expires_after: float = math.inf,
+        collection_id: int = 0,
+        xattrs: Mapping[str, bytes] | None = None,
+    ) -> Document:
+        """Write a document, whoever has locked it, and return it.
+
+        Args:
+            expires_after: seconds that it lives.
+            xattrs: extended attributes, as JSON by key; those that it has stay unless any are given.
+        """
+        address = self.address(bucket, key, collection_id=collection_id)
+        expires_at = self.now + expires_after
+        if xattrs is None:
+            return self.write(address, value, flags=flags, expires_at=expires_at)
+        return self.rewrite(address, value, lambda *_: dict(xattrs), flags=flags, expires_at=expires_at)
+
+    def lock(
+        self, bucket: str, key: str | bytes, *, seconds: float = LOCK_SECONDS_DEFAULT, collection_id: int = 0
+    ) -> int:
+        """Lock a document on behalf of somebody else and return the CAS that only the holder knows.
+
+        Raises:
+            KeyError: there is no such document.
+        """
+        address = self.address(bucket, key, collection_id=collection_id)
+        if self.find(address) is None:
+            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to lock; put it first")
+        return self.lock_at(address, seconds).cas
+
+    def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
+        """Remove a document, whoever has locked it.
+
+        Raises:
+            KeyError: there is no such document.
+        """
+        address = self.address(bucket, key, collection_id=collection_id)
+        if self.find(address) is None:
+            raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to remove; put it first")
+        self.erase(address)
+
+    def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Address:
+        """Return where a client that hashes as it should looks for a key."""
+        raw_key = key.encode() if isinstance(key, str) else key
+        return Address(bucket, vbucket_of(raw_key, self._vbuckets), collection_id, raw_key)
+
+    # What the node asks for.
+
+    def find(self, address: Address) -> Document | None:
+        """Return the document that readers find; None where it was removed or has expired."""
+        return self.find_in(self._documents, address)
+
+    def find_in(self, snapshot: Snapshot, address: Address) -> Document | None:
+        """Return the document that readers of ``snapshot`` find; None where it was removed or has expired."""
+        document = snapshot.get(address)
+        return None if document is None or document.is_deleted or document.expires_at <= self.now else document
+
+    def find_remains(self, address: Address) -> Document | None:
+        """Return what is left of a document that was removed or has expired; None where there never was one."""
+        return self.remains_in(self._documents, address)
+
+    def remains_in(self, snapshot: Snapshot, address: Address) -> Document | None:
+        """Return what ``snapshot`` has left of a document; None where there never was one."""
+        document = snapshot.get(address)
+        if document is None:
+            return None
+        xattrs = system_attributes(document.xattrs)
+        return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
+
+    def find_for_writing(self, address: Address, cas: int) -> Document | None:
+        """Return the document that a writer with this CAS may change; a CAS of 0 is any.
+
+        Raises:
+            Refused: somebody else holds a lock, or the document has another CAS.
+        """
+        document = self.find(address)
+        if document is None or cas == document.cas:
+            return document
+        if self.is_locked(document):
+            raise Refused(Status.LOCKED)
+        if cas:
+            raise Refused(Status.KEY_EXISTS)
+        return document
+
+    @contextmanager
+    def hiding(self) -> Iterator[list[Document]]:
+        """Give the block a list that it writes into, instead of writing for all to see."""
+        hidden: list[Document] = []
+        self._hidden = hidden
+        try:
+            yield hidden
+        finally:
+            self._hidden = None
+
+    def prepare(self, address: Address, document: Document) -> None:
+        """Keep a version that is not to be seen yet."""
+        self._prepared[address] = document
+
+    def commit(self, address: Address) -> None:
+        """Have everybody see the version that was prepared."""
+        self._store(address, self._prepared.pop(address))
+
+    def abort(self, address: Address) -> None:
+        """Forget the version that was prepared."""
+        del self._prepared[address]
+
+    def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
+        """Return the documents of a collection that readers find in one vbucket, by key."""
+        found = (
+            (address.key, self.find(address)) for address in self._addresses.get((bucket, vbucket, collection_id), ())
+        )
+        return sorted(((key, document) for key, document in found if document is not None), key=lambda each: each[0])
+
+    def sequence_number(self, bucket: str, vbucket: int) -> int:
+        """Return the number of the newest write into a vbucket; 0 where there was none."""
+        return self._sequence_numbers[bucket, vbucket]
+
+    def snapshot(self) -> Snapshot:
+        """Return all documents as they are, with what is left of those that were removed."""
+        return dict(self._documents)
+
+    def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
+        """Return how many versions of documents had been written into each vbucket when ``snapshot`` was taken."""
+        newest: Counter[tuple[str, int]] = Counter()
+        for address, document in snapshot.items():
+            history = (address.bucket, address.vbucket)
+            newest[history] = max(newest[history], document.sequence_number)
+        progress: Counter[int] = Counter()
+        for (_, vbucket), sequence_number in newest.items():
+            progress[vbucket] += sequence_number
+        return progress
+
+    def renewed(self, snapshot: Snapshot, vbuckets: Collection[int]) -> Snapshot:
+        """Return ``snapshot`` with some vbuckets as they are now."""
+        now = {address: document for address, document in self._documents.items() if address.vbucket in vbuckets}
+        return now | {address: document for address, document in snapshot.items() if address.vbucket not in vbuckets}
+
+    def roll_back(self, snapshot: Snapshot, vbuckets: Collection[int]) -> None:
+        """Lose all that was written into some vbuckets since ``snapshot`` was taken."""
+        there = {address: document for address, document in snapshot.items() if address.vbucket in vbuckets}
+        self._documents = there | {
+            address: document for address, document in self._documents.items() if address.vbucket not in vbuckets
+        }
+
+    def forget_collection(self, collection_id: int) -> None:
+        """Lose the documents of a collection that was dropped, in all buckets: nobody can reach them any more."""
+        self._documents = {
+            address: document for address, document in self._documents.items() if address.collection_id != collection_id
+        }
+        for place in [place for place in self._addresses if place[2] == collection_id]:
+            del self._addresses[place]
+
+    def is_locked(self, document: Document) -> bool:
+        """Tell whether somebody holds a lock on this version."""
+        return document.locked_until > self.now
+
+    def visible_cas(self, document: Document) -> int:
+        """Return the CAS that a reader is told."""
+        return LOCKED_CAS if self.is_locked(document) else document.cas
+
+    def write(self, address: Address, value: bytes, *, flags: int, expires_at: float) -> Document:
+        """Store a new version, which nobody has locked and which keeps its extended attributes, and return it."""
+        known = self.find(address)
+        xattrs = {} if known is None else known.xattrs
+        return self.rewrite(address, value, lambda *_: xattrs, flags=flags, expires_at=expires_at)
+
+    def rewrite(
+        self,
+        address: Address,
+        value: bytes,
+        xattrs: Callable[[int, int], Mapping[str, bytes]],
+        *,
+        flags: int,
+        expires_at: float,
+        is_deleted: bool = False,
+    ) -> Document:
+        """Store a new version, which nobody has locked, and return it.
+
+        Args:
+            xattrs: returns the extended attributes for its CAS and its sequence number.
+        """
+        cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
+        return self._store(
+            address,
+            Document(
+                value=value,
+                flags=flags,
+                cas=cas,
+                sequence_number=sequence_number,
+                datatype=Datatype.JSON if is_json(value) else Datatype.RAW,
+                expires_at=expires_at,
+                is_deleted=is_deleted,
+                xattrs=xattrs(cas, sequence_number),
+            ),
+        )
+
+    def erase(self, address: Address) -> Document:
+        """Remove a document and return what is left of it: its system attributes."""
+        known = self._documents.get(address)
+        xattrs = {} if known is None else system_attributes(known.xattrs)
+        return self.rewrite(address, b"", lambda *_: xattrs, flags=0, expires_at=math.inf, is_deleted=True)
+
+    def touch(self, address: Address, document: Document, *, expires_at: float) -> Document:
+        """Give a document another expiry and return the new version."""
+        return self.write(address, document.value, flags=document.flags, expires_at=expires_at)
+
+    @property
+    def wall_seconds(self) -> float:
+        """Unix time now."""
+        return self._wall_seconds_at_zero + self.now
+
+    def lock_at(self, address: Address, seconds: float) -> Document:
+        """Lock the document at ``address`` under a new CAS and return it."""
+        document = self._documents[address]
+        return self._store(address, replace(document, cas=self._next_cas(), locked_until=self.now + seconds))
+
+    def unlock_at(self, address: Address) -> Document:
+        """Unlock the document at ``address``, which keeps the CAS of the lock, and return it."""
+        return self._store(address, replace(self._documents[address], locked_until=-math.inf))
+
+    def expires_at(self, expiry: int) -> float:
+        """Return an expiry as it travels as a time on the node's clock."""
+        if expiry == 0:
+            return math.inf
+        if expiry <= RELATIVE_EXPIRY_MAX:
+            return self.now + expiry
+        return expiry - self._wall_seconds_at_zero
+
+    def unix_expiry(self, document: Document) -> int:
+        """Return when a document expires as Unix time, rounded up to seconds; 0 for never."""
+        if document.expires_at == math.inf:
+            return 0
+        return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
+
+    def _store(self, address: Address, document: Document) -> Document:
+        if self._hidden is not None:
+            self._hidden.append(document)
+            return document
+        self._documents[address] = document
+        self._addresses[address[:3]].add(address)
+        self.changes += 1
+        return document
+
+    def _next_cas(self) -> int:
+        # As on a real node: the time in nanoseconds, with low bits that count what happens within the same moment.
+        moment = int((self._wall_seconds_at_zero + self.now) * 1_000_000_000) & ~_CAS_LOW_BITS
+        self._last_cas = max(self._last_cas + 1, moment)
+        return self._last_cas
+
+    def _next_sequence_number(self, address: Address) -> int:
+        history = (address.bucket, address.vbucket)
+        self._sequence_numbers[history] += 1
+        return self._sequence_numbers[history]
+
+
+def vbucket_of(key: bytes, vbuckets: int) -> int:
+    """Return the vbucket of a key without its collection's prefix.
+
+    Source: kv_engine docs/BinaryProtocol.md; couchbase clients' CRC locator.
+    """
+    return (zlib.crc32(key) >> 16 & 0x7FFF) % vbuckets
+
+
+def vbucket_uuid(vbucket: int) -> int:
+    """Return the id of the history of a vbucket, the same in every bucket."""
+    return _VBUCKET_UUID_BASE + vbucket
+
+
+def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the extended attributes that outlive their document."""
+    return {key: value for key, value in xattrs.items() if key.startswith("_")}
+
+
+def is_json(value: bytes) -> bool:
+    """Tell whether a document is JSON."""
+    try:
+        msgspec.json.decode(value.decode(), type=msgspec.Raw)
+    except (ValueError, RecursionError):
+        return False
+    return True

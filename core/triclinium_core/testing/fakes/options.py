@@ -1,0 +1,207 @@
+"""What a fake node is told when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import NoneType
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.node.scram import (
+    ITERATIONS_MAX,
+    MECHANISMS as SCRAM_MECHANISMS,
+    ScramError,
+    ScramServer,
+)
+from triclinium_core.kv.operation.validation import (
+    DEFAULT_NAME,
+    REPLICAS_MAX,
+    UINT32_MAX,
+    check_integer,
+    check_name,
+    check_type,
+)
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator
+from triclinium_core.retry.backoff import is_number
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
+
+IMPLEMENTED_FEATURES = frozenset(
+    {
+        HelloFeature.TCP_NODELAY,
+        HelloFeature.MUTATION_SEQNO,
+        HelloFeature.XATTR,
+        HelloFeature.XERROR,
+        HelloFeature.SELECT_BUCKET,
+        HelloFeature.SNAPPY,
+        HelloFeature.JSON,
+        HelloFeature.DUPLEX,
+        HelloFeature.CLUSTERMAP_NOTIFICATION,
+        HelloFeature.UNORDERED_EXECUTION,
+        HelloFeature.TRACING,
+        HelloFeature.ALT_REQUEST,
+        HelloFeature.SYNC_REPLICATION,
+        HelloFeature.COLLECTIONS,
+        HelloFeature.SNAPPY_EVERYWHERE,
+        HelloFeature.PRESERVE_TTL,
+        HelloFeature.VATTR,
+        HelloFeature.SUBDOC_CREATE_AS_DELETED,
+        HelloFeature.SUBDOC_REPLICA_READ,
+        HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
+        HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
+        HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
+    }
+)
+"""Features that the node can grant, since it does what they say."""
+
+VBUCKET_COUNTS = (128, 1024)
+"""How many vbuckets a bucket has: 128 with small-bucket storage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeNodeOptions:
+    """A node as it is when it starts. Times are seconds.
+
+    Raises:
+        InvalidArgumentException: a value that no node can have; ``parameter`` names it.
+    """
+
+    host: str = "127.0.0.1"
+    """Under which the node stands in configs; ``$HOST`` leaves it to the client to put in the host it connected to."""
+    port: int = 11210
+    """Under which the node stands in configs: the one that it is really served on."""
+    tls_port: int | None = None
+    alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Host and KV port in other networks, by their names, such as ``external``; with TLS and without."""
+    username: str = "Administrator"
+    password: str = field(default="password", repr=False)
+    tokens: tuple[str, ...] = field(default=(), repr=False)
+    """JSON Web Tokens that are accepted, whoever comes with them; OAUTHBEARER is offered where there are any."""
+    certificate_users: tuple[str, ...] | None = None
+    """Names of which a client's certificate must have one, where TLS asks for it; None for any name."""
+    buckets: tuple[str, ...] = ("default",)
+    vbuckets: int = 1024
+    replicas: int = 0
+    """How many replicas of each vbucket there are to be, 0 to 3; fewer where the nodes are too few."""
+    features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES
+    """What HELLO grants where a client asks for it."""
+    sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
+    scram_iterations: int = 10
+    """Few, so that tests are fast: a password of a fake node is no secret."""
+    error_map: ErrorMapDocument | None = ERROR_MAP
+    """None for a node that does not know GET_ERROR_MAP."""
+    config_epoch: int = 1
+    config_revision: int = 1
+    collections: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: {DEFAULT_NAME: {DEFAULT_NAME: 0}})
+    """Collection ids by scope and collection, the same in every bucket."""
+    wall_seconds_at_zero: float = 1_750_000_000.0
+    """Unix time at ``now=0``."""
+
+    @property
+    def offered_mechanisms(self) -> tuple[str, ...]:
+        """What SASL_LIST_MECHS answers; a server lists OAUTHBEARER last."""
+        return (*self.sasl_mechanisms, OAUTHBEARER) if self.tokens else self.sasl_mechanisms
+
+    def __post_init__(self) -> None:
+        _check_text("host", self.host)
+        _check_credentials(self.username, self.password)
+        _check_tokens(self.tokens)
+        _check_certificate_users(self.certificate_users)
+        check_integer(self.port, "port", 1, 0xFFFF)
+        if self.tls_port is not None:
+            check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
+        _check_addresses(self.alternate_addresses)
+        check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
+        check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
+        check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
+        _check_buckets(self.buckets)
+        _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
+        check_integer(self.replicas, "replicas", 0, REPLICAS_MAX)
+        check_type(self.features, "features", frozenset)
+        _check_choice("features", self.features, IMPLEMENTED_FEATURES)
+        check_type(self.sasl_mechanisms, "sasl_mechanisms", tuple)
+        _check_choice("sasl_mechanisms", self.sasl_mechanisms, SASL_MECHANISMS)
+        check_type(self.error_map, "error_map", ErrorMapDocument, NoneType)
+        _check_collections(self.collections)
+        if not is_number(self.wall_seconds_at_zero) or not 0 <= self.wall_seconds_at_zero <= UINT32_MAX:
+            raise InvalidArgumentException(
+                f"wall_seconds_at_zero must be a Unix time from 0 to {UINT32_MAX}", parameter="wall_seconds_at_zero"
+            )
+
+
+def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[object]) -> None:
+    for item in chosen:
+        if item not in offered:
+            names = ", ".join(sorted(map(_name, offered)))
+            raise InvalidArgumentException(f"{parameter} has {_name(item)}; there is {names}", parameter=parameter)
+
+
+def _name(item: object) -> str:
+    return item.name if isinstance(item, HelloFeature) else str(item)
+
+
+def _check_buckets(buckets: object) -> None:
+    # A lone string is a tuple of letters to Python.
+    if not isinstance(buckets, tuple):
+        raise InvalidArgumentException(
+            f"buckets={buckets!r} must be a tuple of names, such as ('default',)", parameter="buckets"
+        )
+    for bucket in buckets:
+        check_name(bucket, "bucket")
+
+
+def _check_collections(collections: object) -> None:
+    check_type(collections, "collections", Mapping)
+    assert isinstance(collections, Mapping)
+    for ids in collections.values():
+        check_type(ids, "collections", Mapping)
+
+
+def _check_addresses(addresses: object) -> None:
+    check_type(addresses, "alternate_addresses", Mapping)
+    assert isinstance(addresses, Mapping)
+    for network, address in addresses.items():
+        _check_text("alternate_addresses", network)
+        if not isinstance(address, tuple) or len(address) != 2:
+            raise InvalidArgumentException(
+                f"alternate_addresses={addresses!r} must map names of networks to pairs of a host and a port",
+                parameter="alternate_addresses",
+            )
+        _check_text("alternate_addresses", address[0])
+        check_integer(address[1], "alternate_addresses", 1, 0xFFFF)
+
+
+def _check_credentials(username: str, password: str) -> None:
+    _check_text("username", username)
+    if not isinstance(password, str):
+        raise InvalidArgumentException("password must be a string", parameter="password")
+    try:
+        ScramServer(SCRAM_MECHANISMS[0], username=username, password=password, nonce="n", salt=b"s", iterations=1)
+    except ScramError as error:
+        raise InvalidArgumentException(
+            f"username and password must be such that SCRAM can use them: {error}", parameter="password"
+        ) from error
+
+
+def _check_tokens(tokens: object) -> None:
+    # What was passed may be secrets, so the errors quote none.
+    if not isinstance(tokens, tuple):
+        raise InvalidArgumentException("tokens must be a tuple of strings", parameter="tokens")
+    for token in tokens:
+        try:
+            JwtAuthenticator(token)
+        except InvalidArgumentException as error:
+            raise InvalidArgumentException(f"tokens: each {error.message}", parameter="tokens") from error
+
+
+def _check_certificate_users(users: object) -> None:
+    if users is not None and not (isinstance(users, tuple) and all(isinstance(user, str) and user for user in users)):
+        raise InvalidArgumentException(
+            f"certificate_users={users!r} must be a tuple of names, such as ('ada',), or None",
+            parameter="certificate_users",
+        )
+
+
+def _check_text(parameter: str, value: str) -> None:
+    if not isinstance(value, str) or not value:
+        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)

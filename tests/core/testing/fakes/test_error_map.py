@@ -1,0 +1,91 @@
+"""The error map of a fake node, held against what is known of a real one and against our parser."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.error_map import (
+    Attribute,
+    RetryAlgorithm,
+    RetrySpecification,
+    parse_error_map,
+)
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, V1_ATTRIBUTES, ErrorMapDocument, ErrorMapRow
+
+CODES_BY_ATTRIBUTE = {
+    Attribute.RETRY_NOW: {0x09, 0x0D, 0x51, 0x85, 0x86},
+    Attribute.RETRY_LATER: {0x0C, 0x30, 0x31, 0x33, 0x82, 0xA2, 0xA4},
+    Attribute.NO_RETRY: {0x28, 0x29, 0x35, 0x36, 0x37, 0x38},
+    Attribute.CONN_STATE_INVALIDATED: {0x08, 0x0A, 0x0B, 0x1F, 0x20, 0x25, 0x32, 0x84},
+    Attribute.SPECIAL_HANDLING: {0x21, 0x23, 0x26, 0x27, 0xCC, 0xD3},
+    Attribute.FETCH_CONFIG: {0x07, 0x0D},
+    Attribute.AUTH: {0x1F, 0x20},
+    Attribute.TEMP: {0x0C, 0x30, 0x31, 0x33, 0x82, 0x85, 0x86, 0x7FF0, 0x7FF1, 0x7FF2},
+    Attribute.SUCCESS: {0x00, 0xA5, 0xA6, 0xA7, 0xCD},
+    Attribute.AUTO_RETRY: {0x7FF0, 0x7FF1, 0x7FF2},
+}
+"""The attributes that decide something, from the protocol's own documentation."""
+
+
+@pytest.mark.parametrize(("attribute", "codes"), CODES_BY_ATTRIBUTE.items(), ids=str)
+def test_says_of_each_status_what_a_real_map_says(attribute: Attribute, codes: set[int]) -> None:
+    """Exactly the statuses of a real map, and the made-up ones, have the attribute."""
+    entries = parse_error_map(ERROR_MAP.encode(2)).entries
+
+    assert codes == {code for code, entry in entries.items() if attribute in entry.attributes}
+
+
+def test_covers_every_status_but_the_one_that_only_clients_know() -> None:
+    """The map has all statuses of the protocol, and three of its own."""
+    entries = parse_error_map(ERROR_MAP.encode(2)).entries
+
+    assert set(Status) - {Status.SCOPE_SIZE_LIMIT_EXCEEDED} | {0x7FF0, 0x7FF1, 0x7FF2} == set(entries)
+    assert all(entry.name and entry.description for entry in entries.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "retry"),
+    [
+        (0x7FF0, RetrySpecification(RetryAlgorithm.CONSTANT, 10, 50, 500)),
+        (0x7FF1, RetrySpecification(RetryAlgorithm.LINEAR, 2, 50, 500, 50)),
+        (0x7FF2, RetrySpecification(RetryAlgorithm.EXPONENTIAL, 2, 50, 500, 200)),
+    ],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_plans_retries_for_made_up_statuses(version: int, code: int, retry: RetrySpecification) -> None:
+    """Each algorithm of RFC 0013 has a status, in both versions."""
+    entry = parse_error_map(ERROR_MAP.encode(version)).entries[code]
+
+    assert retry == entry.retry
+    assert entry.indicates_retry
+
+
+def test_has_version_and_revision() -> None:
+    """Version 1 is made from version 2, and its revision is four higher."""
+    newer, older = (parse_error_map(ERROR_MAP.encode(version)) for version in (2, 1))
+
+    assert (2, 9) == (newer.version, newer.revision)
+    assert (1, 13) == (older.version, older.revision)
+
+
+def test_version_1_lacks_the_newer_attributes() -> None:
+    """An entry of version 1 says nothing that version 1 has no word for; all else is the same."""
+    newer, older = (json.loads(ERROR_MAP.encode(version))["errors"] for version in (2, 1))
+
+    assert newer.keys() == older.keys()
+    for code, entry in newer.items():
+        expected = [attribute for attribute in entry["attrs"] if attribute in V1_ATTRIBUTES]
+        assert {**entry, "attrs": expected} == older[code]
+    assert ["temp", "retry-later", "rate-limit"] == newer["c"]["attrs"]
+    assert ["temp", "retry-later"] == older["c"]["attrs"]
+
+
+@pytest.mark.parametrize("codes", [(1, 1), (-1,), (0x10000,)], ids=str)
+def test_refuses_impossible_rows(codes: tuple[int, ...]) -> None:
+    """A status that stands twice, or that is none, fails where the map is made."""
+    with pytest.raises(InvalidArgumentException):
+        ErrorMapDocument(revision=1, rows=tuple(ErrorMapRow(code, "NAME", "temp", "text") for code in codes))

@@ -1,0 +1,216 @@
+"""Faults as values, and which of them strikes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
+from triclinium_core.testing.fakes import faults
+from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
+    Fault,
+    FaultAfterApplying,
+    FaultBeforeApplying,
+    Faults,
+    HangUpBeforeApplying,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (drop_response(), FaultAfterApplying),
+        (delay(0.5), FaultAfterApplying),
+        (hang_up_after_applying(), FaultAfterApplying),
+        (hang_up_mid_reply(), FaultAfterApplying),
+        (garble(), FaultAfterApplying),
+        (wrong_length(), FaultAfterApplying),
+        (status(0x86), FaultBeforeApplying),
+        (temporary_failure(), FaultBeforeApplying),
+        (locked(), FaultBeforeApplying),
+        (not_my_vbucket(), FaultBeforeApplying),
+        (hang_up(), FaultBeforeApplying),
+    ],
+    ids=repr,
+)
+def test_says_whether_the_command_is_applied(fault: Fault, kind: type) -> None:
+    """The kind of a fault tells whether the node applies the command that it strikes."""
+    assert isinstance(fault, kind)
+
+
+def test_is_a_value() -> None:
+    """Two faults made alike are equal, and can be kept in a set."""
+    assert {status(0x86), delay(1.0), hang_up()} == {temporary_failure(), delay(1), hang_up(), temporary_failure()}
+
+
+def test_has_a_constructor_for_every_kind() -> None:
+    """Nothing that can go wrong is out of a test's reach."""
+    made = {
+        type(fault)
+        for fault in (
+            drop_response(),
+            delay(1.0),
+            status(1),
+            not_my_vbucket(),
+            hang_up(),
+            hang_up_after_applying(),
+            hang_up_mid_reply(),
+            garble(),
+            wrong_length(),
+            refuse_connection(),
+        )
+    }
+
+    assert set(get_args(Fault)) == made
+
+
+@pytest.mark.parametrize(
+    ("make", "parameter"),
+    [
+        (lambda: delay(-0.1), "seconds"),
+        (lambda: delay(math.inf), "seconds"),
+        (lambda: delay(math.nan), "seconds"),
+        (lambda: delay(10**5000), "seconds"),
+        (lambda: delay("x"), "seconds"),  # type: ignore[arg-type]
+        (lambda: delay(True), "seconds"),
+        (lambda: status(-1), "code"),
+        (lambda: status(0x10000), "code"),
+        (lambda: status(0, datatype=0x100), "datatype"),
+        (lambda: status("LOCKED"), "code"),  # type: ignore[arg-type]
+        (lambda: status(0, body=bytes(VALUE_SIZE_MAX + 1)), "body"),
+        (lambda: status(0, body="{}"), "body"),  # type: ignore[arg-type]
+        (lambda: not_my_vbucket(1), "with_config"),  # type: ignore[arg-type]
+        (lambda: hang_up_mid_reply(bytes_sent=-1), "bytes_sent"),
+        (lambda: wrong_length(announced=0x1_0000_0000), "announced"),
+        (lambda: Faults().next(256, hang_up()), "opcode"),
+        (lambda: Faults().next("GET", hang_up()), "opcode"),  # type: ignore[arg-type]
+        (lambda: Faults().next(None, hang_up(), times=0), "times"),
+        (lambda: Faults().next(None, 5), "fault"),  # type: ignore[arg-type]
+        (lambda: Faults().next(None, hang_up), "fault"),  # type: ignore[arg-type]
+        (lambda: Faults().next(Opcode.HELLO, refuse_connection()), "opcode"),
+        (lambda: Faults().always(-1, hang_up()), "opcode"),
+        (lambda: Faults().always(Opcode.HELLO, refuse_connection()), "opcode"),
+        (lambda: Faults().always(None, HangUpBeforeApplying), "fault"),  # type: ignore[arg-type]
+    ],
+)
+def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
+    """Wrong types, numbers out of range, and a refused connection with an opcode name the parameter."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make()
+
+    assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("method", ["next", "always"])
+def test_says_that_the_parentheses_are_missing(method: str) -> None:
+    """A function in the place of the fault that it returns is told what to write, and nothing waits."""
+    waiting = Faults()
+
+    with pytest.raises(InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):
+        getattr(waiting, method)(Opcode.SET, temporary_failure)
+    assert 0 == waiting.pending
+    assert waiting.take(Opcode.SET) is None
+
+
+def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
+    """Faults of ``next`` wait in line, whether they name an opcode or not."""
+    waiting = Faults()
+    waiting.next(None, drop_response(), times=2)
+    waiting.next(Opcode.GET, hang_up())
+    waiting.next(Opcode.SET, garble())
+    assert 4 == waiting.pending
+
+    struck = [waiting.take(Opcode.GET) for _ in range(4)]
+
+    assert [drop_response(), drop_response(), hang_up(), None] == struck
+    assert 1 == waiting.pending
+    assert garble() == waiting.take(Opcode.SET)
+    assert 0 == waiting.pending
+
+
+@pytest.mark.parametrize("opcode", [*(set(Opcode) - DATA_OPCODES), 0x77], ids=hex)
+def test_without_an_opcode_spares_all_but_documents(opcode: int) -> None:
+    """A fault for any data operation strikes neither NOOP nor the bootstrap nor an opcode nobody knows."""
+    waiting = Faults()
+    waiting.next(None, hang_up())
+    waiting.always(None, hang_up())
+
+    assert waiting.take(opcode) is None
+    assert 1 == waiting.pending
+
+
+@pytest.mark.parametrize("opcode", sorted(DATA_OPCODES), ids=lambda opcode: opcode.name)
+def test_without_an_opcode_strikes_every_data_operation(opcode: Opcode) -> None:
+    """A fault for any data operation strikes each of them."""
+    waiting = Faults()
+    waiting.always(None, hang_up())
+
+    assert hang_up() == waiting.take(opcode)
+
+
+def test_stands_until_cleared_and_yields_to_the_next() -> None:
+    """A standing fault goes on striking; one for the opcode goes before one for all, one of ``next`` before both."""
+    waiting = Faults()
+    waiting.always(None, garble())
+    waiting.always(Opcode.GET, drop_response())
+    waiting.always(Opcode.GET, hang_up())
+    waiting.next(Opcode.GET, locked())
+
+    assert [locked(), hang_up(), hang_up()] == [waiting.take(Opcode.GET) for _ in range(3)]
+    assert garble() == waiting.take(Opcode.SET)
+
+
+def test_refuses_connections_some_times_or_always() -> None:
+    """A refusal is counted by attempts, and strikes no command."""
+    waiting = Faults()
+    waiting.next(None, refuse_connection(), times=2)
+
+    assert 2 == waiting.pending
+    assert waiting.take(Opcode.GET) is None
+    assert [True, True, False] == [waiting.take_refusal() for _ in range(3)]
+
+    waiting.always(None, refuse_connection())
+
+    assert [True, True] == [waiting.take_refusal() for _ in range(2)]
+
+
+def test_clear_forgets_everything() -> None:
+    """After ``clear`` nothing strikes."""
+    waiting = Faults()
+    for fault in (hang_up(), refuse_connection()):
+        waiting.next(None, fault)
+        waiting.always(None, fault)
+    waiting.clear()
+
+    assert 0 == waiting.pending
+    assert waiting.take(Opcode.GET) is None
+    assert not waiting.take_refusal()
+
+
+def test_every_constructor_tells_what_it_finds() -> None:
+    """A fault without a defect that it shows has no place here."""
+    constructors = [
+        value
+        for name, value in vars(faults).items()
+        if callable(value) and name.islower() and value.__module__ == faults.__name__ and not name.startswith("_")
+    ]
+
+    assert 12 == len(constructors)
+    assert [] == [value for value in constructors if "Finds a client that" not in " ".join(value.__doc__.split())]

@@ -1,0 +1,93 @@
+"""What a node may be told, and what it may not."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+
+
+def test_grants_everything_that_it_can_do() -> None:
+    """A node that is told nothing grants all it implements, and nothing that it does not."""
+    assert IMPLEMENTED_FEATURES == FakeNodeOptions().features
+    assert HelloFeature.NON_BLOCKING_THROTTLING not in IMPLEMENTED_FEATURES
+    assert {"_default": {"_default": 0}} == FakeNodeOptions().collections
+
+
+def test_hides_the_password() -> None:
+    """The password is not shown, as nobody should get used to seeing one."""
+    assert "hunter2" not in repr(FakeNodeOptions(password="hunter2", tokens=("hunter2",)))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("host", ""),
+        ("port", 0),
+        ("port", 65536),
+        ("tls_port", 0),
+        ("alternate_addresses", ["external"]),
+        ("alternate_addresses", {"": ("ext.example", 1)}),
+        ("alternate_addresses", {"external": "ext.example:1"}),
+        ("alternate_addresses", {"external": ("", 1)}),
+        ("alternate_addresses", {"external": ("ext.example", 0)}),
+        ("username", ""),
+        ("password", b"password"),
+        ("password", "\ud800"),
+        ("vbuckets", 64),
+        ("replicas", -1),
+        ("replicas", 4),
+        ("replicas", True),
+        ("features", frozenset({HelloFeature.NON_BLOCKING_THROTTLING})),
+        ("sasl_mechanisms", ("SCRAM-SHA512", "OAUTHBEARER")),
+        ("tokens", "a.b.c"),
+        ("tokens", ["a.b.c"]),
+        ("tokens", ("a.b.c", "")),
+        ("tokens", (b"a.b.c",)),
+        ("certificate_users", "ada"),
+        ("certificate_users", ["ada"]),
+        ("certificate_users", ("",)),
+        ("certificate_users", (7,)),
+        ("scram_iterations", 0),
+        ("config_epoch", 0),
+        ("config_revision", 0),
+        ("wall_seconds_at_zero", -1.0),
+        ("wall_seconds_at_zero", math.nan),
+        ("wall_seconds_at_zero", "now"),
+        ("buckets", "default"),
+        ("features", 5),
+        ("sasl_mechanisms", "PLAIN"),
+        ("error_map", b"{}"),
+        ("collections", ["travel"]),
+        ("collections", {"travel": ["hotels"]}),
+    ],
+)
+def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
+    """A value out of range names the parameter and the value."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeNodeOptions(**{parameter: value})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
+
+
+def test_names_the_choices() -> None:
+    """What a node cannot grant is told with what it can."""
+    with pytest.raises(
+        InvalidArgumentException, match=r"features has NON_BLOCKING_THROTTLING; there is ALT_REQUEST, .*, XERROR$"
+    ):
+        FakeNodeOptions(features=frozenset({HelloFeature.NON_BLOCKING_THROTTLING}))
+
+
+def test_refuses_a_bucket_without_a_name() -> None:
+    """Every bucket has a name."""
+    with pytest.raises(InvalidArgumentException, match="bucket=''"):
+        FakeNodeOptions(buckets=("default", ""))
+
+
+def test_takes_a_tls_port() -> None:
+    """A node may offer TLS on a port of its own."""
+    assert 11207 == FakeNodeOptions(tls_port=11207).tls_port

@@ -1,0 +1,380 @@
+"""The model: for each lie that a client may tell its callers the shortest history with it, and the nearest true one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.asked import (
+    append,
+    exists,
+    get,
+    increment,
+    lock,
+    named,
+    prepend,
+    remove,
+    replace,
+    touch,
+    upsert,
+)
+from tests.core.testing.callers import Callers, found
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.requests import DocumentOperation, Insert, Keyspace
+from triclinium_core.kv.operation.results import Cas, ExistsResult, MutationResult, Result
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.laws.submissions import Violation
+from triclinium_core.transcoding.flags import BINARY_FLAGS
+
+THERE = "found no document, but one was certainly there"
+NOT_THERE = "found a document, but there certainly was none"
+REPLACED = "wrote, but that was certainly replaced"
+SEEN = "is said not to have been applied, but somebody has seen it"
+THERE_IS = ExistsResult(exists=True, cas=Cas(0))
+THERE_IS_NONE = ExistsResult(exists=False, cas=Cas(0))
+CHANGED = MutationResult(Cas(99))
+
+
+def insert(value: bytes = b"<1>") -> Insert:
+    """Return a write that needs that there is no document."""
+    return Insert(get().keyspace, "ada", value, BINARY_FLAGS)
+
+
+def test_stale_read() -> None:
+    """After a newer write was acknowledged, nobody who asks then finds the older one."""
+    callers = Callers()
+    older, newer = callers.upsert(), callers.upsert()
+    callers.find(newer)
+
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(older)
+
+
+def test_read_beside_a_write() -> None:
+    """While the newer one is under way, both may be found; once it was found, the older one is gone."""
+    callers = Callers()
+    older = callers.upsert()
+    reads = [callers.ask(get()) for _ in range(2)]
+    newer = callers.model.marks.fragment()
+    callers.ask(upsert(newer))
+    callers.find(older)
+    callers.find(newer)
+    callers.hear(reads[0], found(older))
+    callers.hear(reads[1], found(newer))
+
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(older)
+
+
+def test_lost_write() -> None:
+    """What was acknowledged is found, until it is removed."""
+    callers = Callers()
+    callers.upsert()
+    read = callers.ask(get())
+    callers.change(remove())
+    callers.miss(read, DocumentNotFoundException())
+    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.upsert()
+
+    with pytest.raises(Violation, match=THERE):
+        callers.miss(callers.ask(get()), DocumentNotFoundException())
+
+
+def test_lost_part() -> None:
+    """What was acknowledged to be added stands in the document."""
+    callers = Callers()
+    root = callers.upsert()
+    part = callers.append()
+    callers.find(root + part)
+
+    with pytest.raises(Violation, match=r"did not find operation 2 \(append 'ada'\), which was certainly applied"):
+        callers.find(root)
+
+
+def test_write_applied_twice() -> None:
+    """What was added once stands there once."""
+    callers = Callers()
+    root, part = callers.upsert(), callers.append()
+
+    with pytest.raises(Violation, match=r"operation 3 \(get 'ada'\): .* has a write twice"):
+        callers.find(root + part + part)
+
+
+def test_what_nobody_wrote() -> None:
+    """A document holds what callers of this client wrote."""
+    callers = Callers()
+    root = callers.upsert()
+
+    with pytest.raises(Violation, match="b'<8>' has b'<8>', which nobody wrote"):
+        callers.find(b"<8>")
+    with pytest.raises(Violation, match="b'<1>junk' is not what was written"):
+        callers.find(root + b"junk")
+
+
+def test_order_of_parts() -> None:
+    """What was prepended stands in front of what was stored, and what was appended behind."""
+    callers = Callers()
+    root = callers.upsert()
+    callers.change(append(behind := callers.model.marks.fragment()))
+    callers.change(prepend(before := callers.model.marks.fragment()))
+    callers.find(before + root + behind)
+
+    for data in (behind + root + before, root + behind + before, before + behind + root, before + behind, before):
+        with pytest.raises(Violation, match="is in an order that cannot come about"):
+            callers.find(data)
+
+
+def test_two_documents_in_one() -> None:
+    """A store replaces the document, it adds nothing."""
+    callers = Callers()
+    values = [callers.upsert(), callers.upsert()]
+
+    with pytest.raises(Violation, match="is in an order that cannot come about"):
+        callers.find(values[0] + values[1])
+
+
+@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException()], ids=named)
+def test_failure_of_what_is_found(error: CouchbaseException) -> None:
+    """A write that failed for certain is not found afterwards; one of which nobody knows may be."""
+    callers = Callers()
+    root = callers.upsert()
+    value = callers.model.marks.fragment()
+    write = callers.ask(insert(value))
+    callers.miss(write, error)
+    callers.find(root)
+
+    with pytest.raises(Violation, match=r"found operation 2 \(insert 'ada'\), which was never applied"):
+        callers.find(value)
+
+
+@pytest.mark.parametrize("is_ambiguous", [True, False])
+def test_failure_of_what_was_found(is_ambiguous: bool) -> None:
+    """Nor can it be denied once somebody has found it."""
+    callers = Callers()
+    value = callers.model.marks.fragment()
+    write = callers.ask(upsert(value))
+    callers.find(value)
+
+    if is_ambiguous:
+        callers.miss(write, AmbiguousTimeoutException())
+        callers.find(value)
+    else:
+        with pytest.raises(Violation, match=SEEN):
+            callers.miss(write, UnambiguousTimeoutException())
+
+
+def test_failure_in_flight() -> None:
+    """A write whose connection was lost may be found, or not."""
+    callers = Callers()
+    root, value = callers.upsert(), callers.model.marks.fragment()
+    write = callers.ask(upsert(value))
+    callers.miss(
+        write, RequestCanceledException("", ErrorContext(refused_reason=RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT))
+    )
+    callers.find(root)
+    callers.find(value)
+
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(root)
+
+
+@pytest.mark.parametrize("is_ambiguous", [True, False])
+def test_abandoning_what_is_found(is_ambiguous: bool) -> None:
+    """Who leaves and is told that nothing was applied is right for ever after."""
+    callers = Callers()
+    callers.upsert()
+    value = callers.model.marks.fragment()
+    write = callers.ask(upsert(value))
+    callers.leave(write, ambiguous=is_ambiguous)
+
+    if is_ambiguous:
+        callers.find(value)
+    else:
+        with pytest.raises(Violation, match="which was never applied"):
+            callers.find(value)
+
+
+@pytest.mark.parametrize("is_ambiguous", [True, False])
+def test_abandoning_what_was_found(is_ambiguous: bool) -> None:
+    """Who leaves is not told that nothing was applied, where somebody has seen it."""
+    callers = Callers()
+    value = callers.model.marks.fragment()
+    write = callers.ask(upsert(value))
+    callers.find(value)
+
+    if is_ambiguous:
+        callers.leave(write, ambiguous=True)
+    else:
+        with pytest.raises(Violation, match=SEEN):
+            callers.leave(write, ambiguous=False)
+
+
+def test_abandoning_what_was_settled() -> None:
+    """It comes too late to mean anything."""
+    callers = Callers()
+    value = callers.model.marks.fragment()
+    write = callers.ask(upsert(value))
+    callers.hear(write, CHANGED)
+    settled = callers.model.submissions[write].settled
+    callers.leave(write, ambiguous=False)
+
+    assert settled == callers.model.submissions[write].settled
+    callers.find(value)
+
+
+def test_late_write() -> None:
+    """What nobody knows of may be applied at any time, until nothing is under way any more."""
+    for is_quiet in (False, True):
+        callers = Callers()
+        late = callers.model.marks.fragment()
+        callers.leave(callers.ask(upsert(late)), ambiguous=True)
+        if is_quiet:
+            callers.model.quieted()
+        newer = callers.upsert()
+        callers.find(newer)
+
+        if is_quiet:
+            with pytest.raises(Violation, match=REPLACED):
+                callers.find(late)
+        else:
+            callers.find(late)
+
+
+def test_late_write_that_is_waited_for() -> None:
+    """Whoever still waits is under way."""
+    callers = Callers()
+    late = callers.model.marks.fragment()
+    callers.ask(upsert(late))
+    callers.model.quieted()
+    callers.upsert()
+
+    callers.find(late)
+
+
+def test_quiet_twice() -> None:
+    """What was over stays over."""
+    callers = Callers()
+    write = callers.ask(upsert(callers.model.marks.fragment()))
+    callers.hear(write, CHANGED)
+    over_by = callers.model.submissions[write].over_by
+    callers.model.quieted()
+
+    assert over_by == callers.model.submissions[write].over_by
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        (get(), found(b"<1>")),
+        (exists(), THERE_IS),
+        (replace(value=b"<1>"), CHANGED),
+        (append(b"<1>"), CHANGED),
+        (remove(), CHANGED),
+        (touch(), CHANGED),
+        (increment(), CHANGED),
+    ],
+    ids=named,
+)
+def test_success_without_a_document(operation: DocumentOperation, result: Result) -> None:
+    """What needs a document does not succeed where certainly none is."""
+    callers = Callers()
+    callers.model.marks.fragment()
+    callers.upsert()
+    callers.change(remove())
+    token = callers.ask(operation)
+
+    with pytest.raises(Violation, match=NOT_THERE):
+        callers.hear(token, result)
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        (upsert(), CHANGED),
+        (insert(), CHANGED),
+        (increment(1 << 48), CHANGED),
+        (exists(), THERE_IS_NONE),
+    ],
+    ids=named,
+)
+def test_success_that_needs_no_document(operation: DocumentOperation, result: Result) -> None:
+    """What makes one succeeds where none is, and a question is answered."""
+    callers = Callers()
+
+    callers.hear(callers.ask(operation), result)
+
+
+@pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=named)
+def test_success_that_needs_that_there_is_none(operation: DocumentOperation, result: Result) -> None:
+    """What needs that there is no document does not succeed where certainly one is; beside its removal it may."""
+    callers = Callers()
+    callers.model.marks.fragment()
+    callers.upsert()
+    removal = callers.ask(remove())
+    token = callers.ask(operation)
+    callers.hear(callers.ask(exists()), THERE_IS_NONE)
+    callers.miss(removal, UnambiguousTimeoutException())
+
+    with pytest.raises(Violation, match=THERE):
+        callers.hear(token, result)
+
+
+def test_document_exists() -> None:
+    """An insert is refused only where a document may be."""
+    callers = Callers()
+    inserts = [callers.ask(insert(callers.model.marks.fragment())) for _ in range(3)]
+    callers.miss(inserts[0], DocumentExistsException())
+    callers.miss(inserts[1], UnambiguousTimeoutException())
+
+    with pytest.raises(Violation, match=NOT_THERE):
+        callers.miss(inserts[2], DocumentExistsException())
+
+
+def test_failures_that_say_nothing_of_the_document() -> None:
+    """They need an excuse, and no history."""
+    callers = Callers()
+
+    for error in (RequestCanceledException(), UnambiguousTimeoutException(), CouchbaseException()):
+        callers.miss(callers.ask(get()), error)
+
+
+def test_a_collection_that_is_dropped() -> None:
+    """What was in it is gone, and never comes back; what was under way may be there or not."""
+    callers = Callers()
+    older = callers.upsert()
+    under_way = callers.ask(upsert(callers.model.marks.fragment()))
+    callers.model.dropped(get().keyspace)
+    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.hear(under_way, CHANGED)
+    callers.miss(callers.ask(get()), DocumentNotFoundException())
+
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(older)
+
+
+def test_another_collection_is_dropped() -> None:
+    """It takes nothing with it."""
+    callers = Callers()
+    callers.upsert()
+    callers.model.dropped(Keyspace("travel", "inventory", "another"))
+
+    with pytest.raises(Violation, match=THERE):
+        callers.miss(callers.ask(get()), DocumentNotFoundException())
+
+
+def test_a_lock_is_dropped_with_its_collection() -> None:
+    """Its holder has nothing left to hold."""
+    callers = Callers()
+    callers.upsert()
+    callers.hear(callers.ask(lock()), found(b"<1>", 5))
+    held = len(callers.model.locks)
+    callers.model.dropped(get().keyspace)
+
+    assert (1, 0) == (held, len(callers.model.locks))
