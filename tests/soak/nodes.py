@@ -11,7 +11,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 import trio
@@ -101,14 +101,20 @@ class Troubles:
         """How many commands there were, of all nodes."""
         return self.commands.total() + sum(len(node.command_log) for node in self._nodes)
 
+    def _in_turn(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield all names in some order, and again in another one: a short soak meets as many kinds as a long one."""
+        deck = list(names)
+        while True:
+            self._rng.shuffle(deck)
+            yield from deck
+
     async def _strike(self) -> None:
         """Let commands and connections fail, one here and one there."""
-        while True:
+        for name in self._in_turn(FAULTS):
             due = self._asked + COMMANDS_PER_FAULT
             await trio.sleep(self._rng.expovariate(1 / FAULT_SECONDS))
             while self._asked < due:  # noqa: ASYNC110 - nobody tells
                 await trio.sleep(FAULT_SECONDS)
-            name = self._rng.choice(list(FAULTS))
             fault = FAULTS[name](self._rng)
             faults = self._nodes[self._rng.randrange(NODES)].faults
             # Those of a node that nobody talks to must not pile up.
@@ -118,9 +124,8 @@ class Troubles:
 
     async def _change(self) -> None:
         """Change the cluster, one thing at a time."""
-        while True:
+        for name in self._in_turn(self._changes):
             await trio.sleep(self._rng.expovariate(1 / CHANGE_SECONDS))
-            name = self._rng.choice(list(self._changes))
             self.events[name] += 1
             await self._changes[name](self._rng.randrange(NODES))
 
