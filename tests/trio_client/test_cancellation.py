@@ -24,6 +24,7 @@ from triclinium import (
     Cas,
     Cluster,
     Collection,
+    CollectionManager,
     CounterResult,
     ExistsResult,
     GetResult,
@@ -348,7 +349,7 @@ def test_no_operation_is_left_out() -> None:
     """Every public coroutine of every public class stands in the tables above, or in that of health."""
     found = {
         f"{kind.__name__}.{name}"
-        for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection)
+        for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection, CollectionManager)
         for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }

@@ -6,6 +6,7 @@ from triclinium import errors
 from triclinium._binary_collection import BinaryCollection
 from triclinium._cluster import Cluster
 from triclinium._collection import Collection
+from triclinium._collection_manager import CollectionManager
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
@@ -14,6 +15,7 @@ from triclinium._replicas import ReplicaResults
 from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.manifest_types import CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.reports import (
     ClusterState,
     DiagnosticsResult,
@@ -91,6 +93,8 @@ __all__ = [
     "Cluster",
     "ClusterState",
     "Collection",
+    "CollectionManager",
+    "CollectionSpec",
     "ConnectionStatistics",
     "CounterResult",
     "DiagnosticsResult",
@@ -134,6 +138,7 @@ __all__ = [
     "ScanTerm",
     "ScanType",
     "Scope",
+    "ScopeSpec",
     "Service",
     "StoreSemantics",
     "TimeoutOptions",

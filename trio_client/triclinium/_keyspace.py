@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triclinium._collection import Collection
+from triclinium._collection_manager import CollectionManager
 from triclinium._diagnostics import ping, wait_until_ready
 from triclinium._driver import Driver
 from triclinium_core.kv.operation.reports import ClusterState, PingResult
@@ -45,6 +46,10 @@ class Bucket:
             InvalidArgumentException: this cannot be the name of a collection.
         """
         return self.default_scope().collection(name)
+
+    def collections(self) -> CollectionManager:
+        """Return what tells the bucket's scopes and collections."""
+        return CollectionManager(self._driver, self._name)
 
     def default_collection(self) -> Collection:
         """Return the collection that every bucket has."""

@@ -46,8 +46,7 @@ from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.operation.requests import DocumentOperation
-from triclinium_core.kv.operation.scan_requests import VBucketOperation
+from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.operation.validation import check_type, shown
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
@@ -310,7 +309,7 @@ class ClientMachine:
             )
         bucket = event.operation.keyspace.bucket
         self._check_bucket(bucket)
-        if not self._bare and bucket is None and isinstance(event.operation, DocumentOperation | VBucketOperation):
+        if not self._bare and bucket is None and not isinstance(event.operation, Noop):
             raise InvalidArgumentException(
                 f"bucket=None: {event.operation.name} needs one; use cluster.bucket(name)", parameter="bucket"
             )

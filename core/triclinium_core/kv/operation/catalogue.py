@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -46,5 +47,6 @@ OPERATIONS: tuple[type[Operation], ...] = (
     MutateIn,
     LookupInReplica,
     *SCAN_OPERATIONS,
+    GetCollectionsManifest,
 )
 """Every operation that can be submitted."""

@@ -12,6 +12,8 @@ from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.body import Body, mutation_token
 from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import encode_requirement
+from triclinium_core.kv.operation.manifest_codec import MANIFEST_CODEC
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -293,5 +295,6 @@ CODECS: dict[type[Operation], Codec] = {
     LookupIn: Codec(encode_lookup_in, decode_lookup_in, None),
     LookupInReplica: Codec(encode_lookup_in, decode_lookup_in, None),
     MutateIn: Codec(encode_mutate_in, decode_mutate_in, None),
+    GetCollectionsManifest: MANIFEST_CODEC,
     **SCAN_CODECS,
 }

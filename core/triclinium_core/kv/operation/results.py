@@ -12,6 +12,7 @@ import msgspec
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.kv.operation.manifest_types import CollectionsManifest
 from triclinium_core.kv.operation.reports import PingResult, Ready
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.operation.validation import check_integer
@@ -261,6 +262,7 @@ Result = (
     | MutateInResult
     | RangeScanCreated
     | ScanPage
+    | CollectionsManifest
     | Done
     | PingResult
     | Ready

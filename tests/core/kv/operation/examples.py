@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -105,6 +106,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "time_limit_ms": UINT32_MAX,
         "transcoder": Raw(),
     },
+    GetCollectionsManifest: {},
     RangeScanCancel: {"vbucket": 0, "scan_id": b"sixteen bytes it"},
     MutateIn: {
         "key": "k",

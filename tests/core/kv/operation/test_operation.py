@@ -7,6 +7,7 @@ import pytest
 from tests.core.kv.operation.examples import HOTELS, make
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Exists, Get, GetReplica, Keyspace, Noop, Operation, Upsert
@@ -53,7 +54,9 @@ def test_nothing_is_made_for_retrying() -> None:
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
 def test_idempotent(kind: type[Operation]) -> None:
     """As the RFC's list, and decision C34 for what it leaves out."""
-    assert (kind in (Get, GetReplica, Exists, LookupIn, LookupInReplica, Noop)) == live(make(kind)).idempotent
+    reads = (Get, GetReplica, Exists, LookupIn, LookupInReplica, Noop, GetCollectionsManifest)
+
+    assert (kind in reads) == live(make(kind)).idempotent
 
 
 @pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])

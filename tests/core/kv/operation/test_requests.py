@@ -10,6 +10,7 @@ import pytest
 from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
@@ -89,8 +90,8 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 def test_every_operation_is_listed() -> None:
     """Each has a name of its own, and an opcode that at most it shares with another copy's."""
     assert set(VALID) == set(OPERATIONS)
-    assert 22 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
-    assert 21 == len({kind.opcode for kind in OPERATIONS})
+    assert 23 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
+    assert 22 == len({kind.opcode for kind in OPERATIONS})
 
 
 @pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
@@ -240,4 +241,4 @@ def test_names_are_those_of_the_idempotent_list() -> None:
     """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
-    assert {Noop, Get, GetReplica, Exists, LookupIn, LookupInReplica} == reads
+    assert {Noop, Get, GetReplica, Exists, LookupIn, LookupInReplica, GetCollectionsManifest} == reads

@@ -1,0 +1,79 @@
+"""Which scopes and collections there are, asked from any node of a bucket."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.simulated import HOTEL_ID, Recorded, ready
+from tests.core.kv.test_cluster import Cluster
+from triclinium_core.errors import FeatureNotAvailableException, InvalidArgumentException
+from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest_types import CollectionsManifest
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.faults import Fault, hang_up_after_applying, status, temporary_failure
+
+QUESTION = GetCollectionsManifest(Keyspace("travel"))
+
+
+def names(simulation: Recorded) -> dict[str, dict[str, int]]:
+    """Return the ids of all collections, as the client is told."""
+    manifest = simulation.result(QUESTION)
+    assert isinstance(manifest, CollectionsManifest)
+    return {scope.name: {each.name: each.id for each in scope.collections} for scope in manifest.scopes}
+
+
+def test_all_of_a_bucket() -> None:
+    """With the ids by which their documents are addressed, also on the first connection of all."""
+    assert {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}} == names(Recorded())
+
+
+def test_what_has_changed() -> None:
+    """It is asked anew each time."""
+    simulation = Cluster()
+    before = names(simulation)
+    simulation.nodes.collections.create("inventory", "airline")
+    after = names(simulation)
+
+    assert after["inventory"].keys() - before["inventory"].keys() == {"airline"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (temporary_failure(), RetryReason.KV_TEMPORARY_FAILURE),
+        (hang_up_after_applying(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT),
+    ],
+)
+def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
+    """Nothing changes by it."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, fault)
+
+    assert "inventory" in names(simulation)
+    assert 1 == simulation.machine.statistics().retries_by_reason[reason]
+
+
+def test_nonsense() -> None:
+    """The connection is closed, and another one asked."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, status(0, b"[]"))
+
+    assert "inventory" in names(simulation)
+    assert "a manifest that cannot be" in simulation.closings()[0]
+
+
+def test_a_server_without_collections() -> None:
+    """Nothing is sent."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
+    simulation.failure(FeatureNotAvailableException, QUESTION)
+
+    assert [] == simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST)
+
+
+def test_no_bucket() -> None:
+    """There is no manifest of nothing."""
+    with pytest.raises(InvalidArgumentException, match="bucket=None: get_collections_manifest needs one"):
+        Recorded().submit(GetCollectionsManifest(Keyspace(None)))
