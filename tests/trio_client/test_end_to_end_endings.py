@@ -32,6 +32,7 @@ CALLS: dict[str, Callable[[Collection], Awaitable[object]]] = {
     "lookup_in": lambda c: c.lookup_in("ada", [LookupInSpec.get("a")]),
     "mutate_in": lambda c: c.mutate_in("ada", [MutateInSpec.remove("a")]),
     "get_any_replica": lambda c: c.get_any_replica("ada"),
+    "lookup_in_any_replica": lambda c: c.lookup_in_any_replica("ada", [LookupInSpec.get("a")]),
     "append": lambda c: c.binary.append("ada", b"1"),
     "prepend": lambda c: c.binary.prepend("ada", b"1"),
     "increment": lambda c: c.binary.increment("ada"),
