@@ -192,8 +192,10 @@ async def serve_tls(context: ssl.SSLContext, *, task_status: trio.TaskStatus[int
 
 
 async def test_tls_verifies_and_carries_bytes() -> None:
-    """With an issuer that is trusted and the right name, the handshake is done when the stream is returned."""
+    """With an issuer that is trusted and the right name, which the server is told, the handshake is done in the end."""
     with tls_ends("node.example") as (server, client):
+        asked_for: list[str | None] = []
+        server.sni_callback = lambda _, name, __: asked_for.append(name)
         async with trio.open_nursery() as nursery:
             port = await nursery.start(serve_tls, server)
             trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", port)))
@@ -204,6 +206,7 @@ async def test_tls_verifies_and_carries_bytes() -> None:
             answer = await connected.stream.receive_some()
             await trio.aclose_forcefully(connected.stream)
 
+    assert ["node.example"] == asked_for
     assert "TLSv1.3" == negotiated
     assert b"ping" == answer
 
