@@ -10,7 +10,7 @@ from triclinium.errors import FeatureNotAvailableException, TemporaryFailureExce
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.testing import FakeNodeOptions, temporary_failure
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory": {"hotel": 8}})
 

@@ -12,8 +12,8 @@ from triclinium_core.kv.operation.manifest_types import CollectionsManifest
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fake_options import IMPLEMENTED_FEATURES
-from triclinium_core.testing.faults import Fault, hang_up_after_applying, status, temporary_failure
+from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, status, temporary_failure
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 QUESTION = GetCollectionsManifest(Keyspace("travel"))
 
