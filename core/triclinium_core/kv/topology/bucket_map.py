@@ -41,10 +41,6 @@ class BucketMap:
         """The nodes that can be reached, in the order of the map."""
         return tuple(address for address in self.nodes if address is not None)
 
-    def active(self, vbucket: int) -> Address | None:
-        """Return where the active copy of a vbucket is, or None where there is none, or none that can be reached."""
-        return self.holder(vbucket, 0)
-
     def holder(self, vbucket: int, copy: int) -> Address | None:
         """Return where a copy of a vbucket is: 0 for the active one, 1 for the first replica and so on.
 

@@ -47,7 +47,9 @@ def test_nodes_in_the_order_of_the_servers() -> None:
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0], [0, 1], [-1, 1]])
 
     assert (Address("a.example", 11210), Address("b.example", 11212)) == found.nodes == found.addresses
-    assert [Address("b.example", 11212), Address("a.example", 11210), None] == [found.active(each) for each in range(3)]
+    assert [Address("b.example", 11212), Address("a.example", 11210), None] == [
+        found.holder(each, 0) for each in range(3)
+    ]
     assert Address("a.example", 11210) == found.here
 
 
@@ -66,7 +68,7 @@ def test_ports_for_tls() -> None:
 
     assert (Address("a.example", 11207), None) == found.nodes
     assert (Address("a.example", 11207),) == found.addresses
-    assert found.active(1) is None
+    assert found.holder(1, 0) is None
 
 
 def test_nodes_that_do_not_name_themselves() -> None:
@@ -167,4 +169,4 @@ def test_a_map_without_nodes() -> None:
     """Nothing can be reached, and nothing breaks."""
     found = parsed([], [], vbuckets=[[-1]])
 
-    assert ((), None, None) == (found.addresses, found.here, found.active(0))
+    assert ((), None, None) == (found.addresses, found.here, found.holder(0, 0))
