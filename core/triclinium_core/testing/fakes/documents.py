@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_integer, check_value
 from triclinium_core.kv.wire.constants import Datatype
+from triclinium_core.retry.backoff import is_number
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -109,7 +111,14 @@ class FakeDocuments:
         Args:
             expires_after: seconds that it lives.
             xattrs: extended attributes, as JSON by key; those that it has stay unless any are given.
+
+        Raises:
+            InvalidArgumentException: what no document can have.
         """
+        check_value(value)
+        check_integer(flags, "flags", 0, UINT32_MAX)
+        check_integer(collection_id, "collection_id", 0, UINT32_MAX)
+        _check(expires_after, xattrs or {})
         address = self.address(bucket, key, collection_id=collection_id)
         expires_at = self.now + expires_after
         if xattrs is None:
@@ -370,6 +379,14 @@ def vbucket_uuid(vbucket: int) -> int:
 def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the extended attributes that outlive their document."""
     return {key: value for key, value in xattrs.items() if key.startswith("_")}
+
+
+def _check(expires_after: float, xattrs: Mapping[str, bytes]) -> None:
+    if not is_number(expires_after) or math.isnan(expires_after):
+        raise InvalidArgumentException(f"{expires_after=} must be a number", parameter="expires_after")
+    for key, value in xattrs.items():
+        if not isinstance(key, str) or not isinstance(value, bytes) or not is_json(value):
+            raise InvalidArgumentException(f"xattrs[{key!r}]={value!r} must be JSON, as bytes", parameter="xattrs")
 
 
 def is_json(value: bytes) -> bool:

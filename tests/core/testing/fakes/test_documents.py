@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.kv.wire.constants import Datatype
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.documents import (
@@ -51,6 +53,32 @@ def test_finds_what_was_put() -> None:
     )
     assert store.get("other", "ada") is None
     assert store.get("default", "ada", collection_id=8) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"value": "1"}, "value"),
+        ({"value": None}, "value"),
+        ({"value": bytes(VALUE_SIZE_MAX + 1)}, "value"),
+        ({"flags": -1}, "flags"),
+        ({"flags": 2**32}, "flags"),
+        ({"collection_id": -1}, "collection_id"),
+        ({"expires_after": math.nan}, "expires_after"),
+        ({"expires_after": "1"}, "expires_after"),
+        ({"xattrs": {"a": "1"}}, "xattrs"),
+        ({"xattrs": {"a": b"no JSON"}}, "xattrs"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) -> None:
+    """It is refused at once: a node that had to send it would crash."""
+    store = new_store()
+    with pytest.raises(InvalidArgumentException) as caught:
+        store.put("default", "ada", **{"value": b"1", **arguments})
+
+    assert parameter == caught.value.parameter
+    assert store.get("default", "ada") is None
 
 
 def test_a_wrong_vbucket_finds_nothing() -> None:
