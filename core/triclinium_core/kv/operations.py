@@ -175,9 +175,10 @@ class Operations:
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
         is_success = kv_responses.is_success(operation.request.name, frame.status)
+        ends = is_last(request.opcode, frame.status)
         try:
             outcome = (
-                operation.gather(decode_response(operation.request, frame, vbucket=operation.vbucket))
+                operation.gather(decode_response(operation.request, frame, vbucket=operation.vbucket), is_last=ends)
                 if is_success
                 else read_failure(operation.request, frame, node.node)
             )
@@ -189,7 +190,7 @@ class Operations:
             event = facts.ResponseReceived(outcome)
             self.feed(operation, event, now, node=node, carried_config=carried_config)
             return
-        if not is_last(request.opcode, frame.status):
+        if not ends:
             return
         if operation.retry is not None:
             operation.retry.handle(_SUCCESS, now)

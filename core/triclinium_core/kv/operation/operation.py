@@ -104,23 +104,27 @@ class LiveOperation:
         """By which the newest attempt was sent."""
         self.led_astray: int = 0
         """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
-        self.found: tuple[ScanResult, ...] = ()
+        self.found: list[ScanResult] | None = None
         """What the answers to a scan have brought of a page that is not whole yet."""
 
-    def gather(self, result: Result) -> Result:
+    def gather(self, result: Result, *, is_last: bool) -> Result:
         """Return the result that an answer completes: a page of a scan with what earlier answers have brought of it.
+
+        Args:
+            is_last: whether no further answer follows; else only what this one has brought is returned.
 
         Raises:
             MalformedResponse: the page has more than was asked for.
         """
         if not isinstance(result, ScanPage) or not isinstance(self.request, RangeScanContinue):
             return result
+        self.found = self.found or []
         self.found += result.items
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(
                 f"{self.request.name}: {len(self.found)} items came, and {self.request.item_limit} were asked for"
             )
-        return ScanPage(self.found, result.is_complete)
+        return ScanPage(tuple(self.found), result.is_complete) if is_last else result
 
     @property
     def idempotent(self) -> bool:
