@@ -141,6 +141,7 @@ DRIVER_MAY_NAME = frozenset(
         "AnyRetryStrategy",
         "AsyncRetryStrategy",
         "BestEffortRetryStrategy",
+        "BreakerStatistics",
         "CircuitBreakerOptions",
         "ErrorMapRetryStrategy",
         "FastFailOnTerminalErrorRetryStrategy",

@@ -21,7 +21,7 @@ from triclinium_core.testing import (
     hang_up_after_applying,
     temporary_failure,
 )
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 STEPS = 120

@@ -46,7 +46,7 @@ from triclinium_core.kv.operation.subdocument_specs import (
     MutationMacro,
     StoreSemantics,
 )
-from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics
+from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics, ServerTimeStatistics
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, TopologyNode
 from triclinium_core.options import (
     Authenticator,
@@ -56,7 +56,7 @@ from triclinium_core.options import (
     TimeoutOptions,
 )
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.circuit_breaker import BreakerStatistics, CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
@@ -85,6 +85,7 @@ __all__ = [
     "Authenticator",
     "BestEffortRetryStrategy",
     "BinaryCollection",
+    "BreakerStatistics",
     "Bucket",
     "Cas",
     "CertificateAuthenticator",
@@ -139,6 +140,7 @@ __all__ = [
     "ScanType",
     "Scope",
     "ScopeSpec",
+    "ServerTimeStatistics",
     "Service",
     "StoreSemantics",
     "TimeoutOptions",

@@ -41,6 +41,7 @@ class Cluster:
 
         It waits for nothing. New connections use the authenticator. Live ones authenticate again with a password or a
         token: what was sent before is answered, what is called now waits until that is over, for two round trips or three.
+        What waits already for a connection that is being opened goes with the authenticator that this began with.
         A connection whose authentication is refused is closed, and operations fail with
         ``AuthenticationFailureException`` until a right authenticator is set. A live connection keeps the certificate
         that it was opened with.

@@ -149,9 +149,10 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
     """The user is somebody else, or shows it by other means. ``repr`` keeps the nonce to itself.
 
     New connections use the authenticator. Live ones authenticate again, with a password or a token: what was sent
-    before is still answered, what is submitted now waits until that is over. One whose authentication is refused is
-    closed, as it would be when it was new; one that is waiting to connect again does so at once. A certificate is
-    shown by the driver, in the handshakes to come.
+    before is still answered, what is submitted now waits until that is over. What waits already for a connection that
+    is being opened goes with the authenticator that this began with. One whose authentication is refused is closed, as
+    it would be when it was new; one that is waiting to connect again does so at once. A certificate is shown by the
+    driver, in the handshakes to come.
 
     It must go with the scheme, and be shown as the one before it was: by SASL, or by TLS.
     """

@@ -194,7 +194,7 @@ class Keyspaces:
             FeatureNotAvailableException: it cannot.
         """
         config = self._configs.get(operation.keyspace.bucket)
-        if operation.capability is not None and config and operation.capability not in config.bucket_capabilities:
+        if operation.capability is not None and config and operation.capability not in config.can:
             raise FeatureNotAvailableException(
                 f"{operation.name} needs the capability {operation.capability}, which bucket "
                 f"{operation.keyspace.bucket!r} does not have; its servers may be too old"

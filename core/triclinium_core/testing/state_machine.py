@@ -27,8 +27,8 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.laws.model import Model
 from triclinium_core.testing.laws.submissions import Place, Violation
 from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.recipes import Recipe
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 from triclinium_core.testing.strategies import (
     RETRY_STRATEGIES,
     Strike,
@@ -54,7 +54,7 @@ class KVStateMachine(RuleBasedStateMachine):
     """One client, one node, and everything that may happen between them.
 
     It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults strike,
-    time passes; and it checks every one, as ``watched_simulation`` says. Now and then, and at the end of every run,
+    time passes; and it checks every one, as ``simulation.watched`` says. Now and then, and at the end of every run,
     the faults are cleared, and the client has to recover and serve.
 
     Derive from it to add a rule or a law::

@@ -33,8 +33,8 @@ from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 from triclinium_core.testing.state_machine import KVStateMachine
 
 Distort = Callable[[Event, list[Action]], Sequence[Action]]

@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.faults import (
     refuse_connection,
 )
 from triclinium_core.testing.laws.submissions import Place, Violation
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 from triclinium_core.testing.state_machine import COLLECTION_ID, KVStateMachine
 from triclinium_core.testing.strategies import Strike
 

@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.topology.capabilities import BucketCapability
 
 
 class LookupInReplica(LookupIn, frozen=True, gc=False):
     """Read parts of a replica: of the first, unless ``replica`` says which."""
 
     name: ClassVar[str] = "lookup_in_replica"
-    capability: ClassVar[str | None] = "subdoc.ReplicaRead"
+    capability: ClassVar[BucketCapability | None] = BucketCapability.SUBDOC_REPLICA_READ
 
     replica: int = 1
 

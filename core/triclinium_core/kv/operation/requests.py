@@ -13,6 +13,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 
@@ -51,7 +52,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     name: ClassVar[str] = ""
     opcode: ClassVar[Opcode]
-    capability: ClassVar[str | None] = None
+    capability: ClassVar[BucketCapability | None] = None
 
     keyspace: Keyspace
 

@@ -12,6 +12,7 @@ from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.scan_types import Bounds, Sample
+from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -39,7 +40,7 @@ class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
 
     name: ClassVar[str] = "range_scan_create"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CREATE
-    capability: ClassVar[str | None] = "rangeScan"
+    capability: ClassVar[BucketCapability | None] = BucketCapability.RANGE_SCAN
 
     selection: Bounds | Sample
     ids_only: bool = False

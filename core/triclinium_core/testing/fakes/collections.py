@@ -77,8 +77,12 @@ class FakeCollections:
         """Remove a collection, and its documents with it.
 
         Raises:
-            Refused: there is no such scope or collection.
+            InvalidArgumentException: there is no such scope or collection.
         """
+        if collection not in self._scopes.get(scope, ()):
+            raise InvalidArgumentException(
+                f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
+            )
         collection_id = self.id_of(scope, collection)
         self._ids.remove(collection_id)
         del self._scopes[scope][collection]

@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.results import CounterResult, ExistsResult, Ge
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 
 _ANSWERS = (
     CasMismatchException,

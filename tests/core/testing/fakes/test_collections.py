@@ -109,5 +109,5 @@ def test_refuses_to_drop_what_is_not_there() -> None:
     collections = FakeCollections(SCOPES)
     collections.drop("inventory", "people")
 
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidArgumentException, match="'people': there is none in scope 'inventory'"):
         collections.drop("inventory", "people")

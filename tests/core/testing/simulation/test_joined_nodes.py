@@ -11,8 +11,8 @@ from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Upsert
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.testing.fakes.faults import delay, refuse_connection
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
 from triclinium_core.testing.simulation import Simulation
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 
 BUCKET = Keyspace("default")
 SECOND = "127.0.0.1:11212"

@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.faults import hang_up
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.laws.submissions import Violation
-from triclinium_core.testing.laws.watched_simulation import WatchedSimulation
+from triclinium_core.testing.simulation.watched import WatchedSimulation
 
 NO_EXCUSE = "failed though nothing was wrong"
 THERE = "found no document, but one was certainly there"

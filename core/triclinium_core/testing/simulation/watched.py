@@ -63,7 +63,7 @@ from triclinium_core.testing.laws.model import Model
 from triclinium_core.testing.laws.outages import Outages, Revision
 from triclinium_core.testing.laws.submissions import NEVER, Instant, Submission, Violation
 from triclinium_core.testing.laws.troubles import LONG_AGO, Troubles
-from triclinium_core.testing.simulation import Simulation
+from triclinium_core.testing.simulation.joined import Simulation
 
 TICKS_MAX = 1_000
 """More ticks than this at one moment, and time stands still."""
