@@ -114,7 +114,7 @@ async def test_what_is_negotiated(couchbase_mock: CouchbaseMock, cluster: Cluste
     assert 3 == len(connections)
     for found in connections:
         assert "READY" == found.state
-        assert ("MUTATION_SEQNO", "SELECT_BUCKET", "XATTR", "XERROR") == found.features
+        assert ("MUTATION_SEQNO", "SELECT_BUCKET", "TRACING", "XATTR", "XERROR") == found.features
         assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == found.sasl_mechanisms
         assert "SCRAM-SHA512" == found.sasl_mechanism
         assert (1, 1) == (found.error_map_version, found.error_map_revision)
@@ -208,7 +208,7 @@ async def test_hello_after_authentication(safety_net: None, couchbase_mock: Couc
         await cluster.bucket(mock.bucket).default_collection().upsert("late", 1)
         features = {found.features for found in ready(cluster)}
 
-    assert {("MUTATION_SEQNO", "SELECT_BUCKET", "XATTR", "XERROR")} == features
+    assert {("MUTATION_SEQNO", "SELECT_BUCKET", "TRACING", "XATTR", "XERROR")} == features
 
 
 async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
