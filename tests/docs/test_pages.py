@@ -10,7 +10,7 @@ import pytest
 from tests.docs.pages import PAGES, ROOT
 
 LENGTH_MAX = 120
-READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md")])
+READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
 def prose_of(page: Path) -> Iterator[str]:
