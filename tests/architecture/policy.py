@@ -115,6 +115,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.kv.node",),
     ("triclinium_core.kv",),
     ("triclinium_core.services",),
+    ("triclinium_core.adapters",),
     ("triclinium_core",),
     ("triclinium_core.testing",),
 )

@@ -1,0 +1,49 @@
+"""How many replicas must agree, and what kind of write timed out: the protocol's two vocabularies.
+
+Source: CQL binary protocol v5 §3 "consistency" and §9 "Write_timeout".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum, unique
+
+
+@unique
+class ConsistencyLevel(IntEnum):
+    """A consistency level; the value is its code on the wire."""
+
+    ANY = 0
+    ONE = 1
+    TWO = 2
+    THREE = 3
+    QUORUM = 4
+    ALL = 5
+    LOCAL_QUORUM = 6
+    EACH_QUORUM = 7
+    SERIAL = 8
+    LOCAL_SERIAL = 9
+    LOCAL_ONE = 10
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether this is a level of lightweight transactions."""
+        return self in {ConsistencyLevel.SERIAL, ConsistencyLevel.LOCAL_SERIAL}
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only replicas of the coordinator's own datacenter count."""
+        return self in {ConsistencyLevel.LOCAL_ONE, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.LOCAL_SERIAL}
+
+
+@unique
+class WriteType(StrEnum):
+    """What a write was that timed out; the value is its name on the wire."""
+
+    SIMPLE = "SIMPLE"
+    BATCH = "BATCH"
+    UNLOGGED_BATCH = "UNLOGGED_BATCH"
+    COUNTER = "COUNTER"
+    BATCH_LOG = "BATCH_LOG"
+    CAS = "CAS"
+    VIEW = "VIEW"
+    CDC = "CDC"

@@ -1,0 +1,270 @@
+"""What a Cassandra request can fail with: one class for each error, with the code that it has on the wire.
+
+::
+
+    CassandraError
+    ├── CoordinatorError                 the coordinator answered it
+    │   ├── ServerError, ProtocolError, AuthenticationError, Overloaded, Bootstrapping, TruncateError
+    │   ├── Unavailable, ReadTimeout, WriteTimeout
+    │   ├── ReadFailure, WriteFailure, FunctionFailure, CdcWriteFailure, CasWriteUnknown
+    │   ├── QueryValidationError
+    │   │   └── InvalidSyntax, Unauthorized, InvalidQuery, InvalidConfiguration, AlreadyExists
+    │   └── Unprepared
+    ├── RequestAborted                   no answer came, or none that can be read
+    │   └── ClosedConnection, HeartbeatFailure
+    ├── NodeUnavailable, FrameTooLong, DriverTimeout
+    └── AllNodesFailed
+        └── NoNodeAvailable
+
+Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import ClassVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+
+
+class CassandraError(Exception):
+    """Base of all that a Cassandra request can fail with."""
+
+
+class CoordinatorError(CassandraError):
+    """The coordinator answered with an ERROR frame.
+
+    An embedder that has an exception of its own for the same answer sets it as ``__cause__``.
+    """
+
+    code: ClassVar[int]
+    """The error code on the wire, 32 bit."""
+
+
+class ServerError(CoordinatorError):
+    """Something unexpected happened at the coordinator."""
+
+    code = 0x0000
+
+
+class ProtocolError(CoordinatorError):
+    """The coordinator did not understand the frame."""
+
+    code = 0x000A
+
+
+class AuthenticationError(CoordinatorError):
+    """The coordinator refused the credentials."""
+
+    code = 0x0100
+
+
+class Overloaded(CoordinatorError):
+    """The coordinator is overloaded and did nothing."""
+
+    code = 0x1001
+
+
+class Bootstrapping(CoordinatorError):
+    """The coordinator is still joining the cluster and did nothing."""
+
+    code = 0x1002
+
+
+class TruncateError(CoordinatorError):
+    """A truncation failed."""
+
+    code = 0x1003
+
+
+class ReadFailure(CoordinatorError):
+    """A replica failed to read, for another reason than time."""
+
+    code = 0x1300
+
+
+class FunctionFailure(CoordinatorError):
+    """A user-defined function failed."""
+
+    code = 0x1400
+
+
+class WriteFailure(CoordinatorError):
+    """A replica failed to write, for another reason than time."""
+
+    code = 0x1500
+
+
+class CdcWriteFailure(CoordinatorError):
+    """The write could not be logged for change data capture."""
+
+    code = 0x1600
+
+
+class CasWriteUnknown(CoordinatorError):
+    """A lightweight transaction may or may not have been applied."""
+
+    code = 0x1700
+
+
+class QueryValidationError(CoordinatorError):
+    """The statement itself is wrong; no node will take it."""
+
+
+class InvalidSyntax(QueryValidationError):
+    """The statement is no CQL."""
+
+    code = 0x2000
+
+
+class Unauthorized(QueryValidationError):
+    """The user may not do this."""
+
+    code = 0x2100
+
+
+class InvalidQuery(QueryValidationError):
+    """The statement is CQL and means nothing here."""
+
+    code = 0x2200
+
+
+class InvalidConfiguration(QueryValidationError):
+    """The statement asks for a configuration that cannot be."""
+
+    code = 0x2300
+
+
+class AlreadyExists(QueryValidationError):
+    """The keyspace or table is there already."""
+
+    code = 0x2400
+
+
+class Unprepared(CoordinatorError):
+    """The coordinator does not know the prepared statement."""
+
+    code = 0x2500
+
+
+class Unavailable(CoordinatorError):
+    """The coordinator knew too few live replicas, and did nothing.
+
+    Raises:
+        InvalidArgumentException: a count is negative or none, or the level is none.
+    """
+
+    code = 0x1000
+
+    def __init__(self, *, consistency: ConsistencyLevel, required: int, alive: int) -> None:
+        require_level(consistency)
+        require_count("required", required)
+        require_count("alive", alive)
+        super().__init__(f"{consistency.name} needs {required} replicas, {alive} are alive")
+        self.consistency = consistency
+        self.required = required
+        self.alive = alive
+
+
+class ReadTimeout(CoordinatorError):
+    """Too few replicas answered a read in time.
+
+    Raises:
+        InvalidArgumentException: a count is negative or none, or the level is none.
+    """
+
+    code = 0x1200
+
+    def __init__(self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
+        require_level(consistency)
+        require_count("block_for", block_for)
+        require_count("received", received)
+        super().__init__(
+            f"{consistency.name} needs {block_for} answers, {received} came in time, "
+            f"{'one' if data_present else 'none'} with the data"
+        )
+        self.consistency = consistency
+        self.block_for = block_for
+        self.received = received
+        self.data_present = data_present
+
+
+class WriteTimeout(CoordinatorError):
+    """Too few replicas acknowledged a write in time; it may have been applied.
+
+    Raises:
+        InvalidArgumentException: a count is negative or none, or the level or the write type is none.
+    """
+
+    code = 0x1100
+
+    def __init__(self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
+        require_level(consistency)
+        if not isinstance(write_type, WriteType):
+            raise InvalidArgumentException(
+                f"write_type={write_type!r} must be one of {', '.join(WriteType)}", parameter="write_type"
+            )
+        require_count("block_for", block_for)
+        require_count("received", received)
+        super().__init__(
+            f"{write_type} write: {consistency.name} needs {block_for} acknowledgements, {received} came in time"
+        )
+        self.consistency = consistency
+        self.write_type = write_type
+        self.block_for = block_for
+        self.received = received
+
+
+class RequestAborted(CassandraError):
+    """The request was written, and its answer will not come or cannot be read."""
+
+
+class ClosedConnection(RequestAborted):
+    """The connection was closed before the answer came."""
+
+
+class HeartbeatFailure(RequestAborted):
+    """The node left a heartbeat unanswered, so its connection was given up."""
+
+
+class NodeUnavailable(CassandraError):
+    """There was no connection to the node; nothing was sent."""
+
+
+class FrameTooLong(CassandraError):
+    """The request or its answer does not fit a frame."""
+
+
+class DriverTimeout(CassandraError):
+    """The client's own time for the whole request is over."""
+
+
+def require_level(value: ConsistencyLevel) -> None:
+    """Raise InvalidArgumentException unless ``value`` is a consistency level."""
+    if not isinstance(value, ConsistencyLevel):
+        raise InvalidArgumentException(
+            f"consistency={value!r} must be one of {', '.join(level.name for level in ConsistencyLevel)}",
+            parameter="consistency",
+        )
+
+
+def require_count(name: str, value: int) -> None:
+    """Raise InvalidArgumentException unless ``value`` is a whole number of at least 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least 0", parameter=name)
+
+
+def _rows() -> Mapping[int, type[CoordinatorError]]:
+    rows: dict[int, type[CoordinatorError]] = {}
+    for error in (*CoordinatorError.__subclasses__(), *QueryValidationError.__subclasses__()):
+        if "code" in vars(error):
+            if error.code in rows:
+                raise RuntimeError(f"code 0x{error.code:04X} stands in two classes")
+            rows[error.code] = error
+    return MappingProxyType(rows)
+
+
+CODES: Mapping[int, type[CoordinatorError]] = _rows()
+"""The class of each error code."""

@@ -1,0 +1,119 @@
+"""The shapes of Smithy's retries: tokens, strategies, backoffs, and what an error may say about itself.
+
+They are structural: another library's strategy fits here, and ours fits there.
+
+Source: the Smithy Python retry design, "Specification", "Error Classification", "Backoff Strategy".
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Literal, Protocol, TypeGuard, runtime_checkable
+
+Fault = Literal["client", "server"] | None
+"""Who is at fault; None where nobody knows."""
+
+
+class RetryError(Exception):
+    """A strategy permits no further attempt; the caller of a request gets the request's own last error instead.
+
+    Args:
+        retry_after: seconds that the refused retry would have waited, where the quota refused it; None otherwise.
+    """
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RetryToken(Protocol):
+    """The state of one request's retries; it serves once, for a refresh or for a success."""
+
+    @property
+    def retry_count(self) -> int:
+        """Attempts so far without the first."""
+        ...
+
+    @property
+    def retry_delay(self) -> float:
+        """Seconds to wait before the attempt that the token is for."""
+        ...
+
+
+class RetryBackoffStrategy(Protocol):
+    """How long to wait before a retry; it keeps no state."""
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return the delay in seconds before retry ``retry_attempt``; 1 is the first retry, and 0 no retry: no delay."""
+        ...
+
+
+class RetryStrategy(Protocol):
+    """Decides about retries, and answers at once. Many requests share one."""
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a request's first attempt.
+
+        Args:
+            token_scope: separates the quotas of a strategy; None is a scope as well.
+
+        Raises:
+            RetryError: there is none to be had. The request may be sent once all the same.
+        """
+        ...
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt, given that of the attempt that failed with ``error``.
+
+        Raises:
+            RetryError: no further attempt is permitted.
+        """
+        ...
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Take back the token of the attempt that succeeded."""
+        ...
+
+
+class AsyncRetryStrategy(Protocol):
+    """The same for a strategy that may wait before it answers, as in smithy-core since 0.6."""
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a request's first attempt."""
+        ...
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt, given that of the attempt that failed with ``error``."""
+        ...
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Take back the token of the attempt that succeeded."""
+        ...
+
+
+AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
+
+
+def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
+    """Tell whether the methods of ``strategy`` are ``async def``."""
+    return inspect.iscoroutinefunction(strategy.refresh_retry_token_for_retry)
+
+
+@runtime_checkable
+class ErrorRetryInfo(Protocol):
+    """What an error may say about retries. An attribute that is missing has the default of ``classification.ErrorInfo``."""
+
+    is_retry_safe: bool | None
+    """Whether a retry is allowed; None, like False, permits none."""
+    retry_after: float | None
+    """Seconds that should pass before a retry."""
+    is_throttling_error: bool
+    """Whether the service asked for fewer requests."""
+
+
+@runtime_checkable
+class HasFault(Protocol):
+    """An error that knows who is at fault."""
+
+    fault: Fault
+    """Who; None where nobody knows."""
