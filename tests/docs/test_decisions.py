@@ -11,7 +11,7 @@ from tests.docs.pages import DOCS, ROOT, rows_of
 PAGE = DOCS / "explanation" / "decisions.md"
 DECISIONS_COUNT = 38
 
-ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[CD]\d+", row[0])]
+ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDRS]\d+", row[0])]
 SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
 
 
@@ -22,11 +22,12 @@ def test_every_decision_has_one_row() -> None:
     assert expected == [row[0] for row in ROWS if row[0].startswith("C")]
 
 
-def test_deviations_are_numbered_in_order() -> None:
-    """What was found during the work follows, without a gap."""
-    found = [row[0] for row in ROWS if row[0].startswith("D")]
+@pytest.mark.parametrize("letter", ["D", "A", "S"])
+def test_rows_are_numbered_in_order(letter: str) -> None:
+    """Deviations found during the work, and the decisions of the other families, follow each other without a gap."""
+    found = [row[0] for row in ROWS if row[0].startswith(letter)]
 
-    assert [f"D{number}" for number in range(1, len(found) + 1)] == found
+    assert [f"{letter}{number}" for number in range(1, len(found) + 1)] == found
     assert found
 
 
@@ -38,23 +39,15 @@ def test_a_decision_has_a_question_an_answer_and_a_reason(row: list[str]) -> Non
 
 
 def test_every_decision_that_is_named_has_a_row() -> None:
-    """What sources, tests and pages call "decision Cn" can be looked up."""
+    """What sources, tests and pages call "decision C24" or "A3" can be looked up."""
     files = [path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in [*files, *DOCS.rglob("*.md")]]
     named = {
         number
         for text in texts
-        for mention in re.findall(r"decisions? ((?:C\d+(?:, | and | to )?)+)", text)
-        for number in re.findall(r"C\d+", mention)
+        for mention in re.findall(r"decisions? ((?:[ACDRS]\d+(?:, | and | to )?)+)", text)
+        for number in re.findall(r"[ACDRS]\d+", mention)
     }
 
     assert named
     assert set() == named - {row[0] for row in ROWS}
-
-
-@pytest.mark.parametrize("family", ["Cassandra", "Smithy"])
-def test_later_families_are_marked_as_such(family: str) -> None:
-    """What is not there yet is not claimed."""
-    (part,) = re.findall(rf"^## {family}\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-
-    assert part.strip().startswith("Later.")
