@@ -172,7 +172,7 @@ class ReadTimeout(CoordinatorError):
     """Too few replicas answered a read in time.
 
     Raises:
-        InvalidArgumentException: a count is negative or none, or the level is none.
+        InvalidArgumentException: a count is negative or none, the level is none, or ``data_present`` is no bool.
     """
 
     code = 0x1200
@@ -181,6 +181,7 @@ class ReadTimeout(CoordinatorError):
         require_level(consistency)
         require_count("block_for", block_for)
         require_count("received", received)
+        require_flag("data_present", data_present)
         super().__init__(
             f"{consistency.name} needs {block_for} answers, {received} came in time, "
             f"{'one' if data_present else 'none'} with the data"
@@ -202,10 +203,7 @@ class WriteTimeout(CoordinatorError):
 
     def __init__(self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
         require_level(consistency)
-        if not isinstance(write_type, WriteType):
-            raise InvalidArgumentException(
-                f"write_type={write_type!r} must be one of {', '.join(WriteType)}", parameter="write_type"
-            )
+        require_write_type(write_type)
         require_count("block_for", block_for)
         require_count("received", received)
         super().__init__(
@@ -250,10 +248,24 @@ def require_level(value: ConsistencyLevel) -> None:
         )
 
 
+def require_write_type(value: WriteType) -> None:
+    """Raise InvalidArgumentException unless ``value`` is a write type."""
+    if not isinstance(value, WriteType):
+        raise InvalidArgumentException(
+            f"write_type={value!r} must be one of {', '.join(WriteType)}", parameter="write_type"
+        )
+
+
 def require_count(name: str, value: int) -> None:
     """Raise InvalidArgumentException unless ``value`` is a whole number of at least 0."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least 0", parameter=name)
+
+
+def require_flag(name: str, value: bool) -> None:
+    """Raise InvalidArgumentException unless ``value`` is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidArgumentException(f"{name}={value!r} must be True or False", parameter=name)
 
 
 def _rows() -> Mapping[int, type[CoordinatorError]]:

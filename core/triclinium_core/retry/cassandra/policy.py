@@ -1,14 +1,24 @@
-"""The policy protocol: five questions, one for each way a request can fail.
+"""The policy protocol, five questions, one for each way a request can fail; and the one door to ask them through.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import Protocol
 
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CassandraError
+from triclinium_core.retry.cassandra.errors import (
+    CassandraError,
+    CoordinatorError,
+    ReadTimeout,
+    RequestAborted,
+    Unavailable,
+    WriteTimeout,
+    require_count,
+)
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 
@@ -53,18 +63,98 @@ class RetryPolicy(Protocol):
         """
         ...
 
-    def on_request_aborted(self, *, error: CassandraError, retry_count: int) -> RetryVerdict:
+    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
         """Return the verdict on a request whose answer will not come, or cannot be read. Asked for idempotent ones only.
 
         Args:
-            error: ``ClosedConnection`` or ``HeartbeatFailure``, or whatever else kept the answer from being read.
+            error: ``ClosedConnection``, ``HeartbeatFailure``, or a plain ``RequestAborted``: the answer came and cannot
+                be read.
         """
         ...
 
-    def on_error_response(self, *, error: CassandraError, retry_count: int) -> RetryVerdict:
+    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
         """Return the verdict on any other error that the coordinator answers. Asked for idempotent statements only.
 
         Args:
             error: such as ``Overloaded``, ``ServerError``, ``TruncateError``, ``ReadFailure`` or ``WriteFailure``.
         """
         ...
+
+
+METHODS = ("on_read_timeout", "on_write_timeout", "on_unavailable", "on_request_aborted", "on_error_response")
+"""What every policy answers."""
+
+
+def require_policy(policy: RetryPolicy) -> None:
+    """Raise InvalidArgumentException unless ``policy`` has all five methods, none of them an ``async def``."""
+    if isinstance(policy, type):
+        raise InvalidArgumentException(
+            f"policy={policy!r} is a class; make one: {policy.__name__}()", parameter="policy"
+        )
+    for name in METHODS:
+        method = getattr(policy, name, None)
+        if not callable(method):
+            raise InvalidArgumentException(
+                f"policy={policy!r} has no method {name}; a RetryPolicy has {', '.join(METHODS)}", parameter="policy"
+            )
+        if inspect.iscoroutinefunction(method):
+            raise InvalidArgumentException(
+                f"{name} of policy={policy!r} is an `async def`; a policy answers at once", parameter="policy"
+            )
+
+
+def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) -> RetryVerdict:
+    """Return what ``policy`` says of ``error``. Whether it is to be asked at all, idempotence tells, not this function.
+
+    Args:
+        error: what the coordinator answered, or why its answer is missing.
+        retry_count: how often this execution was retried by a verdict.
+
+    Raises:
+        InvalidArgumentException: no policy decides about ``error``, or ``retry_count`` is no count.
+        TypeError: the policy answered something that is no RetryVerdict.
+        Exception: whatever the policy raised.
+    """
+    require_count("retry_count", retry_count)
+    match error:
+        case ReadTimeout(consistency=level, block_for=needed, received=received, data_present=data_present):
+            answer = policy.on_read_timeout(
+                consistency=level,
+                block_for=needed,
+                received=received,
+                data_present=data_present,
+                retry_count=retry_count,
+            )
+            return _checked(policy, "on_read_timeout", answer)
+        case WriteTimeout(consistency=level, write_type=write_type, block_for=needed, received=received):
+            answer = policy.on_write_timeout(
+                consistency=level,
+                write_type=write_type,
+                block_for=needed,
+                received=received,
+                retry_count=retry_count,
+            )
+            return _checked(policy, "on_write_timeout", answer)
+        case Unavailable(consistency=level, required=required, alive=alive):
+            answer = policy.on_unavailable(consistency=level, required=required, alive=alive, retry_count=retry_count)
+            return _checked(policy, "on_unavailable", answer)
+        case RequestAborted():
+            return _checked(
+                policy, "on_request_aborted", policy.on_request_aborted(error=error, retry_count=retry_count)
+            )
+        case CoordinatorError():
+            return _checked(policy, "on_error_response", policy.on_error_response(error=error, retry_count=retry_count))
+    raise InvalidArgumentException(
+        f"error={error!r} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
+        parameter="error",
+    )
+
+
+def _checked(policy: RetryPolicy, method: str, answer: object) -> RetryVerdict:
+    where = f"{method} of {type(policy).__name__}"
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError(f"{where} answered a coroutine; a policy answers at once, without `async`")
+    if not isinstance(answer, RetryVerdict):
+        raise TypeError(f"{where} answered {answer!r}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW")
+    return answer

@@ -1,0 +1,288 @@
+"""The driver's two policies, as tables that its page can be held against line by line.
+
+Source: the retry page of the Cassandra Java driver, "Behavior"; decisions A1 and A4 to A7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import (
+    CasWriteUnknown,
+    ClosedConnection,
+    CoordinatorError,
+    HeartbeatFailure,
+    ReadFailure,
+    RequestAborted,
+    WriteFailure,
+    require_count,
+    require_flag,
+    require_level,
+    require_write_type,
+)
+from triclinium_core.retry.cassandra.verdicts import (
+    IGNORE,
+    RETHROW,
+    RETRY_NEXT,
+    RETRY_SAME,
+    RetryDecision,
+    RetryVerdict,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShippedPolicy:
+    """What both policies answer alike: to errors that tell of one node only, which another node need not repeat.
+
+    Neither looks at the retry count: the plan has an end (decision A1).
+    """
+
+    rethrow_cas_write_unknown: bool = False
+
+    def __post_init__(self) -> None:
+        require_flag("rethrow_cas_write_unknown", self.rethrow_cas_write_unknown)
+
+    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
+        """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        require_count("retry_count", retry_count)
+        _require_error(error, RequestAborted)
+        return RETRY_NEXT if isinstance(error, ClosedConnection | HeartbeatFailure) else RETHROW
+
+    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
+        """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        require_count("retry_count", retry_count)
+        _require_error(error, CoordinatorError)
+        if isinstance(error, CasWriteUnknown) and self.rethrow_cas_write_unknown:
+            return RETHROW
+        return RETHROW if isinstance(error, ReadFailure | WriteFailure) else RETRY_NEXT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultRetryPolicy(_ShippedPolicy):
+    """Retries what is safe to retry and likely to succeed. It never changes the request.
+
+    ==================  =======================================================  ==========
+    failure             condition                                                verdict
+    ==================  =======================================================  ==========
+    read timeout        not retried yet, enough answers, none with the data      RETRY_SAME
+    write timeout       not retried yet, BATCH_LOG                               RETRY_SAME
+    unavailable         not retried yet                                          RETRY_NEXT
+    request aborted     closed connection or heartbeat failure                   RETRY_NEXT
+    error response      other than ReadFailure and WriteFailure                  RETRY_NEXT
+    anything else                                                                RETHROW
+    ==================  =======================================================  ==========
+
+    Args:
+        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN, which the driver sends to the next node although the
+            transaction may have been applied (decision A7).
+
+    Raises:
+        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool.
+    """
+
+    def on_read_timeout(
+        self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
+    ) -> RetryVerdict:
+        """Return RETRY_SAME, once, where enough replicas answered and only the one with the data was too slow.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_read(consistency, block_for, received, data_present, retry_count)
+        return RETRY_SAME if retry_count == 0 and received >= block_for and not data_present else RETHROW
+
+    def on_write_timeout(
+        self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return RETRY_SAME, once, for the batch log: the next one goes to replicas that are alive.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_write(consistency, write_type, block_for, received, retry_count)
+        return RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else RETHROW
+
+    def on_unavailable(
+        self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return RETRY_NEXT, once: the coordinator may be the one that is cut off.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_unavailable(consistency, required, alive, retry_count)
+        return RETRY_NEXT if retry_count == 0 else RETHROW
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
+    """Rather asks for less than fails: retries once, at the level that the replicas it heard of can hold.
+
+    This breaks what an application builds on its levels: a write that went through at ONE need not be seen by a read
+    at QUORUM, and a level that is local to a datacenter is left for one that is not. Use it where that does no harm.
+
+    ==================  =======================================================  ==================
+    failure             condition, the first that holds                          verdict
+    ==================  =======================================================  ==================
+    any of the three    retried already                                          RETHROW
+    read timeout        SERIAL or LOCAL_SERIAL                                   RETHROW
+    .                   fewer answers than needed                                downgrade(received)
+    .                   none of the answers with the data                        RETRY_SAME
+    .                   else                                                     RETHROW
+    write timeout       SIMPLE or BATCH, at least one acknowledgement            IGNORE
+    .                   UNLOGGED_BATCH                                           downgrade(received)
+    .                   BATCH_LOG                                                RETRY_SAME
+    .                   else                                                     RETHROW
+    unavailable         SERIAL or LOCAL_SERIAL                                   RETRY_NEXT
+    .                   else                                                     downgrade(alive)
+    request aborted     as ``DefaultRetryPolicy``
+    error response      as ``DefaultRetryPolicy``
+    ==================  =======================================================  ==================
+
+    ``downgrade(n)`` is RETRY_SAME at THREE for three or more, TWO for two, ONE for one; for none it is RETHROW, but at
+    EACH_QUORUM RETRY_SAME at ONE. The level that failed is not compared, so the new one may be the same or higher
+    (decision A6).
+
+    Args:
+        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN, which the driver sends to the next node although the
+            transaction may have been applied (decision A7).
+
+    Raises:
+        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool.
+    """
+
+    def on_read_timeout(
+        self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
+    ) -> RetryVerdict:
+        """Return, once, a retry at the level that answered; at the same one where only the data were missing.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_read(consistency, block_for, received, data_present, retry_count)
+        if retry_count > 0 or consistency.is_serial:
+            return RETHROW
+        if received < block_for:
+            return _downgrade(received, consistency)
+        return RETHROW if data_present else RETRY_SAME
+
+    def on_write_timeout(
+        self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return IGNORE for a write that one replica has, a retry for what may be half-done.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_write(consistency, write_type, block_for, received, retry_count)
+        if retry_count > 0:
+            return RETHROW
+        match write_type:
+            case WriteType.SIMPLE | WriteType.BATCH:
+                return IGNORE if received > 0 else RETHROW
+            case WriteType.UNLOGGED_BATCH:
+                return _downgrade(received, consistency)
+            case WriteType.BATCH_LOG:
+                return RETRY_SAME
+            case WriteType.COUNTER | WriteType.CAS | WriteType.VIEW | WriteType.CDC:
+                return RETHROW
+
+    def on_unavailable(
+        self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return, once, a retry at the level that those alive can hold; on the next node where the level is serial.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        _require_unavailable(consistency, required, alive, retry_count)
+        if retry_count > 0:
+            return RETHROW
+        return RETRY_NEXT if consistency.is_serial else _downgrade(alive, consistency)
+
+
+_LADDER: Mapping[int, RetryVerdict] = MappingProxyType(
+    {
+        1: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.ONE),
+        2: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO),
+        3: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.THREE),
+    }
+)
+_LADDER_TOP = max(_LADDER)
+
+
+def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
+    if replicas > 0:
+        return _LADDER[min(replicas, _LADDER_TOP)]
+    # Each datacenter is asked at EACH_QUORUM, and the count is that of the one that failed: another may have replicas.
+    return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else RETHROW
+
+
+def _require_read(
+    consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
+) -> None:
+    require_level(consistency)
+    require_count("block_for", block_for)
+    require_count("received", received)
+    require_flag("data_present", data_present)
+    require_count("retry_count", retry_count)
+
+
+def _require_write(
+    consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
+) -> None:
+    require_level(consistency)
+    require_write_type(write_type)
+    require_count("block_for", block_for)
+    require_count("received", received)
+    require_count("retry_count", retry_count)
+
+
+def _require_unavailable(consistency: ConsistencyLevel, required: int, alive: int, retry_count: int) -> None:
+    require_level(consistency)
+    require_count("required", required)
+    require_count("alive", alive)
+    require_count("retry_count", retry_count)
+
+
+def _require_error(error: object, kind: type[Exception]) -> None:
+    if not isinstance(error, kind):
+        raise InvalidArgumentException(f"error={error!r} must be a {kind.__name__}", parameter="error")
+
+
+PolicyClass = type[DefaultRetryPolicy] | type[ConsistencyDowngradingRetryPolicy]
+
+POLICIES: Mapping[str, PolicyClass] = MappingProxyType(
+    {
+        "default": DefaultRetryPolicy,
+        "DefaultRetryPolicy": DefaultRetryPolicy,
+        "downgrading": ConsistencyDowngradingRetryPolicy,
+        "ConsistencyDowngradingRetryPolicy": ConsistencyDowngradingRetryPolicy,
+    }
+)
+"""The shipped policies by name: a short one, and the one that the driver's configuration has."""
+
+
+def policy_class(name: str) -> PolicyClass:
+    """Return the shipped policy that is called ``name``.
+
+    Raises:
+        InvalidArgumentException: there is none of that name.
+    """
+    if not isinstance(name, str) or name not in POLICIES:
+        raise InvalidArgumentException(
+            f"policy={name!r} is not known; choose one of {', '.join(POLICIES)}", parameter="policy"
+        )
+    return POLICIES[name]

@@ -1,0 +1,180 @@
+"""The two policies as the driver's page has them, row by row: what the shipped ones are held against.
+
+Nothing of ours decides here. Each row is a condition and what follows from it; the first that holds, holds.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+LEVELS = (
+    "ANY",
+    "ONE",
+    "TWO",
+    "THREE",
+    "QUORUM",
+    "ALL",
+    "LOCAL_QUORUM",
+    "EACH_QUORUM",
+    "SERIAL",
+    "LOCAL_SERIAL",
+    "LOCAL_ONE",
+)
+WRITE_TYPES = ("SIMPLE", "BATCH", "UNLOGGED_BATCH", "COUNTER", "BATCH_LOG", "CAS", "VIEW", "CDC")
+ABORTS = ("ClosedConnection", "HeartbeatFailure", "RequestAborted")
+ANSWERS = (
+    "ServerError",
+    "Overloaded",
+    "TruncateError",
+    "ReadFailure",
+    "WriteFailure",
+    "CdcWriteFailure",
+    "CasWriteUnknown",
+    "ProtocolError",
+    "AuthenticationError",
+    "Bootstrapping",
+    "FunctionFailure",
+    "InvalidQuery",
+    "Unprepared",
+)
+
+SERIAL = {"SERIAL", "LOCAL_SERIAL"}
+"""The levels of lightweight transactions."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a policy is asked about, in words; what an event does not have stays as it is here."""
+
+    event: str
+    retry_count: int
+    level: str = ""
+    write_type: str = ""
+    needed: int = 0
+    """Answers or acknowledgements that the level needs, or replicas that it needs alive."""
+    replicas: int = 0
+    """Answers or acknowledgements that came, or replicas alive."""
+    data_present: bool = False
+    error: str = ""
+
+
+Answer = tuple[str, str | None]
+"""The decision, and the consistency that goes with it."""
+
+Row = tuple[Callable[[Failure], bool], Callable[[Failure], Answer] | str]
+
+
+def downgrade(failure: Failure) -> Answer:
+    """Return the level for as many replicas as answered."""
+    if failure.replicas >= 3:
+        return "RETRY_SAME", "THREE"
+    if failure.replicas == 2:
+        return "RETRY_SAME", "TWO"
+    if failure.replicas == 1:
+        return "RETRY_SAME", "ONE"
+    return ("RETRY_SAME", "ONE") if failure.level == "EACH_QUORUM" else ("RETHROW", None)
+
+
+def always(failure: Failure) -> bool:
+    """Return True: the last row."""
+    return True
+
+
+def retried(failure: Failure) -> bool:
+    """Tell whether the execution was retried before."""
+    return failure.retry_count != 0
+
+
+def serial(failure: Failure) -> bool:
+    """Tell whether the level is one of lightweight transactions."""
+    return failure.level in SERIAL
+
+
+ALIKE: Mapping[str, Sequence[Row]] = {
+    "request_aborted": [
+        (lambda f: f.error in {"ClosedConnection", "HeartbeatFailure"}, "RETRY_NEXT"),
+        (always, "RETHROW"),
+    ],
+    "error_response": [
+        (lambda f: f.error in {"ReadFailure", "WriteFailure"}, "RETHROW"),
+        (always, "RETRY_NEXT"),
+    ],
+}
+
+PAGE: Mapping[str, Mapping[str, Sequence[Row]]] = {
+    "default": {
+        "read_timeout": [
+            (lambda f: f.retry_count == 0 and f.replicas >= f.needed and not f.data_present, "RETRY_SAME"),
+            (always, "RETHROW"),
+        ],
+        "write_timeout": [
+            (lambda f: f.retry_count == 0 and f.write_type == "BATCH_LOG", "RETRY_SAME"),
+            (always, "RETHROW"),
+        ],
+        "unavailable": [
+            (lambda f: f.retry_count == 0, "RETRY_NEXT"),
+            (always, "RETHROW"),
+        ],
+        **ALIKE,
+    },
+    "downgrading": {
+        "read_timeout": [
+            (retried, "RETHROW"),
+            (serial, "RETHROW"),
+            (lambda f: f.replicas < f.needed, downgrade),
+            (lambda f: not f.data_present, "RETRY_SAME"),
+            (always, "RETHROW"),
+        ],
+        "write_timeout": [
+            (retried, "RETHROW"),
+            (lambda f: f.write_type in {"SIMPLE", "BATCH"} and f.replicas > 0, "IGNORE"),
+            (lambda f: f.write_type == "UNLOGGED_BATCH", downgrade),
+            (lambda f: f.write_type == "BATCH_LOG", "RETRY_SAME"),
+            (always, "RETHROW"),
+        ],
+        "unavailable": [
+            (retried, "RETHROW"),
+            (serial, "RETRY_NEXT"),
+            (always, downgrade),
+        ],
+        **ALIKE,
+    },
+}
+
+
+def expected_answer(policy: str, failure: Failure) -> Answer:
+    """Return what the page has ``policy`` answer."""
+    for holds, answer in PAGE[policy][failure.event]:
+        if holds(failure):
+            return (answer, None) if isinstance(answer, str) else answer(failure)
+    raise AssertionError(f"no row for {failure}")
+
+
+COUNTS = range(5)
+RETRY_COUNTS = range(4)
+
+
+def every_failure(event: str) -> Iterator[Failure]:
+    """Return every failure of that kind, over small counts."""
+    match event:
+        case "read_timeout":
+            for level, needed, count, data, retry_count in itertools.product(
+                LEVELS, COUNTS, COUNTS, (False, True), RETRY_COUNTS
+            ):
+                yield Failure(event, retry_count, level, needed=needed, replicas=count, data_present=data)
+        case "write_timeout":
+            for level, write_type, needed, count, retry_count in itertools.product(
+                LEVELS, WRITE_TYPES, COUNTS, COUNTS, RETRY_COUNTS
+            ):
+                yield Failure(event, retry_count, level, write_type, needed, count)
+        case "unavailable":
+            for level, needed, count, retry_count in itertools.product(LEVELS, COUNTS, COUNTS, RETRY_COUNTS):
+                yield Failure(event, retry_count, level, needed=needed, replicas=count)
+        case "request_aborted":
+            for error, retry_count in itertools.product(ABORTS, RETRY_COUNTS):
+                yield Failure(event, retry_count, error=error)
+        case "error_response":
+            for error, retry_count in itertools.product(ANSWERS, RETRY_COUNTS):
+                yield Failure(event, retry_count, error=error)

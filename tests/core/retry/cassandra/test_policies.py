@@ -1,0 +1,295 @@
+"""The two shipped policies: against the page's tables over every small input, against the laid-down decisions, by law."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.cassandra.failures import error_of, in_words
+from tests.core.retry.cassandra.page import (
+    ABORTS,
+    ANSWERS,
+    LEVELS,
+    PAGE,
+    WRITE_TYPES,
+    Failure,
+    every_failure,
+    expected_answer,
+)
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra import errors
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import CasWriteUnknown, ClosedConnection, Overloaded
+from triclinium_core.retry.cassandra.policies import (
+    POLICIES,
+    ConsistencyDowngradingRetryPolicy,
+    DefaultRetryPolicy,
+    PolicyClass,
+    policy_class,
+)
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
+from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT
+
+SHIPPED: dict[str, RetryPolicy] = {
+    "default": DefaultRetryPolicy(),
+    "downgrading": ConsistencyDowngradingRetryPolicy(),
+}
+
+each_policy = pytest.mark.parametrize("name", SHIPPED)
+each_class = pytest.mark.parametrize("policy", [DefaultRetryPolicy, ConsistencyDowngradingRetryPolicy])
+
+
+@each_policy
+@pytest.mark.parametrize("event", PAGE["default"])
+def test_every_small_input(name: str, event: str) -> None:
+    """Whatever is asked, over all levels, write types, errors and small counts, the answer is the page's."""
+    differences = [
+        (failure, expected, actual)
+        for failure in every_failure(event)
+        if (expected := expected_answer(name, failure))
+        != (actual := in_words(verdict_on(SHIPPED[name], error_of(failure), retry_count=failure.retry_count)))
+    ]
+
+    assert [] == differences
+
+
+def test_every_small_input_is_many() -> None:
+    """The enumeration has not shrunk, and reaches every row of the page."""
+    answered: dict[tuple[str, str], set[int]] = {(name, event): set() for name in PAGE for event in PAGE[name]}
+    for (name, event), rows in answered.items():
+        for failure in every_failure(event):
+            rows.add(next(row for row, (holds, _) in enumerate(PAGE[name][event]) if holds(failure)))
+
+    assert {asked: set(range(len(PAGE[asked[0]][asked[1]]))) for asked in answered} == answered
+    assert 24_328 == len(PAGE) * sum(1 for event in PAGE["default"] for _ in every_failure(event))
+
+
+DECISIONS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "data" / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
+    if '"ask": "verdict"' in line
+]
+ERRORS_OF_THE_DECISIONS = {
+    "Heartbeat": "HeartbeatFailure",
+    "Truncate": "TruncateError",
+    "Throwable": "RequestAborted",
+}
+"""Where the file has another name than we."""
+
+
+@pytest.mark.parametrize("question", [pytest.param(question, id=question["id"]) for question in DECISIONS])
+def test_laid_down_decision(question: dict[str, Any]) -> None:
+    """The answer is the one that the driver's own tests expect."""
+    error = str(question.get("error", ""))
+    failure = Failure(
+        str(question["event"]),
+        int(question["retry_count"]),
+        level=str(question.get("cl", "")),
+        write_type=str(question.get("write_type", "")),
+        needed=int(question.get("block_for", question.get("required", 0))),
+        replicas=int(question.get("received", question.get("alive", 0))),
+        data_present=bool(question.get("data_present", False)),
+        error=ERRORS_OF_THE_DECISIONS.get(error, error),
+    )
+
+    decision, consistency = in_words(
+        verdict_on(SHIPPED[str(question["policy"])], error_of(failure), retry_count=failure.retry_count)
+    )
+
+    assert question["expect"] == {"decision": decision, "consistency": consistency}
+
+
+def test_all_laid_down_decisions_are_there() -> None:
+    """The file has not shrunk."""
+    assert 78 == len(DECISIONS)
+
+
+# -- By law: what holds for any count, however large.
+
+counts = st.one_of(st.integers(0, 4), st.integers(0, 2**31))
+retry_counts = st.one_of(st.just(0), st.integers(0, 2**31))
+levels = st.sampled_from(LEVELS)
+
+
+def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Failure]:
+    """Return the failures of one kind; whatever is not given does not belong to it."""
+    return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(lambda drawn: Failure(event, **drawn))
+
+
+failures = st.one_of(
+    failures_of("read_timeout", level=levels, needed=counts, replicas=counts, data_present=st.booleans()),
+    failures_of("write_timeout", level=levels, write_type=st.sampled_from(WRITE_TYPES), needed=counts, replicas=counts),
+    failures_of("unavailable", level=levels, needed=counts, replicas=counts),
+    failures_of("request_aborted", error=st.sampled_from(ABORTS)),
+    failures_of("error_response", error=st.sampled_from(ANSWERS)),
+)
+
+
+@given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
+def test_what_no_verdict_does(failure: Failure, name: str, cautious: bool) -> None:
+    """Safety: no second retry of the three that are retried once; no level that is not on the ladder; none on a guess."""
+    policy = policy_class(name)(rethrow_cas_write_unknown=cautious)
+
+    verdict = verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
+
+    if failure.retry_count > 0 and not failure.error:
+        assert RETHROW == verdict
+    assert verdict.consistency in {None, ConsistencyLevel.ONE, ConsistencyLevel.TWO, ConsistencyLevel.THREE}
+    if name == "default":
+        assert verdict.consistency is None
+        assert verdict.decision.name != "IGNORE"
+    if verdict.consistency is not None:
+        # A level that more replicas must hold than were heard of is asked for in one case: none at EACH_QUORUM.
+        assert verdict.consistency <= max(failure.replicas, 1)
+        assert failure.level not in {"SERIAL", "LOCAL_SERIAL"} or failure.write_type == "UNLOGGED_BATCH"
+
+
+@given(failure=failures, name=st.sampled_from(sorted(SHIPPED)))
+def test_where_a_verdict_helps(failure: Failure, name: str) -> None:
+    """Liveness: a retry, or success, is granted exactly where the page grants it."""
+    verdict = verdict_on(SHIPPED[name], error_of(failure), retry_count=failure.retry_count)
+
+    assert expected_answer(name, failure) == in_words(verdict)
+
+
+@given(failure=failures, name=st.sampled_from(sorted(SHIPPED)))
+def test_the_same_question_has_one_answer(failure: Failure, name: str) -> None:
+    """A policy keeps nothing: asked again, after others, and of another instance, it says the same."""
+    policy = policy_class(name)()
+
+    first = verdict_on(SHIPPED[name], error_of(failure), retry_count=failure.retry_count)
+
+    assert first == verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
+
+
+# -- The option.
+
+
+@each_class
+@pytest.mark.parametrize("retry_count", [0, 1, 7])
+def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_count: int) -> None:
+    """CAS_WRITE_UNKNOWN goes to the next node as in the driver; the option rethrows it, and nothing else (decision A7)."""
+    cautious = policy(rethrow_cas_write_unknown=True)
+
+    assert RETRY_NEXT == policy().on_error_response(error=CasWriteUnknown(), retry_count=retry_count)
+    assert RETHROW == cautious.on_error_response(error=CasWriteUnknown(), retry_count=retry_count)
+    for failure in (failure for event in PAGE["default"] for failure in every_failure(event)):
+        if failure.error != "CasWriteUnknown":
+            asked = error_of(failure), failure.retry_count
+            assert verdict_on(policy(), asked[0], retry_count=asked[1]) == verdict_on(
+                cautious, asked[0], retry_count=asked[1]
+            )
+
+
+@each_class
+@pytest.mark.parametrize("value", [None, 1, "yes"])
+def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
+    """What is neither True nor False is refused when the policy is made."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        policy(rethrow_cas_write_unknown=value)  # type: ignore[arg-type]
+
+    assert f"rethrow_cas_write_unknown={value!r} must be True or False" == str(caught.value)
+    assert "rethrow_cas_write_unknown" == caught.value.parameter
+
+
+# -- Nonsense is refused, whichever method it comes to.
+
+GOOD: dict[str, dict[str, object]] = {
+    "on_read_timeout": {
+        "consistency": ConsistencyLevel.QUORUM,
+        "block_for": 2,
+        "received": 1,
+        "data_present": True,
+        "retry_count": 0,
+    },
+    "on_write_timeout": {
+        "consistency": ConsistencyLevel.QUORUM,
+        "write_type": WriteType.SIMPLE,
+        "block_for": 2,
+        "received": 1,
+        "retry_count": 0,
+    },
+    "on_unavailable": {"consistency": ConsistencyLevel.QUORUM, "required": 2, "alive": 1, "retry_count": 0},
+    "on_request_aborted": {"error": ClosedConnection(), "retry_count": 0},
+    "on_error_response": {"error": Overloaded(), "retry_count": 0},
+}
+
+NO_COUNTS = [-1, -(2**40), True, 1.0, "1", None]
+NONSENSE: dict[str, list[object]] = {
+    "consistency": ["QUORUM", 4, None, WriteType.SIMPLE],
+    "write_type": ["SIMPLE", "PAXOS", 0, None],
+    "data_present": [0, 1, None, "yes"],
+    "error": [None, "Overloaded", Overloaded, ValueError("no error of ours")],
+    **dict.fromkeys(["block_for", "received", "required", "alive", "retry_count"], NO_COUNTS),
+}
+
+
+def ask(policy: RetryPolicy, method: str, arguments: dict[str, object]) -> object:
+    """Return what the method answers."""
+    asked: Callable[..., object] = getattr(policy, method)
+    return asked(**arguments)
+
+
+@each_policy
+@pytest.mark.parametrize(
+    ("method", "parameter"), [(method, parameter) for method, arguments in GOOD.items() for parameter in arguments]
+)
+def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
+    """A policy that is asked nonsense names the parameter and the value, and gives no verdict."""
+    ask(SHIPPED[name], method, GOOD[method])
+
+    for value in NONSENSE[parameter]:
+        with pytest.raises(InvalidArgumentException) as caught:
+            ask(SHIPPED[name], method, GOOD[method] | {parameter: value})
+
+        assert parameter == caught.value.parameter
+        assert str(caught.value).startswith(f"{parameter}={value!r} must be ")
+
+
+@each_policy
+def test_an_error_of_the_other_kind(name: str) -> None:
+    """An answer is no aborted request, and an aborted request is no answer."""
+    for method, error in (("on_request_aborted", Overloaded()), ("on_error_response", ClosedConnection())):
+        with pytest.raises(InvalidArgumentException) as caught:
+            ask(SHIPPED[name], method, {"error": error, "retry_count": 0})
+
+        assert "error" == caught.value.parameter
+
+
+# -- By name.
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("default", DefaultRetryPolicy),
+        ("DefaultRetryPolicy", DefaultRetryPolicy),
+        ("downgrading", ConsistencyDowngradingRetryPolicy),
+        ("ConsistencyDowngradingRetryPolicy", ConsistencyDowngradingRetryPolicy),
+    ],
+)
+def test_by_name(name: str, expected: PolicyClass) -> None:
+    """A policy is found by its short name, and by the one that the driver's configuration has."""
+    assert expected is policy_class(name)
+    require_policy(policy_class(name)())
+
+
+@pytest.mark.parametrize("name", ["", "Default", "fallthrough", None, 7, ["default"], DefaultRetryPolicy])
+def test_an_unknown_name(name: object) -> None:
+    """The value and the choices are named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        policy_class(name)  # type: ignore[arg-type]
+
+    assert f"policy={name!r} is not known; choose one of {', '.join(POLICIES)}" == str(caught.value)
+    assert "policy" == caught.value.parameter
+
+
+def test_the_errors_of_the_page_are_ours() -> None:
+    """The names of the page are classes of ours, and each has been asked about in its own kind."""
+    assert all(issubclass(getattr(errors, name), errors.RequestAborted) for name in ABORTS)
+    assert all(issubclass(getattr(errors, name), errors.CoordinatorError) for name in ANSWERS)
