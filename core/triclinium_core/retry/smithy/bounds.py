@@ -1,0 +1,86 @@
+"""What the arguments of Smithy's strategies have to be, checked before anything is made of them."""
+
+from __future__ import annotations
+
+import math
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import Random, is_number
+from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
+
+
+def require_count(name: str, value: int, *, least: int = 0) -> int:
+    """Return ``value``.
+
+    Raises:
+        InvalidArgumentException: it is no whole number of at least ``least``.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least {least}", parameter=name)
+    return value
+
+
+def require_seconds(name: str, value: float) -> float:
+    """Return ``value``.
+
+    Raises:
+        InvalidArgumentException: it is no finite number of at least 0, or more than a float holds.
+    """
+    if not is_seconds(value):
+        raise InvalidArgumentException(
+            f"{name}={value!r} must be a finite number of seconds of at least 0", parameter=name
+        )
+    return value
+
+
+def is_seconds(value: object) -> bool:
+    """Tell whether ``value`` is a length of time that can be slept: a number, finite, at least 0."""
+    if not is_number(value):
+        return False
+    assert isinstance(value, int | float)
+    try:
+        return math.isfinite(value) and value >= 0
+    except OverflowError:
+        return False
+
+
+def require_random(rng: Random) -> Random:
+    """Return ``rng``.
+
+    Raises:
+        InvalidArgumentException: it cannot draw numbers.
+    """
+    if not callable(getattr(rng, "random", None)):
+        raise InvalidArgumentException(
+            f"rng={rng!r} must have a method random() that draws from [0, 1), as random.Random() has", parameter="rng"
+        )
+    return rng
+
+
+def require_backoff(name: str, backoff: RetryBackoffStrategy) -> RetryBackoffStrategy:
+    """Return ``backoff``.
+
+    Raises:
+        InvalidArgumentException: it is no backoff strategy.
+    """
+    if not callable(getattr(backoff, "compute_next_backoff_delay", None)):
+        raise InvalidArgumentException(
+            f"{name}={backoff!r} must have a method compute_next_backoff_delay(retry_attempt)", parameter=name
+        )
+    return backoff
+
+
+def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int) -> float:
+    """Return the seconds that ``backoff`` computes.
+
+    Raises:
+        InvalidArgumentException: it computes something else. Whatever the strategy itself raises passes through.
+    """
+    delay = backoff.compute_next_backoff_delay(retry_attempt)
+    if not is_seconds(delay):
+        raise InvalidArgumentException(
+            f"{type(backoff).__name__} computed delay={delay!r} for retry {retry_attempt}; "
+            "it must be a finite number of seconds of at least 0",
+            parameter="backoff",
+        )
+    return delay

@@ -1,0 +1,90 @@
+"""The numbers that AWS gives its clients, of both generations.
+
+Source: smithy-core 0.2 and 0.9, botocore's standard mode before and after ``AWS_NEW_RETRIES_2026``; decision S4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from triclinium_core.retry.smithy.bounds import require_count, require_seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AwsRetryNumbers:
+    """What a standard strategy reckons with. Seconds, attempts, and units of the quota.
+
+    Raises:
+        InvalidArgumentException: a number is out of range, or is none.
+    """
+
+    OF_2020: ClassVar[AwsRetryNumbers]
+    """Those of the AWS SDKs from 2020 until November 2026, and of smithy-core until 0.7."""
+    OF_2026: ClassVar[AwsRetryNumbers]
+    """Those of the AWS SDKs since November 2026, and of smithy-core since 0.8."""
+    OF_2026_DYNAMODB: ClassVar[AwsRetryNumbers]
+    """The same for DynamoDB and its streams, where a request takes a few milliseconds."""
+
+    max_attempts: int
+    """Attempts of one request, the first among them."""
+    quota_capacity: int
+    """What the quota of a scope begins with, and never exceeds."""
+    retry_cost: int
+    """What a retry takes from the quota."""
+    throttling_cost: int
+    """What it takes after a throttling error."""
+    timeout_cost: int | None
+    """What it takes after a timeout, throttling or not; None where that is no case of its own."""
+    backoff_base: float
+    """Seconds before the first retry, before jitter."""
+    throttling_backoff_base: float
+    """The same after a throttling error."""
+    backoff_max: float
+    """Seconds that no backoff exceeds."""
+
+    def __post_init__(self) -> None:
+        require_count("max_attempts", self.max_attempts)
+        require_count("quota_capacity", self.quota_capacity)
+        require_count("retry_cost", self.retry_cost, least=1)
+        require_count("throttling_cost", self.throttling_cost, least=1)
+        if self.timeout_cost is not None:
+            require_count("timeout_cost", self.timeout_cost, least=1)
+        require_seconds("backoff_base", self.backoff_base)
+        require_seconds("throttling_backoff_base", self.throttling_backoff_base)
+        require_seconds("backoff_max", self.backoff_max)
+
+
+# botocore 1.43, standard mode; smithy-core 0.2 to 0.7.
+AwsRetryNumbers.OF_2020 = AwsRetryNumbers(
+    max_attempts=3,
+    quota_capacity=500,
+    retry_cost=5,
+    throttling_cost=5,
+    timeout_cost=10,
+    backoff_base=1.0,
+    throttling_backoff_base=1.0,
+    backoff_max=20.0,
+)
+# botocore 1.44, standard mode; smithy-core 0.8 and 0.9.
+AwsRetryNumbers.OF_2026 = AwsRetryNumbers(
+    max_attempts=3,
+    quota_capacity=500,
+    retry_cost=14,
+    throttling_cost=5,
+    timeout_cost=None,
+    backoff_base=0.05,
+    throttling_backoff_base=1.0,
+    backoff_max=20.0,
+)
+# The same, for the services dynamodb and dynamodbstreams.
+AwsRetryNumbers.OF_2026_DYNAMODB = AwsRetryNumbers(
+    max_attempts=4,
+    quota_capacity=500,
+    retry_cost=14,
+    throttling_cost=5,
+    timeout_cost=None,
+    backoff_base=0.025,
+    throttling_backoff_base=1.0,
+    backoff_max=20.0,
+)

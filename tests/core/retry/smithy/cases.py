@@ -1,0 +1,65 @@
+"""What the tests of Smithy's strategies have in common: randomness that is known, and errors that say what they are."""
+
+from __future__ import annotations
+
+from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy.tokens import SingleUseToken
+
+
+class Fixed:
+    """Randomness that always draws the same number, and counts the draws."""
+
+    def __init__(self, number: float = 0.5) -> None:
+        self.number = number
+        self.draws = 0
+
+    def random(self) -> float:
+        """Return the number."""
+        self.draws += 1
+        return self.number
+
+
+class Failure(Exception):
+    """An error with the attributes that the design page knows, and one that the library knows as well."""
+
+    def __init__(
+        self,
+        safe: bool | None = True,
+        *,
+        retry_after: float | None = None,
+        throttling: bool = False,
+        timeout: bool = False,
+    ) -> None:
+        super().__init__("it failed")
+        self.is_retry_safe = safe
+        self.retry_after = retry_after
+        self.is_throttling_error = throttling
+        self.is_timeout_error = timeout
+
+
+ERRORS = {
+    "E": Failure(),
+    "T": Failure(throttling=True),
+    "TO": Failure(timeout=True),
+    "N": Failure(safe=False),
+}
+"""The errors of the vectors, by their names there."""
+
+
+def delays_of(
+    strategy: StandardRetryStrategy, responses: list[str], scope: str | None = None
+) -> tuple[str, list[float]]:
+    """Play one request and return how it ended, "ok" or the reason, and the delays before its retries."""
+    delays: list[float] = []
+    token: SingleUseToken = strategy.acquire_initial_retry_token(token_scope=scope)
+    for response in responses:
+        if response == "ok":
+            strategy.record_success(token=token)
+            return "ok", delays
+        try:
+            token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS[response])
+        except RetryError as refusal:
+            return str(refusal), delays
+        delays.append(token.retry_delay)
+    return "open", delays

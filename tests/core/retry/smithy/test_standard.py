@@ -1,0 +1,311 @@
+"""The standard strategy: the order of its rules, its two backoffs, and what the quota pays for."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+
+from tests.core.retry.smithy.cases import Failure, Fixed, delays_of
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy.tokens import SingleUseToken
+
+
+def standard(**options: Any) -> StandardRetryStrategy:
+    """Return a strategy whose delays are as long as they get."""
+    return StandardRetryStrategy(rng=Fixed(1.0), **options)
+
+
+def refused(strategy: StandardRetryStrategy, token: SingleUseToken, error: Exception) -> RetryError:
+    """Return how the strategy refuses a retry."""
+    with pytest.raises(RetryError) as caught:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
+    return caught.value
+
+
+def test_first_token() -> None:
+    """The first attempt waits for nothing, and takes nothing from the quota."""
+    strategy = standard()
+
+    token = strategy.acquire_initial_retry_token(token_scope="s3")
+
+    assert (0, 1, 0.0, 0, "s3") == (
+        token.retry_count,
+        token.attempt_count,
+        token.retry_delay,
+        token.quota_acquired,
+        token.token_scope,
+    )
+    assert 500 == strategy.available_quota("s3")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "response", "available", "delays"),
+    [
+        (AwsRetryNumbers.OF_2020, "E", [495, 490], [1.0, 2.0]),
+        (AwsRetryNumbers.OF_2020, "T", [495, 490], [1.0, 2.0]),
+        (AwsRetryNumbers.OF_2020, "TO", [490, 480], [1.0, 2.0]),
+        (AwsRetryNumbers.OF_2026, "E", [486, 472], [0.05, 0.1]),
+        (AwsRetryNumbers.OF_2026, "T", [495, 490], [1.0, 2.0]),
+        (AwsRetryNumbers.OF_2026, "TO", [486, 472], [0.05, 0.1]),
+    ],
+)
+def test_what_a_retry_costs(numbers: AwsRetryNumbers, response: str, available: list[int], delays: list[float]) -> None:
+    """Each set of numbers has its own costs and backoffs (decision S4)."""
+    for retries in (1, 2):
+        strategy = standard(numbers=numbers)
+
+        assert ("open", delays[:retries]) == delays_of(strategy, [response] * retries)
+        assert available[retries - 1] == strategy.available_quota()
+
+
+@pytest.mark.parametrize(
+    ("responses", "available"),
+    [
+        (["ok"], 500),
+        (["E", "ok"], 500),
+        (["E", "E", "ok"], 486),
+        (["E", "T", "ok"], 486),
+        (["T", "E", "ok"], 495),
+        (["E", "N"], 486),
+        (["E", "E", "E"], 472),
+    ],
+)
+def test_what_is_given_back(responses: list[str], available: int) -> None:
+    """A success gives back what its own attempt took, and nothing of what went before; a failure gives nothing back."""
+    strategy = standard()
+
+    delays_of(strategy, responses)
+
+    assert available == strategy.available_quota()
+
+
+def test_successes_refill_the_quota() -> None:
+    """Each success at a first attempt gives back 1."""
+    strategy = standard()
+    delays_of(strategy, ["E", "E", "E"])
+
+    for _ in range(10):
+        delays_of(strategy, ["ok"])
+
+    assert 482 == strategy.available_quota()
+
+
+@pytest.mark.parametrize(
+    ("error", "clamped", "delay"),
+    [
+        (Failure(retry_after=0.01), False, 0.05),
+        (Failure(retry_after=60.0), False, 60.0),
+        (Failure(retry_after=60.0), True, 5.05),
+        (Failure(retry_after=3.0), True, 3.0),
+        (Failure(retry_after=0.01), True, 0.05),
+        (Failure(retry_after=60.0, throttling=True), True, 6.0),
+        (Failure(retry_after=-1.0), False, 0.05),
+        (Failure(retry_after=math.nan), False, 0.05),
+    ],
+)
+def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
+    """A retry waits for as long as the server asks, or for 5 s more than the backoff where that is chosen (S3)."""
+    strategy = standard(clamp_retry_after=clamped)
+    token = strategy.acquire_initial_retry_token()
+
+    assert delay == strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error).retry_delay
+
+
+@pytest.mark.parametrize("safe", [False, None])
+def test_not_safe_to_retry(safe: bool | None) -> None:
+    """The attempts do not count, nor does the quota change (decision S2)."""
+    strategy, error = standard(), Failure(safe)
+
+    refusal = refused(strategy, strategy.acquire_initial_retry_token(), error)
+
+    assert f"Failure is not retried: its is_retry_safe is {safe}, and only True permits it" == str(refusal)
+    assert refusal.retry_after is None
+    assert error is refusal.__cause__
+    assert 500 == strategy.available_quota()
+
+
+@pytest.mark.parametrize(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
+def test_attempts(max_attempts: int | None, retries: int) -> None:
+    """The first attempt counts, and is made whatever the limit."""
+    strategy = standard(max_attempts=max_attempts)
+
+    ended, delays = delays_of(strategy, ["E"] * 5)
+
+    assert retries == len(delays)
+    assert ended.startswith(f"Failure is not retried: attempt {retries + 1} was the last of max_attempts=")
+    assert 500 - 14 * retries == strategy.available_quota()
+
+
+def test_quota_that_is_used_up() -> None:
+    """The refusal tells the delay that there would have been, and the quota keeps what it has."""
+    strategy = standard(quota_capacity=20)
+    delays_of(strategy, ["E"])
+
+    refusal = refused(strategy, strategy.acquire_initial_retry_token(), Failure(retry_after=2.0))
+
+    assert (
+        "Failure is not retried: that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
+        "successes refill it"
+    ) == str(refusal)
+    assert 2.0 == refusal.retry_after
+    assert 6 == strategy.available_quota()
+    assert ("open", [1.0]) == delays_of(strategy, ["T"])
+
+
+def test_quota_of_exactly_the_cost() -> None:
+    """What is there may be used up to the last unit; a quota of 0 permits no retry."""
+    assert "open" == delays_of(standard(quota_capacity=14), ["E"])[0]
+    assert "has 0 of 0 left" in delays_of(standard(quota_capacity=0), ["E"])[0]
+
+
+def test_scopes_have_quotas_of_their_own() -> None:
+    """A service that is down takes nothing from the others (decision S5)."""
+    strategy = standard(quota_capacity=14)
+
+    delays_of(strategy, ["E"], "a")
+
+    assert [0, 14, 14] == [strategy.available_quota(scope) for scope in ("a", "b", None)]
+    assert "the quota of scope 'a' has 0 of 14 left" in delays_of(strategy, ["E"], "a")[0]
+    assert "open" == delays_of(strategy, ["E"], "b")[0]
+
+
+def test_a_copy_of_the_settings_shares_the_strategy() -> None:
+    """There is one quota, also where settings are copied for a call."""
+    strategy = standard()
+
+    assert strategy is copy.deepcopy({"retry": strategy})["retry"]
+
+
+@pytest.mark.parametrize("use", ["refreshed", "succeeded", "refused"])
+def test_a_token_is_used_once(use: str) -> None:
+    """The second use is an error that names the token, and the quota does not change (decision S6)."""
+    strategy = standard()
+    token = strategy.acquire_initial_retry_token()
+    if use == "refreshed":
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
+    elif use == "succeeded":
+        delays_of(strategy, ["E"])
+        strategy.record_success(token=token)
+    else:
+        refused(strategy, token, Failure(safe=False))
+    before = strategy.available_quota()
+
+    with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(.*\) has been used") as success:
+        strategy.record_success(token=token)
+    with pytest.raises(InvalidArgumentException, match=r"^token_to_renew=SingleUseToken\(.*\) has been used") as again:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
+    assert ("token", "token_to_renew") == (success.value.parameter, again.value.parameter)
+    assert before == strategy.available_quota()
+    assert token.is_used
+
+
+@pytest.mark.parametrize("token", [None, 1, object(), standard().acquire_initial_retry_token()])
+def test_a_token_of_somebody_else(token: Any) -> None:
+    """It is refused, and stays what it was."""
+    strategy = standard()
+
+    with pytest.raises(InvalidArgumentException, match="token"):
+        strategy.record_success(token=token)
+    with pytest.raises(InvalidArgumentException, match="token_to_renew"):
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
+    assert not (isinstance(token, SingleUseToken) and token.is_used)
+
+
+class Whimsical:
+    """A backoff that computes whatever it was given, or raises it."""
+
+    def __init__(self, delay: Any) -> None:
+        self.delay = delay
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return it, or raise it."""
+        if isinstance(self.delay, Exception):
+            raise self.delay
+        return self.delay  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("delay", [math.nan, math.inf, -0.1, None, "1", True, 10**400])
+def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
+    """The error names it, the quota is untouched, and the token can still be used."""
+    strategy = standard(backoff=Whimsical(delay))
+    token = strategy.acquire_initial_retry_token()
+
+    with pytest.raises(InvalidArgumentException, match="Whimsical computed delay=") as caught:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
+
+    assert "backoff" == caught.value.parameter
+    assert 500 == strategy.available_quota()
+    strategy.record_success(token=token)
+
+
+def test_a_backoff_that_raises() -> None:
+    """Its own exception comes out, with nothing taken."""
+    strategy = standard(throttling_backoff=Whimsical(ZeroDivisionError("no delay")))
+    token = strategy.acquire_initial_retry_token()
+
+    with pytest.raises(ZeroDivisionError, match="no delay"):
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure(throttling=True))
+
+    assert 500 == strategy.available_quota()
+    assert not token.is_used
+
+
+@pytest.mark.parametrize("error", [None, "it failed", Failure])
+def test_an_error_that_is_none(error: Any) -> None:
+    """What an attempt failed with is an exception."""
+    strategy = standard()
+
+    with pytest.raises(InvalidArgumentException, match="error=") as caught:
+        strategy.refresh_retry_token_for_retry(token_to_renew=strategy.acquire_initial_retry_token(), error=error)
+
+    assert "error" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("max_attempts", -1),
+        ("max_attempts", 1.5),
+        ("max_attempts", True),
+        ("quota_capacity", -1),
+        ("quota_capacity", 1.0),
+        ("quota_capacity", math.nan),
+        ("quota_capacity", False),
+        ("numbers", 2026),
+        ("clamp_retry_after", 1),
+        ("backoff", 0.5),
+        ("throttling_backoff", 0.5),
+        ("rng", None),
+    ],
+)
+def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
+    """The error names the argument and its value."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        StandardRetryStrategy(**{"rng": Fixed(), parameter: value})
+
+    assert parameter == caught.value.parameter
+    assert parameter in str(caught.value)
+
+
+@pytest.mark.parametrize("scope", [1, b"s3", ["s3"]])
+def test_a_scope_that_is_none(scope: Any) -> None:
+    """A scope is a string, or None."""
+    with pytest.raises(InvalidArgumentException, match="token_scope="):
+        standard().acquire_initial_retry_token(token_scope=scope)
+
+
+def test_what_it_tells_of_itself() -> None:
+    """The attributes that the design page gives a strategy, and the quota."""
+    strategy = standard(max_attempts=7, quota_capacity=9)
+
+    assert (7, 9, 0.05) == (
+        strategy.max_attempts,
+        strategy.quota_capacity,
+        strategy.backoff_strategy.compute_next_backoff_delay(1),
+    )
