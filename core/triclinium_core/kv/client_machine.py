@@ -59,8 +59,8 @@ from triclinium_core.options import Authenticator, ClientOptions, is_strategy
 from triclinium_core.retry.backoff import Random, is_number
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import DispatchFailed
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.terminal_states import TerminalStates
 
 TIME_MAX = 1e12

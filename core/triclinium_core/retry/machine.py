@@ -48,6 +48,7 @@ from triclinium_core.retry.events import (
     StrategyDecided,
     TimePassed,
 )
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import ErrorClass
 from triclinium_core.retry.orchestrator import (
     Refuse,
@@ -62,10 +63,6 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.strategy import RetryStrategy, is_async
-
-
-class InvalidEvent(RuntimeError):
-    """The caller fed an event that cannot happen in this state; nothing was changed."""
 
 
 @dataclass(slots=True)

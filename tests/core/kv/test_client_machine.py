@@ -79,8 +79,8 @@ from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import (

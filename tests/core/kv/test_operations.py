@@ -66,8 +66,8 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import KV_STATUSES, Status
-from triclinium_core.retry.machine import InvalidEvent
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import (

@@ -24,7 +24,8 @@ from triclinium_core.retry.events import (
     StrategyDecided,
     TimePassed,
 )
-from triclinium_core.retry.machine import InvalidEvent, RetryMachine
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
