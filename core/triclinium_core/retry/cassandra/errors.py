@@ -12,7 +12,8 @@
     │   └── Unprepared
     ├── RequestAborted                   no answer came, or none that can be read
     │   └── ClosedConnection, HeartbeatFailure
-    ├── NodeUnavailable, FrameTooLong, DriverTimeout
+    ├── NodeUnavailable, FrameTooLong, RequestThrottled, DriverTimeout
+    ├── PolicyFailed, UnexpectedAnswer, RepreparationFailed
     └── AllNodesFailed
         └── NoNodeAvailable
 
@@ -21,16 +22,31 @@ Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 
+if TYPE_CHECKING:
+    from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+
 
 class CassandraError(Exception):
-    """Base of all that a Cassandra request can fail with."""
+    """Base of all that a Cassandra request can fail with. A copy has all that the original has but its traceback."""
+
+    execution_info: ExecutionInfo | None = None
+    """How the request went; None for an error that no request was failed with, such as those on the way."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args), self.__dict__ or None
+
+
+def _restored(kind: type[CassandraError], arguments: tuple[object, ...]) -> CassandraError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    return error
 
 
 class CoordinatorError(CassandraError):
@@ -144,9 +160,17 @@ class AlreadyExists(QueryValidationError):
 
 
 class Unprepared(CoordinatorError):
-    """The coordinator does not know the prepared statement."""
+    """The coordinator does not know the prepared statement, and did nothing.
+
+    Args:
+        statement_id: the id that it was asked for.
+    """
 
     code = 0x2500
+
+    def __init__(self, message: str = "the statement is not prepared", *, statement_id: bytes = b"") -> None:
+        super().__init__(message)
+        self.statement_id = statement_id
 
 
 class Unavailable(CoordinatorError):
@@ -235,8 +259,66 @@ class FrameTooLong(CassandraError):
     """The request or its answer does not fit a frame."""
 
 
+class RequestThrottled(CassandraError):
+    """The driver's own throttle refused the request; nothing was sent."""
+
+
 class DriverTimeout(CassandraError):
     """The client's own time for the whole request is over."""
+
+
+class PolicyFailed(CassandraError):
+    """A policy, or the query plan, raised or answered what is no answer; what it raised is the ``__cause__``."""
+
+
+class UnexpectedAnswer(CassandraError):
+    """The coordinator answered a PREPARE with what no PREPARE can meet; its answer is the ``__cause__``."""
+
+
+class RepreparationFailed(CassandraError):
+    """The statement can not be prepared again: its text is not known, or the node gave it another id."""
+
+
+NODES_SHOWN_MAX = 3
+"""How many nodes the message of AllNodesFailed names."""
+
+
+class AllNodesFailed(CassandraError):
+    """Every node of the plan was tried, and none is left.
+
+    Args:
+        failures: what was met on the way, node and error, in order.
+    """
+
+    errors: Mapping[Hashable, tuple[CassandraError, ...]]
+    """All errors of each node, in order; nodes in the order in which they first failed."""
+
+    def __init__(self, failures: Sequence[tuple[Hashable, CassandraError]]) -> None:
+        grouped: dict[Hashable, tuple[CassandraError, ...]] = {}
+        for node, error in failures:
+            grouped[node] = (*grouped.get(node, ()), error)
+        super().__init__(_summary(grouped))
+        self.errors = grouped
+
+
+class NoNodeAvailable(AllNodesFailed):
+    """The query plan was empty: no node could be tried."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+def _summary(errors: Mapping[Hashable, tuple[CassandraError, ...]]) -> str:
+    if not errors:
+        return "no node could be tried, for the query plan was empty; see which nodes the load balancing leaves"
+    shown = list(errors.items())[:NODES_SHOWN_MAX]
+    texts = ", ".join(f"{node}: [{'; '.join(map(_shown, met))}]" for node, met in shown)
+    more = f", and {len(errors) - len(shown)} more in `errors`" if len(errors) > len(shown) else ""
+    return f"{len(errors)} node{'s' if len(errors) > 1 else ''} tried, none is left: {texts}{more}"
+
+
+def _shown(error: CassandraError) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def require_level(value: ConsistencyLevel) -> None:

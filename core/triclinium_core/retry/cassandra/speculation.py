@@ -1,0 +1,100 @@
+"""When the same request is sent to another node as well, because the first is slow.
+
+Source: the Cassandra Java driver, "Speculative query execution".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import is_number
+
+
+class SpeculativeExecutionPolicy(Protocol):
+    """Who decides when a further execution starts. Asked for idempotent statements only, and answers at once."""
+
+    def next_execution(self, *, node: Hashable, running: int) -> float | None:
+        """Return the seconds after which a further execution starts; None for no further one.
+
+        Args:
+            node: where the newest execution was just sent to.
+            running: executions that were started so far, the first one included.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpeculativeExecution:
+    """The default: one execution."""
+
+    def next_execution(self, *, node: Hashable, running: int) -> float | None:
+        """Return None."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantSpeculativeExecutionPolicy:
+    """A further execution after each ``delay``, as long as there are fewer than ``max_executions``.
+
+    Args:
+        max_executions: how many there are at most, the first one included.
+        delay: seconds from the moment that one is written to the start of the next; 0 starts it at once.
+
+    Raises:
+        InvalidArgumentException: ``max_executions`` is no whole number of at least 1, or ``delay`` no number of at
+            least 0.
+    """
+
+    max_executions: int
+    delay: float
+
+    def __post_init__(self) -> None:
+        most = self.max_executions
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise InvalidArgumentException(
+                f"max_executions={most!r} must be a whole number of at least 1; it counts the first execution too",
+                parameter="max_executions",
+            )
+        if not is_delay(self.delay):
+            raise InvalidArgumentException(
+                f"delay={self.delay!r} must be a number of seconds, 0 or more", parameter="delay"
+            )
+
+    def next_execution(self, *, node: Hashable, running: int) -> float | None:
+        """Return the delay, or None where enough executions were started."""
+        return self.delay if running < self.max_executions else None
+
+
+def is_delay(value: float) -> bool:
+    """Tell whether ``value`` is a finite number of at least 0."""
+    return is_number(value) and math.isfinite(value) and value >= 0
+
+
+def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: int) -> float | None:
+    """Return what ``policy`` says.
+
+    Raises:
+        TypeError: that is neither a delay nor None.
+        Exception: whatever the policy raised.
+    """
+    answer = policy.next_execution(node=node, running=running)
+    if answer is not None and not is_delay(answer):
+        raise TypeError(
+            f"next_execution of {type(policy).__name__} answered {answer!r}; "
+            "it must answer seconds, 0 or more, or None for no further execution"
+        )
+    return answer
+
+
+def require_speculation(policy: SpeculativeExecutionPolicy) -> None:
+    """Raise InvalidArgumentException unless ``policy`` can be asked for the next execution."""
+    if isinstance(policy, type) or not callable(getattr(policy, "next_execution", None)):
+        raise InvalidArgumentException(
+            f"speculation={policy!r} must be an object with next_execution, such as "
+            "ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)",
+            parameter="speculation",
+        )
