@@ -14,9 +14,11 @@ import pytest
 import trio
 
 from tests.environment import missing
+from tests.live.cassandra_server import CassandraProgram, CassandraServer, find_cassandra
 from tests.live.couchbase_mock import CouchbaseMock, MockProgram, find_program
 from tests.live.line_process import LineProcess
-from tests.live.memcached import Memcached, port_to_come_back_to
+from tests.live.memcached import Memcached
+from tests.live.ports import quiet_ports
 
 SAFETY_NET_SECONDS = 60.0
 
@@ -44,7 +46,8 @@ def memcached(memcached_program: str) -> Iterator[Memcached]:
 @pytest.fixture
 def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
     """Give a test a memcached that it may end and start."""
-    with Memcached(memcached_program, port_to_come_back_to()) as server:
+    (port,) = quiet_ports(1)
+    with Memcached(memcached_program, port) as server:
         yield server
 
 
@@ -72,6 +75,19 @@ def couchbase_mock(common_mock: CouchbaseMock) -> Iterator[CouchbaseMock]:
 def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
     """Give a test a CouchbaseMock of its own, whose nodes may fail."""
     with CouchbaseMock(mock_program) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cassandra_program() -> CassandraProgram:
+    """Return where Cassandra is."""
+    return find_cassandra()
+
+
+@pytest.fixture(scope="session")
+def cassandra_server(cassandra_program: CassandraProgram) -> Iterator[CassandraServer]:
+    """Give the session one node of Cassandra; each test has keys of its own."""
+    with CassandraServer(cassandra_program) as server:
         yield server
 
 

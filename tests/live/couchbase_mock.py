@@ -11,8 +11,6 @@ connections, and answers nothing.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -22,28 +20,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-import pytest
-
-from tests.environment import missing
+from tests.live.maven import CACHE, find_java, run_maven
 from triclinium import PasswordAuthenticator
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.error_map import ErrorMap, parse_error_map
 
 ARTIFACT = "com.couchbase.mock:CouchbaseMock:1.5.27"
-MAVEN_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 JAR_NAME = "CouchbaseMock-1.5.27.jar"
 ERROR_MAP_IN_JAR = "errmap/errmap_v1.json"
 
-CACHE = Path(os.environ.get("TRICLINIUM_CACHE") or Path(__file__).parents[2] / ".cache")
-
-DOWNLOAD_SECONDS = 300.0
-"""A repository that has not answered by then does not answer."""
-
 WAIT_SECONDS = 60.0
 """A mock that has said nothing by then is broken, and its test fails."""
-
-NO_ANSWER = "Could not transfer"
-"""What Maven says of a repository that does not answer; of one that lacks an artifact it says something else."""
 
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """It serves little, and has to start soon."""
@@ -65,36 +52,15 @@ def find_program() -> MockProgram:
     Ends the test where a program is missing: a skip at a desk, a failure in CI. Where Maven's repository does not
     answer, it is a skip everywhere.
     """
-    java = shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
+    java = find_java()
     jar = CACHE / "couchbase_mock" / JAR_NAME
     if not jar.exists():
-        _fetch(jar, shutil.which("mvn") or missing("mvn", "on Debian: apt-get install maven"))
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        # Beside it, so that only a whole jar ever stands in its place.
+        with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
+            run_maven("copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}", artifact=ARTIFACT)
+            Path(folder, JAR_NAME).replace(jar)
     return MockProgram(java, jar)
-
-
-def _fetch(jar: Path, maven: str) -> None:
-    jar.parent.mkdir(parents=True, exist_ok=True)
-    # Beside it, so that only a whole jar ever stands in its place.
-    with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
-        command = [
-            maven,
-            "--batch-mode",
-            f"-Dmaven.repo.local={CACHE / 'maven'}",
-            "--update-snapshots",
-            MAVEN_PLUGIN,
-            f"-Dartifact={ARTIFACT}",
-            f"-DoutputDirectory={folder}",
-        ]
-        # The one server that may be missing in CI: it comes from a repository that is not ours to keep up.
-        reason = f"Maven's repository does not answer, so {ARTIFACT} cannot be had; its tests did not run"
-        try:
-            run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DOWNLOAD_SECONDS)
-        except subprocess.TimeoutExpired:
-            pytest.skip(reason)
-        if run.returncode and NO_ANSWER in run.stdout + run.stderr:
-            pytest.skip(reason)
-        assert 0 == run.returncode, run.stdout + run.stderr
-        Path(folder, JAR_NAME).replace(jar)
 
 
 class CouchbaseMock:

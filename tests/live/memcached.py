@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,20 +23,6 @@ OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "64", "-I", str(VALUE_
 
 ANY_PORT = -1
 """memcached takes one that is free and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
-
-
-NEVER_GIVEN_PORTS = range(20_000, 32_000)
-"""Ports that no system gives to whoever asks for any."""
-
-
-def port_to_come_back_to() -> int:
-    """Return a free port that nobody takes while its server is down, but by bad luck or by name."""
-    first = os.getpid() % len(NEVER_GIVEN_PORTS)
-    for port in chain(NEVER_GIVEN_PORTS[first:], NEVER_GIVEN_PORTS[:first]):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    raise AssertionError("every port is taken")
 
 
 class Memcached:

@@ -1,0 +1,256 @@
+"""Apache Cassandra 5.0: one real node on a free port of this machine, started from its Maven artifact.
+
+The jars are fetched once, and kept in the cache. The node listens on loopback only and has neither passwords nor a
+connection for administrators; its data live in a folder that goes with it.
+
+It is the only member of its cluster, so that a keyspace of three replicas has one alive for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from tests.live.maven import CACHE, find_java, run_maven
+from tests.live.ports import quiet_ports
+
+VERSION = "5.0.6"
+ARTIFACT = f"org.apache.cassandra:cassandra-all:{VERSION}"
+
+POM = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>triclinium.tests</groupId>
+  <artifactId>cassandra</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.cassandra</groupId>
+      <artifactId>cassandra-all</artifactId>
+      <version>{VERSION}</version>
+    </dependency>
+  </dependencies>
+</project>
+"""
+"""What Maven needs to bring not one jar but all that Cassandra runs on."""
+
+LOGBACK = """\
+<configuration>
+  <appender name="standard" class="ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%-5level %d{HH:mm:ss.SSS} %msg%n</pattern></encoder>
+  </appender>
+  <root level="INFO"><appender-ref ref="standard"/></root>
+</configuration>
+"""
+
+HEAP = ("-Xms512m", "-Xmx512m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem")
+"""It serves little, and has to start soon."""
+
+EXPORTS = (
+    "java.base/java.lang.ref",
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "jdk.attach/sun.tools.attach",
+    "jdk.compiler/com.sun.tools.javac.file",
+    "jdk.unsupported/sun.misc",
+)
+OPENS = (
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.module",
+    "java.base/java.lang.reflect",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.util.jar",
+    "java.base/sun.nio.ch",
+    "jdk.compiler/com.sun.tools.javac",
+    "jdk.management/com.sun.management.internal",
+)
+"""What Cassandra reaches into, from its own options for Java 17."""
+
+PROPERTIES: Mapping[str, str] = {
+    "cassandra-foreground": "yes",
+    "cassandra.ring_delay_ms": "1",
+    "cassandra.skip_wait_for_gossip_to_settle": "0",
+    "cassandra.superuser_setup_delay_ms": "0",
+    "cassandra.unsafesystem": "true",
+    "io.netty.allocator.maxOrder": "11",
+    "io.netty.allocator.useCacheForAllThreads": "true",
+    "io.netty.tryReflectionSetAccessible": "true",
+    "java.net.preferIPv4Stack": "true",
+    "java.security.manager": "allow",
+    "jdk.attach.allowAttachSelf": "true",
+}
+"""A node that is alone waits for nobody, and need not keep its system tables safe from a power cut."""
+
+START_SECONDS = 180.0
+"""A node that answers nothing by then is broken, and its test fails."""
+
+END_SECONDS = 60.0
+
+OPTIONS_FRAME = bytes.fromhex("04 00 0001 05 00000000")
+"""CQL v4: the question that a node answers before any other; its answer is told by opcode 6."""
+SUPPORTED = 0x06
+HEADER_SIZE = 9
+
+
+class CassandraProgram(NamedTuple):
+    """What it takes to start a node."""
+
+    java: str
+    jars: Path
+
+
+def find_cassandra() -> CassandraProgram:
+    """Return the server, fetched by Maven the first time.
+
+    Ends the test where a program is missing: a skip at a desk, a failure in CI. Where Maven's repository does not
+    answer, it is a skip everywhere.
+    """
+    java = find_java()
+    jars = CACHE / "cassandra" / VERSION
+    if not jars.exists():
+        jars.parent.mkdir(parents=True, exist_ok=True)
+        # Beside it, so that only a whole folder ever stands in its place.
+        with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
+            Path(folder, "pom.xml").write_text(POM)
+            found = Path(folder, "jars")
+            run_maven(
+                "copy-dependencies",
+                f"--file={Path(folder, 'pom.xml')}",
+                "-DincludeScope=runtime",
+                f"-DoutputDirectory={found}",
+                artifact=ARTIFACT,
+            )
+            found.replace(jars)
+    return CassandraProgram(java, jars)
+
+
+class CassandraServer:
+    """One node; a context manager that ends it and removes what it wrote."""
+
+    host = "127.0.0.1"
+
+    def __init__(self, program: CassandraProgram) -> None:
+        self.port, self._storage_port = quiet_ports(2)
+        self._folder = Path(tempfile.mkdtemp(prefix="cassandra-"))
+        self._log = self._folder / "log"
+        self._command = self._write_command(program)
+        self._process: subprocess.Popen[bytes]
+
+    def __enter__(self) -> Self:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # An interrupt from the keyboard is for the tests, which end it when they are done with it.
+                start_new_session=True,
+            )
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait(END_SECONDS)
+        shutil.rmtree(self._folder)
+
+    def _write_command(self, program: CassandraProgram) -> list[str]:
+        (self._folder / "logback.xml").write_text(LOGBACK)
+        # JSON is YAML.
+        (self._folder / "cassandra.yaml").write_text(json.dumps(self._settings()))
+        (agent,) = program.jars.glob("jamm-*.jar")
+        properties = {
+            **PROPERTIES,
+            "cassandra.config": (self._folder / "cassandra.yaml").as_uri(),
+            "cassandra.logdir": str(self._folder),
+            "cassandra.storagedir": str(self._folder),
+            "logback.configurationFile": str(self._folder / "logback.xml"),
+        }
+        return [
+            program.java,
+            *HEAP,
+            *(f"--add-exports={name}=ALL-UNNAMED" for name in EXPORTS),
+            *(f"--add-opens={name}=ALL-UNNAMED" for name in OPENS),
+            *(f"-D{name}={value}" for name, value in properties.items()),
+            f"-javaagent:{agent}",
+            "-cp",
+            f"{program.jars}/*",
+            "org.apache.cassandra.service.CassandraDaemon",
+        ]
+
+    def _settings(self) -> Mapping[str, object]:
+        seeds = {"seeds": f"{self.host}:{self._storage_port}"}
+        return {
+            "auto_bootstrap": False,
+            "cdc_raw_directory": str(self._folder / "cdc_raw"),
+            "cluster_name": "triclinium",
+            "commitlog_directory": str(self._folder / "commitlog"),
+            "commitlog_sync": "periodic",
+            "commitlog_sync_period": "10000ms",
+            "data_file_directories": [str(self._folder / "data")],
+            "endpoint_snitch": "SimpleSnitch",
+            "hints_directory": str(self._folder / "hints"),
+            "listen_address": self.host,
+            "native_transport_port": self.port,
+            "num_tokens": 1,
+            "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+            "rpc_address": self.host,
+            "saved_caches_directory": str(self._folder / "saved_caches"),
+            "seed_provider": [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [seeds]}],
+            "storage_port": self._storage_port,
+            # So that a read fails soon, and a function may be one that throws.
+            "tombstone_failure_threshold": 5,
+            "tombstone_warn_threshold": 1,
+            "user_defined_functions_enabled": True,
+        }
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self._answers():
+            assert self._process.poll() is None, (
+                f"Cassandra ended with {self._process.returncode}; {self._last_words()}"
+            )
+            assert time.monotonic() < deadline, f"Cassandra does not answer; {self._last_words()}"
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((self.host, self.port), timeout=5.0) as connection:
+                connection.sendall(OPTIONS_FRAME)
+                header = connection.recv(HEADER_SIZE, socket.MSG_WAITALL)
+        except OSError:
+            return False
+        return HEADER_SIZE == len(header) and SUPPORTED == header[4]
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(["its log ends with", *lines[-40:]])
