@@ -111,7 +111,9 @@ def test_dependencies_are_declared(distribution: Distribution) -> None:
     project = project_of(distribution)
     declared = import_rules.requirement_names(project.get("dependencies", ()), policy.IMPORTED_AS)
     extras = {
-        package: import_rules.requirement_names(project.get("optional-dependencies", {}).get(extra, ()))
+        package: import_rules.requirement_names(
+            project.get("optional-dependencies", {}).get(extra, ()), policy.IMPORTED_AS
+        )
         for package, extra in policy.EXTRA_OF.items()
         if is_within(package, distribution.package)
     }

@@ -163,12 +163,14 @@ DECIDES_FOR_PEOPLE = "triclinium._cli"
 # -- What a distribution may need.
 
 EXTRA_OF: Mapping[str, str] = {
+    "triclinium_core.adapters.cassandra_driver": "cassandra-driver",
     "triclinium_core.testing": "testing",
     "triclinium.testing": "testing",
 }
 """Packages that may use, beyond the dependencies, the named extra of their distribution."""
 
 IMPORTED_AS: Mapping[str, str] = {
+    "cassandra_driver": "cassandra",
     "dnspython": "dns",
 }
 """Import names of distributions that are called otherwise."""

@@ -3,7 +3,8 @@
 The jars are fetched once, and kept in the cache. The node listens on loopback only and has neither passwords nor a
 connection for administrators; its data live in a folder that goes with it.
 
-It is the only member of its cluster, so that a keyspace of three replicas has one alive for ever.
+It is the only member of its cluster, so that a keyspace of three replicas has one alive for ever. Each read of a row is
+slow, and hooks that Cassandra has for its own tests make some tables fail or time out.
 """
 
 from __future__ import annotations
@@ -100,6 +101,24 @@ PROPERTIES: Mapping[str, str] = {
 }
 """A node that is alone waits for nobody, and need not keep its system tables safe from a power cut."""
 
+ROW_DELAY_MS = 50
+READ_TIMEOUT_MS = 3000
+SLOW_ROWS = 2 * READ_TIMEOUT_MS // ROW_DELAY_MS
+"""A read of so many rows is too slow."""
+
+TOMBSTONES_MAX = 5
+"""A read that meets more rows that were deleted fails."""
+
+FAULTS: Mapping[str, str] = {
+    "cassandra.test.fail_mv_locks_count": str(2**31 - 1),
+    "cassandra.test.fail_writes_ks": "unwritable",
+    "cassandra.test.read_iteration_delay_ms": str(ROW_DELAY_MS),
+}
+"""Cassandra's own hooks for tests.
+
+A write to a table that has a view waits for the view's lock in vain, and times out. One to ``unwritable`` fails.
+"""
+
 START_SECONDS = 180.0
 """A node that answers nothing by then is broken, and its test fails."""
 
@@ -190,6 +209,7 @@ class CassandraServer:
         (agent,) = program.jars.glob("jamm-*.jar")
         properties = {
             **PROPERTIES,
+            **FAULTS,
             "cassandra.config": (self._folder / "cassandra.yaml").as_uri(),
             "cassandra.logdir": str(self._folder),
             "cassandra.storagedir": str(self._folder),
@@ -220,6 +240,7 @@ class CassandraServer:
             "endpoint_snitch": "SimpleSnitch",
             "hints_directory": str(self._folder / "hints"),
             "listen_address": self.host,
+            "materialized_views_enabled": True,
             "native_transport_port": self.port,
             "num_tokens": 1,
             "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
@@ -227,8 +248,8 @@ class CassandraServer:
             "saved_caches_directory": str(self._folder / "saved_caches"),
             "seed_provider": [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [seeds]}],
             "storage_port": self._storage_port,
-            # So that a read fails soon, and a function may be one that throws.
-            "tombstone_failure_threshold": 5,
+            "read_request_timeout": f"{READ_TIMEOUT_MS}ms",
+            "tombstone_failure_threshold": TOMBSTONES_MAX,
             "tombstone_warn_threshold": 1,
             "user_defined_functions_enabled": True,
         }

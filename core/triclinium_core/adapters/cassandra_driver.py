@@ -1,0 +1,263 @@
+"""Our Cassandra policies inside the package ``cassandra-driver``, which the extra of that name installs.
+
+::
+
+    policy = DriverRetryPolicy(ConsistencyDowngradingRetryPolicy())
+    cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
+
+The driver asks four questions in words of its own; the tables here translate them, and the answers back.
+
+Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import (
+    Bootstrapping,
+    CassandraError,
+    ClosedConnection,
+    CoordinatorError,
+    Overloaded,
+    ReadTimeout,
+    RequestAborted,
+    ServerError,
+    TruncateError,
+    Unavailable,
+    WriteTimeout,
+)
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
+from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
+
+try:
+    import cassandra
+    from cassandra import connection, policies, protocol
+except ModuleNotFoundError as missing:
+    raise ImportError(
+        "the package cassandra-driver is missing; run: pip install 'triclinium-core[cassandra-driver]'"
+    ) from missing
+
+DriverAnswer = tuple[int, int | None]
+"""What the driver takes: one of its decisions, and the level to retry at; None for the same."""
+
+Word = TypeVar("Word", bound=Enum)
+
+
+def by_value(words: Iterable[Word], values: Mapping[str, int]) -> Mapping[int, Word]:
+    """Return our words by the driver's value of the same name.
+
+    Raises:
+        RuntimeError: the driver lacks one, or has one value for two.
+    """
+    rows: dict[int, Word] = {}
+    for word in words:
+        value = values.get(word.name)
+        if value is None or value in rows:
+            raise RuntimeError(f"{word!r} has no value of its own in cassandra-driver {cassandra.__version__}")
+        rows[value] = word
+    return MappingProxyType(rows)
+
+
+def by_class(pairs: Iterable[tuple[type, type[CoordinatorError]]]) -> Mapping[type, type[CoordinatorError]]:
+    """Return our errors by the driver's class for the same code.
+
+    Raises:
+        RuntimeError: the codes differ, or a class stands in two rows.
+    """
+    rows: dict[type, type[CoordinatorError]] = {}
+    for theirs, ours in pairs:
+        if theirs in rows or getattr(theirs, "error_code", None) != ours.code:
+            raise RuntimeError(f"{theirs.__name__} is not the one class of cassandra-driver for code 0x{ours.code:04X}")
+        rows[theirs] = ours
+    return MappingProxyType(rows)
+
+
+LEVELS: Mapping[int, ConsistencyLevel] = by_value(ConsistencyLevel, cassandra.ConsistencyLevel.name_to_value)
+"""Consistency levels by the driver's value."""
+
+WRITE_TYPES: Mapping[int, WriteType] = by_value(WriteType, cassandra.WriteType.name_to_value)
+"""Write types by the driver's value."""
+
+ERRORS: Mapping[type, type[CoordinatorError]] = by_class(
+    [
+        (protocol.ServerError, ServerError),
+        (protocol.OverloadedErrorMessage, Overloaded),
+        (protocol.IsBootstrappingErrorMessage, Bootstrapping),
+        (protocol.TruncateError, TruncateError),
+    ]
+)
+"""The answers about which the driver asks ``on_request_error``. About all that is missing here it asks nobody."""
+
+DECISIONS: Mapping[RetryDecision, int] = MappingProxyType(
+    {
+        RetryDecision.RETRY_SAME: policies.RetryPolicy.RETRY,
+        RetryDecision.RETRY_NEXT: policies.RetryPolicy.RETRY_NEXT_HOST,
+        RetryDecision.RETHROW: policies.RetryPolicy.RETHROW,
+        RetryDecision.IGNORE: policies.RetryPolicy.IGNORE,
+    }
+)
+"""Decisions as the driver has them; what it does not know it takes for IGNORE."""
+
+_LEVEL_VALUES = {level: value for value, level in LEVELS.items()}
+
+
+class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The package has no types.
+    """A policy of ours as the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
+
+    As in the Java driver, write timeouts, lost connections and errors of the coordinator come to the policy for
+    statements with ``is_idempotent=True`` only; for any other they are rethrown. PREPARE counts as idempotent. A node
+    that is bootstrapping sends any statement to the next one, unasked.
+
+    The driver asks on threads of its own, and nothing else happens on them meanwhile: a policy neither waits nor keeps
+    what is not safe between threads. What a policy raises is what the caller of ``execute`` gets, with a note of what
+    it was asked; so is the TypeError for an answer that is no verdict.
+
+    Args:
+        policy: such as ``DefaultRetryPolicy()`` or ``ConsistencyDowngradingRetryPolicy()``, or one of your own.
+
+    Raises:
+        InvalidArgumentException: ``policy`` is no policy.
+    """
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        require_policy(policy)
+        super().__init__()
+        self._policy = policy
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._policy!r})"
+
+    @property
+    def policy(self) -> RetryPolicy:
+        """The policy that is asked."""
+        return self._policy
+
+    def on_read_timeout(  # noqa: PLR0917  # The driver's own signature.
+        self,
+        query: object,
+        consistency: int,
+        required_responses: int,
+        received_responses: int,
+        data_retrieved: bool,
+        retry_num: int,
+    ) -> DriverAnswer:
+        """Return what the policy's ``on_read_timeout`` says, for any statement.
+
+        Raises:
+            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+        """
+        failure = _understood(
+            lambda: ReadTimeout(
+                consistency=LEVELS[consistency],
+                block_for=required_responses,
+                received=received_responses,
+                data_present=bool(data_retrieved),
+            )
+        )
+        return self._answer(query, failure, retry_num)
+
+    def on_write_timeout(  # noqa: PLR0917  # The driver's own signature.
+        self,
+        query: object,
+        consistency: int,
+        write_type: int,
+        required_responses: int,
+        received_responses: int,
+        retry_num: int,
+    ) -> DriverAnswer:
+        """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW.
+
+        Raises:
+            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+        """
+        failure = _understood(
+            lambda: WriteTimeout(
+                consistency=LEVELS[consistency],
+                write_type=WRITE_TYPES[write_type],
+                block_for=required_responses,
+                received=received_responses,
+            )
+        )
+        return self._answer(query, failure, retry_num)
+
+    def on_unavailable(
+        self, query: object, consistency: int, required_replicas: int, alive_replicas: int, retry_num: int
+    ) -> DriverAnswer:
+        """Return what the policy's ``on_unavailable`` says, for any statement.
+
+        Raises:
+            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+        """
+        failure = _understood(
+            lambda: Unavailable(consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas)
+        )
+        return self._answer(query, failure, retry_num)
+
+    def on_request_error(
+        self, query: object, consistency: int | None, error: Exception, retry_num: int
+    ) -> DriverAnswer:
+        """Return what the policy says of a lost connection or of an error that tells of one node only.
+
+        ``on_error_response`` is asked about the answers in ``ERRORS``, ``on_request_aborted`` about the rest; the driver
+        does not tell an unanswered heartbeat from any other loss. For a statement that is not idempotent it is RETHROW.
+
+        Raises:
+            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+        """
+        failure = _failure_of(error)
+        if isinstance(failure, Bootstrapping):
+            return _translated(RETRY_NEXT)
+        return self._answer(query, failure, retry_num)
+
+    def _answer(self, query: object, failure: CassandraError | None, retry_num: int) -> DriverAnswer:
+        if failure is None or not (isinstance(failure, Unavailable | ReadTimeout) or _is_idempotent(query)):
+            return _translated(RETHROW)
+        try:
+            verdict = verdict_on(self._policy, failure, retry_count=retry_num)
+            return _translated(verdict) if query is not None else _translated_for_prepare(verdict)
+        except Exception as problem:
+            # The caller gets it instead of the failure, which must not be lost.
+            problem.add_note(f"{type(self._policy).__name__} was asked about {type(failure).__name__}: {failure}")
+            raise
+
+
+def _is_idempotent(query: object) -> bool:
+    # The driver prepares without a statement; that changes nothing on any node.
+    return query is None or bool(getattr(query, "is_idempotent", False))
+
+
+def _understood(make: Callable[[], CoordinatorError]) -> CoordinatorError | None:
+    """Return None for figures that cannot be: the caller gets the coordinator's answer as it is."""
+    try:
+        return make()
+    except (KeyError, InvalidArgumentException):
+        return None
+
+
+def _failure_of(error: Exception) -> CassandraError:
+    failure: CassandraError
+    if isinstance(error, connection.ConnectionShutdown):
+        failure = ClosedConnection(str(error))
+    else:
+        answer = next((ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS), RequestAborted)
+        failure = answer(str(error))
+    failure.__cause__ = error
+    return failure
+
+
+def _translated(verdict: RetryVerdict) -> DriverAnswer:
+    level = verdict.consistency
+    return DECISIONS[verdict.decision], None if level is None else _LEVEL_VALUES[level]
+
+
+def _translated_for_prepare(verdict: RetryVerdict) -> DriverAnswer:
+    if verdict.decision is RetryDecision.IGNORE:
+        raise ValueError("a statement cannot be prepared by an answer that is ignored; answer RETHROW")
+    # PREPARE has no level.
+    return DECISIONS[verdict.decision], None

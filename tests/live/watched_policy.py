@@ -1,0 +1,50 @@
+"""A policy that keeps what another one was asked, and what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from triclinium_core.retry.cassandra.policy import RetryPolicy
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+
+
+class Question(NamedTuple):
+    """What a policy was asked, and what it answered."""
+
+    method: str
+    arguments: Mapping[str, Any]
+    verdict: RetryVerdict
+
+
+class WatchedPolicy:
+    """A policy that asks another one."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self.questions: list[Question] = []
+
+    def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Ask the other one."""
+        return self._ask("on_read_timeout", arguments)
+
+    def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Ask the other one."""
+        return self._ask("on_write_timeout", arguments)
+
+    def on_unavailable(self, **arguments: Any) -> RetryVerdict:
+        """Ask the other one."""
+        return self._ask("on_unavailable", arguments)
+
+    def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
+        """Ask the other one."""
+        return self._ask("on_request_aborted", arguments)
+
+    def on_error_response(self, **arguments: Any) -> RetryVerdict:
+        """Ask the other one."""
+        return self._ask("on_error_response", arguments)
+
+    def _ask(self, method: str, arguments: Mapping[str, Any]) -> RetryVerdict:
+        verdict: RetryVerdict = getattr(self._policy, method)(**arguments)
+        self.questions.append(Question(method, arguments, verdict))
+        return verdict
