@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "triclinium._cli.explain",
     "ping": "triclinium._cli.ping",
     "serve": "triclinium._cli.serve",
+    "simulate": "triclinium._cli.simulate",
 }
 """Each command, and the module that defines it under the same name."""
 

@@ -1,0 +1,25 @@
+"""A fleet of clients and the service that they ask, in virtual time: what a retry strategy does to an outage.
+
+``simulate`` plays it. Strategies are the core's own, driven as a client drives them; nothing here knows a rule of
+theirs. Not to be confused with ``testing.simulation``, which looks for bugs in the client: it joins real machines and
+fake nodes byte by byte, and has no load.
+"""
+
+from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals
+from triclinium_core.testing.fleet.play import simulate
+from triclinium_core.testing.fleet.scenario import Fleet, Outage, OutageKind, Overload, Scenario, SimulatedService
+from triclinium_core.testing.fleet.strategies import STRATEGIES
+
+__all__ = [
+    "STRATEGIES",
+    "Bucket",
+    "Fleet",
+    "FleetFigures",
+    "Outage",
+    "OutageKind",
+    "Overload",
+    "Scenario",
+    "SimulatedService",
+    "Totals",
+    "simulate",
+]

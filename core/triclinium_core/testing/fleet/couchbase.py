@@ -1,0 +1,108 @@
+"""Operations that retry as Couchbase clients do: through the retry machine of the core, made at the first failure.
+
+A circuit breaker belongs to a connection, and would stand between machine and service; it is left out, so that the
+figures show the strategy alone.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.retry.actions import Dispatch, RetryAfter
+from triclinium_core.retry.annotation import RequestAnnotation
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.error_map import ErrorMapStore
+from triclinium_core.retry.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.machine import RetryMachine
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.states import RequestState
+from triclinium_core.retry.strategy import RetryStrategy
+from triclinium_core.testing.fleet.calls import Call
+from triclinium_core.testing.fleet.scenario import Fleet
+from triclinium_core.testing.fleet.service import NOT_SENT, Outcome
+
+IDEMPOTENT_OPERATION = "get"
+OTHER_OPERATION = "upsert"
+
+_EVENTS: dict[Outcome, RequestEvent] = {
+    Outcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    Outcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
+    Outcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
+    Outcome.CLOSED: SocketClosed(HandedOver.ALL),
+}
+"""What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
+
+_DISPATCHED = Dispatched()
+_TIME_PASSED = TimePassed()
+
+
+class CouchbaseProcess:
+    """Clients with one of Couchbase's strategies, which share nothing but its rules."""
+
+    def __init__(self, strategy: RetryStrategy, fleet: Fleet, rng: Random) -> None:
+        self.strategy = strategy
+        self.rng = rng
+        self.operation = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
+        self.idempotent = fleet.idempotent
+        self.error_maps = ErrorMapStore()
+
+    def call(self, began: float, deadline: float) -> Call:
+        """Return a new operation."""
+        return CouchbaseCall(self, began, deadline)
+
+
+class CouchbaseCall(Call):
+    """One operation; it has a machine from its first failure on."""
+
+    __slots__ = ("_machine", "_process")
+
+    def __init__(self, process: CouchbaseProcess, began: float, deadline: float) -> None:
+        super().__init__(began, deadline)
+        self._process = process
+        self._machine: RetryMachine | None = None
+
+    def dispatch(self, outcome: Outcome, now: float) -> None:
+        """Tell the machine that a retry was sent."""
+        if self._machine is not None and outcome not in NOT_SENT:
+            self._machine.handle(_DISPATCHED, now)
+
+    def fail(self, outcome: Outcome, now: float) -> float | None:
+        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        machine = self._machine
+        if machine is None:
+            state = RequestState.PENDING if outcome in NOT_SENT else RequestState.IN_FLIGHT
+            machine = self._machine = self._make_machine(state)
+        for action in machine.handle(_EVENTS[outcome], now):
+            if type(action) is RetryAfter:
+                return machine.wakeup
+        return None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether the machine orders a dispatch."""
+        machine = self._machine
+        assert machine is not None
+        return any(type(action) is Dispatch for action in machine.handle(_TIME_PASSED, now))
+
+    def expire(self, now: float) -> None:
+        """Wake the machine at its deadline."""
+        if self._machine is not None:
+            self._machine.handle(_TIME_PASSED, now)
+
+    def _make_machine(self, state: RequestState) -> RetryMachine:
+        process = self._process
+        annotation = RequestAnnotation(
+            operation=process.operation,
+            idempotent=process.idempotent,
+            strategy=process.strategy,
+            submitted_at=self.began,
+            deadline=self.deadline,
+        )
+        return RetryMachine(annotation, rng=process.rng, error_maps=process.error_maps, state=state)

@@ -1,0 +1,146 @@
+"""The simulation itself: one heap of what is to come, in virtual time.
+
+An attempt whose end is known, and that nobody else has to hear of, is settled at once: without trouble an operation
+costs no entry of the heap.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import Random
+from triclinium_core.testing.fleet.calls import Call, Process
+from triclinium_core.testing.fleet.figures import FleetFigures
+from triclinium_core.testing.fleet.scenario import Scenario
+from triclinium_core.testing.fleet.service import Outcome, ServiceMachine
+from triclinium_core.testing.fleet.strategies import STRATEGIES, MakeProcess
+from triclinium_core.testing.fleet.tally import Tally
+
+_Entry = tuple[float, int, Call, Outcome | None]
+"""When, a number that settles who is first at the same instant, and how an attempt ends; None for the next attempt."""
+
+
+def simulate(scenario: Scenario, strategy: str, *, rng: Random) -> FleetFigures:
+    """Return what the outage is like when all clients have the strategy of this name.
+
+    The same scenario, strategy and numbers of ``rng`` give the same figures.
+
+    Args:
+        strategy: one of ``STRATEGIES``.
+        rng: the phases of the clients, and the jitter of their backoffs.
+
+    Raises:
+        InvalidArgumentException: there is no such strategy.
+    """
+    if strategy not in STRATEGIES:
+        raise InvalidArgumentException(
+            f"there is no strategy {strategy!r}; there is {', '.join(STRATEGIES)}", parameter="strategy"
+        )
+    return play(scenario, strategy, STRATEGIES[strategy].make_process, rng)
+
+
+def play(scenario: Scenario, name: str, make_process: MakeProcess, rng: Random) -> FleetFigures:
+    """Return the same for a strategy of one's own, under the name that the figures shall have."""
+    player = _Player(scenario, make_process, rng)
+    player.play()
+    return player.tally.figures(name)
+
+
+class _Player:
+    """Operations under way, and what happens next."""
+
+    def __init__(self, scenario: Scenario, make_process: MakeProcess, rng: Random) -> None:
+        fleet = scenario.fleet
+        self.tally = Tally(scenario)
+        self._scenario = scenario
+        self._service = ServiceMachine(scenario.service, scenario.outage)
+        self._heap: list[_Entry] = []
+        self._entries = 0
+        # Each client has its share of the period, so that the demand is as even as clients can make it.
+        self._phases = array("d", ((client + rng.random()) / fleet.demand for client in range(fleet.clients)))
+        processes = math.ceil(fleet.clients / fleet.clients_per_process)
+        self._processes: list[Process] = [make_process(fleet, rng) for _ in range(processes)]
+
+    def play(self) -> None:
+        """Let all operations begin, and follow each to its end."""
+        heap, timeout = self._heap, self._scenario.fleet.timeout
+        for at, process in self._beginnings():
+            while heap and heap[0][0] <= at:
+                self._happen()
+            self.tally.begun[self.tally.at(at)] += 1
+            call = process.call(at, at + timeout)
+            resume_at = call.begin(at)
+            if resume_at is None:
+                self._send(call, at)
+            else:
+                self._wait(call, resume_at)
+        while heap:
+            self._happen()
+
+    def _beginnings(self) -> Iterator[tuple[float, Process]]:
+        """Yield when operations begin, and in which process. Neighbours in time are in different processes."""
+        fleet, duration = self._scenario.fleet, self._scenario.duration
+        processes, count = self._processes, len(self._processes)
+        start = 0.0
+        periods = 0
+        while start < duration:
+            for client, phase in enumerate(self._phases):
+                if start + phase >= duration:
+                    return
+                yield start + phase, processes[client % count]
+            periods += 1
+            start = periods * fleet.period
+
+    def _happen(self) -> None:
+        now, _, call, outcome = heappop(self._heap)
+        if outcome is None:
+            if call.resume(now):
+                self._send(call, now)
+            else:
+                self._fail(now)
+        elif outcome is Outcome.ANSWERED:
+            call.succeed(now)
+            self.tally.success(call.began, now)
+        else:
+            resume_at = call.fail(outcome, now)
+            if resume_at is None:
+                self._fail(now)
+            else:
+                self._wait(call, resume_at)
+
+    def _send(self, call: Call, now: float) -> None:
+        service, tally = self._service, self.tally
+        bucket = tally.at(now)
+        tally.sent[bucket] += 1
+        outcome, at = service.receive(now)
+        tally.queue[bucket] = max(tally.queue[bucket], service.waiting(now))
+        if outcome is Outcome.THROTTLED:
+            tally.throttled[bucket] += 1
+        call.dispatch(outcome, now)
+        gives_up_at = min(call.deadline, now + call.attempt_timeout)
+        if at >= gives_up_at:
+            if outcome is Outcome.ANSWERED:
+                tally.wasted[tally.at(at)] += 1
+            if gives_up_at < call.deadline:
+                self._push(gives_up_at, call, Outcome.TIMED_OUT)
+            else:
+                call.expire(call.deadline)
+                self._fail(call.deadline)
+        elif outcome is Outcome.ANSWERED and not call.hears_success:
+            tally.success(call.began, at)
+        else:
+            self._push(at, call, outcome)
+
+    def _wait(self, call: Call, until: float) -> None:
+        self._push(until, call, None)
+
+    def _fail(self, now: float) -> None:
+        self.tally.failed[self.tally.at(now)] += 1
+
+    def _push(self, at: float, call: Call, outcome: Outcome | None) -> None:
+        self._entries += 1
+        heappush(self._heap, (at, self._entries, call, outcome))

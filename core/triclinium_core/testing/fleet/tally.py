@@ -1,0 +1,91 @@
+"""Counts while a simulation runs; as large as its buckets are many, however many operations there are."""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals, recovered_after
+from triclinium_core.testing.fleet.scenario import Scenario
+
+PERCENTS = (50.0, 99.0)
+_FASTEST = 1e-6
+_STEPS_A_DECADE = 50
+"""Percentiles are told with steps of 4.7 %."""
+_DECADES = 10
+
+
+class Tally:
+    """What happened when. Whatever comes after the last bucket counts in that one, which nobody is shown."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._outage = scenario.outage
+        self._width = scenario.bucket
+        self._shown = math.ceil(scenario.duration / scenario.bucket - 1e-9)
+        self._last = self._shown
+        self.begun = self._counts()
+        self.sent = self._counts()
+        self.succeeded = self._counts()
+        self.failed = self._counts()
+        self.fulfilled = self._counts()
+        self.throttled = self._counts()
+        self.wasted = self._counts()
+        self.queue = array("d", bytes(8 * (self._last + 1)))
+        self._latencies = array("q", bytes(8 * (_STEPS_A_DECADE * _DECADES + 1)))
+
+    def _counts(self) -> array[int]:
+        return array("q", bytes(8 * (self._last + 1)))
+
+    def at(self, now: float) -> int:
+        """Return the index of the bucket of an instant."""
+        index = int(now / self._width)
+        return index if index < self._last else self._last
+
+    def success(self, began: float, now: float) -> None:
+        """Count an operation that ended well."""
+        self.succeeded[self.at(now)] += 1
+        self.fulfilled[self.at(began)] += 1
+        latency = now - began
+        step = int(_STEPS_A_DECADE * math.log10(latency / _FASTEST)) if latency > _FASTEST else 0
+        self._latencies[min(step, _STEPS_A_DECADE * _DECADES)] += 1
+
+    def figures(self, strategy: str) -> FleetFigures:
+        """Return what was counted."""
+        buckets = [
+            Bucket(
+                start=index * self._width,
+                begun=self.begun[index],
+                sent=self.sent[index],
+                succeeded=self.succeeded[index],
+                failed=self.failed[index],
+                fulfilled=self.fulfilled[index],
+                throttled=self.throttled[index],
+                wasted=self.wasted[index],
+                queue=self.queue[index],
+            )
+            for index in range(self._shown)
+        ]
+        totals = Totals(
+            begun=sum(self.begun),
+            sent=sum(self.sent),
+            succeeded=sum(self.succeeded),
+            failed=sum(self.failed),
+            throttled=sum(self.throttled),
+            wasted=sum(self.wasted),
+        )
+        return FleetFigures(
+            strategy=strategy,
+            buckets=buckets,
+            totals=totals,
+            peak_sent=max(bucket.sent for bucket in buckets) / self._width,
+            recovered_after=recovered_after(buckets, self._outage),
+            latencies=[(percent, self._percentile(percent)) for percent in PERCENTS if totals.succeeded],
+        )
+
+    def _percentile(self, percent: float) -> float:
+        rest = percent / 100 * sum(self._latencies)
+        for step, count in enumerate(self._latencies):
+            rest -= count
+            if rest <= 0:
+                return _FASTEST * float(10 ** ((step + 0.5) / _STEPS_A_DECADE))
+        raise AssertionError("no operation succeeded")

@@ -1,0 +1,70 @@
+"""An operation of a fleet retries exactly as one of the client: it has the same machine."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
+from triclinium_core.testing.fleet.scenario import Fleet
+from triclinium_core.testing.fleet.service import Outcome
+
+
+def attempts_at(process: CouchbaseProcess, outcome: Outcome, timeout: float = 2.5) -> tuple[list[float], float]:
+    """Return when an operation is sent whose attempts all end at once in the same way, and when it is over."""
+    call = process.call(0.0, timeout)
+    now, sent = 0.0, [0.0]
+    while True:
+        call.dispatch(outcome, now)
+        resume_at = call.fail(outcome, now)
+        if resume_at is None:
+            return sent, now
+        now = resume_at
+        if not call.resume(now):
+            return sent, now
+        sent.append(now)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.THROTTLED, Outcome.CLOSED, Outcome.DENIED])
+def test_the_delays_of_best_effort(outcome: Outcome) -> None:
+    """1, 2, 4 … 256, 500 ms, until one would reach the deadline: it waits for that, and is over."""
+    sent, ended = attempts_at(CouchbaseProcess(BestEffortRetryStrategy(), Fleet(), random.Random(1)), outcome)
+    delays = [round((later - earlier) * 1000) for earlier, later in pairwise(sent)]
+
+    assert [1, 2, 4, 8, 16, 32, 64, 128, 256, 500, 500, 500] == delays
+    assert 2.5 == pytest.approx(ended)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.REFUSED, Outcome.THROTTLED, Outcome.CLOSED])
+def test_who_fails_fast_is_over_at_once(outcome: Outcome) -> None:
+    """After the first attempt."""
+    process = CouchbaseProcess(FailFastRetryStrategy(), Fleet(), random.Random(1))
+
+    assert ([0.0], 0.0) == attempts_at(process, outcome)
+
+
+def test_a_write_whose_connection_closed_is_over() -> None:
+    """It may have been applied; one that was turned away was not."""
+    process = CouchbaseProcess(BestEffortRetryStrategy(), Fleet(idempotent=False), random.Random(1))
+
+    assert ([0.0], 0.0) == attempts_at(process, Outcome.CLOSED)
+    assert len(attempts_at(process, Outcome.THROTTLED)[0]) > 9
+    assert len(attempts_at(process, Outcome.REFUSED)[0]) > 9
+
+
+def test_silence_is_over_with_the_deadline() -> None:
+    """Whether there is a machine by then or not; a Couchbase client has no timeout for one attempt."""
+    process = CouchbaseProcess(BestEffortRetryStrategy(), Fleet(), random.Random(1))
+    first, second = process.call(0.0, 2.5), process.call(0.0, 2.5)
+    first.expire(2.5)
+    resume_at = second.fail(Outcome.REFUSED, 0.0)
+    assert resume_at is not None
+    assert second.resume(resume_at)
+    second.dispatch(Outcome.ANSWERED, resume_at)
+    second.expire(2.5)
+
+    assert not second.resume(2.5)
+    assert float("inf") == first.attempt_timeout

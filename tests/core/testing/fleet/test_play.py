@@ -1,0 +1,209 @@
+"""A fleet's outage: the laws that hold of every one, and what a few are known to be like."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.testing.fleet.watched import Story, watched
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing.fleet import (
+    STRATEGIES,
+    Fleet,
+    FleetFigures,
+    Outage,
+    OutageKind,
+    Overload,
+    Scenario,
+    SimulatedService,
+    simulate,
+)
+from triclinium_core.testing.fleet.play import play
+
+SMALL = Scenario(
+    fleet=Fleet(clients=60, period=1.0, timeout=1.5, clients_per_process=7),
+    service=SimulatedService(capacity=90.0),
+    outage=Outage(3.0, 5.0),
+    duration=12.0,
+    bucket=0.5,
+)
+"""Sixty operations a second, and two seconds in which nobody answers."""
+
+EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
+
+
+def run(scenario: Scenario, strategy: str, seed: int = 7) -> FleetFigures:
+    """Return the figures of one simulation."""
+    return simulate(scenario, strategy, rng=random.Random(seed))
+
+
+def scenarios() -> st.SearchStrategy[Scenario]:
+    """Return small outages of all kinds."""
+    service = st.builds(
+        SimulatedService,
+        capacity=st.floats(5.0, 200.0),
+        latency=st.floats(0.0, 0.5),
+        queue=st.floats(0.01, 3.0),
+        overload=st.sampled_from(Overload),
+        rejection_cost=st.floats(0.0, 1.0),
+    )
+    fleet = st.builds(
+        Fleet,
+        clients=st.integers(1, 40),
+        period=st.floats(0.5, 5.0),
+        timeout=st.floats(0.01, 6.0),
+        attempt_timeout=st.none() | st.floats(0.01, 2.0),
+        clients_per_process=st.integers(1, 50),
+        idempotent=st.booleans(),
+    )
+    outage = st.none() | st.builds(
+        lambda start, length, kind: Outage(start, start + length, kind),
+        st.floats(0.0, 2.0),
+        st.floats(0.1, 2.0),
+        st.sampled_from(OutageKind),
+    )
+    return st.builds(
+        Scenario,
+        fleet=fleet,
+        service=service,
+        outage=outage,
+        duration=st.just(4.0),
+        bucket=st.sampled_from([0.25, 1.0, 3.0]),
+    )
+
+
+@given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
+def test_the_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> None:
+    """Each operation ends once and in time, nothing is sent after that, and the counts say exactly so."""
+    stories: list[Story] = []
+    make_process = watched(STRATEGIES[strategy].make_process, stories)
+    totals = play(scenario, strategy, make_process, random.Random(seed)).totals
+    succeeded = sum(story.ended[0][0] == "succeeded" for story in stories)
+
+    assert [1] * len(stories) == [len(story.ended) for story in stories]
+    assert all(story.began <= at <= story.ended[0][1] for story in stories for at in story.sent_at)
+    assert all(at < story.deadline for story in stories for at in story.sent_at)
+    assert all(story.ended[0][1] <= story.deadline + 1e-9 for story in stories)
+    assert (len(stories), succeeded, len(stories) - succeeded) == (totals.begun, totals.succeeded, totals.failed)
+    assert sum(len(story.sent_at) for story in stories) == totals.sent
+
+
+@given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
+def test_watching_changes_nothing(scenario: Scenario, strategy: str, seed: int) -> None:
+    """What is settled at once because nobody has to hear of it comes to the same; and a seed is one history."""
+    watching = play(scenario, strategy, watched(STRATEGIES[strategy].make_process, []), random.Random(seed))
+
+    assert watching == run(scenario, strategy, seed) == run(scenario, strategy, seed)
+
+
+@given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)))
+def test_the_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
+    """It serves no more than it can, nobody during an outage, and holds no more than its queue."""
+    figures = run(scenario, strategy)
+    service, width = scenario.service, scenario.bucket
+    whole = [bucket for bucket in figures.buckets if bucket.start + width <= scenario.duration]
+
+    # What is told in a bucket was served in as much time; one request may straddle each of its ends.
+    assert all(bucket.succeeded <= service.capacity * width + 2 for bucket in whole)
+    assert all(bucket.queue <= 2 * service.capacity * service.queue + 2 for bucket in figures.buckets)
+    for bucket in figures.buckets:
+        outage = scenario.outage
+        if outage is not None and outage.start <= bucket.start and bucket.start + width <= outage.end:
+            assert 0 == bucket.succeeded
+
+
+@EVERY_STRATEGY
+def test_without_trouble_everything_succeeds_at_once(strategy: str) -> None:
+    """The liveness half: enough capacity and no outage are no excuse, so nothing fails and nothing is sent twice."""
+    figures = run(replace(SMALL, outage=None), strategy)
+
+    assert (720, 720, 720, 0) == (
+        figures.totals.begun,
+        figures.totals.sent,
+        figures.totals.succeeded,
+        figures.totals.failed,
+    )
+    assert figures.recovered_after is None
+    assert all(29 <= bucket.begun <= 31 for bucket in figures.buckets)
+
+
+@EVERY_STRATEGY
+@pytest.mark.parametrize("kind", OutageKind)
+def test_it_recovers_where_rejections_are_free(strategy: str, kind: OutageKind) -> None:
+    """A service that turns away at no cost serves everybody again within the time that an operation may take."""
+    assert SMALL.outage is not None
+    scenario = replace(
+        SMALL, outage=replace(SMALL.outage, kind=kind), service=replace(SMALL.service, rejection_cost=0.0)
+    )
+    recovered_after = run(scenario, strategy).recovered_after
+
+    assert recovered_after is not None
+    assert recovered_after <= 2 * SMALL.fleet.timeout
+
+
+@EVERY_STRATEGY
+def test_seeds_matter(strategy: str) -> None:
+    """Another seed is another history, of the same kind."""
+    first, second = run(SMALL, strategy, 1), run(SMALL, strategy, 2)
+
+    assert first != second
+    assert first.totals.begun == second.totals.begun == 720
+
+
+def test_the_storm_of_best_effort() -> None:
+    """Thirteen attempts for each operation of an outage that refuses: the delays add up to the timeout of 2.5 s."""
+    scenario = replace(SMALL, fleet=replace(SMALL.fleet, timeout=2.5), outage=Outage(3.0, 9.0), duration=12.0)
+    buckets = {bucket.start: bucket for bucket in run(scenario, "best_effort").buckets}
+
+    assert 13.0 == pytest.approx(buckets[7.5].amplification, rel=0.1)
+    assert 1.0 == buckets[1.0].amplification
+
+
+def test_who_fails_fast_does_not_amplify() -> None:
+    """Neither does a client without retries: what the outage met is lost, and nothing else."""
+    fast, none = run(SMALL, "fail_fast"), run(SMALL, "none")
+
+    assert fast.totals == none.totals
+    assert 1.0 == fast.totals.amplification
+    assert fast.totals.failed == pytest.approx(120, abs=2)
+
+
+def test_wrong_credentials_end_the_default_strategy_at_once() -> None:
+    """Best effort goes on asking, the default strategy does not: a retry would not help."""
+    assert SMALL.outage is not None
+    scenario = replace(SMALL, outage=replace(SMALL.outage, kind=OutageKind.DENIES))
+    stubborn, sensible = run(scenario, "best_effort"), run(scenario, "fast_fail_on_terminal_error")
+
+    # What was under way when it began is sent once more.
+    assert 1.0 == pytest.approx(sensible.totals.amplification, abs=0.01)
+    assert (stubborn.totals.amplification or 0.0) > 2.0
+
+
+def test_writes_are_not_sent_again_after_a_closed_connection() -> None:
+    """They may have been applied; what is refused was not, and is sent again."""
+    fleet = replace(SMALL.fleet, idempotent=False)
+    refused = run(replace(SMALL, fleet=fleet, outage=Outage(3.0, 5.0, OutageKind.REFUSES)), "best_effort")
+    closed = run(replace(SMALL, fleet=fleet, outage=Outage(3.0, 5.0, OutageKind.CLOSES)), "best_effort")
+
+    assert 1.0 == closed.totals.amplification
+    assert (refused.totals.amplification or 0.0) > 2.0
+
+
+def test_a_storm_can_keep_a_service_down() -> None:
+    """Where rejections cost, the load of the retries alone may outlast the outage that began it."""
+    scenario = replace(SMALL, fleet=replace(SMALL.fleet, timeout=2.5), outage=Outage(3.0, 9.0), duration=25.0)
+    stormy = run(scenario, "best_effort_jittered")
+    calm = run(replace(scenario, service=replace(scenario.service, rejection_cost=0.0)), "best_effort_jittered")
+
+    assert stormy.recovered_after is None
+    assert calm.recovered_after is not None
+    assert 0 == stormy.buckets[-1].succeeded
+
+
+def test_an_unknown_strategy_is_named() -> None:
+    """With those that there are."""
+    with pytest.raises(InvalidArgumentException, match="there is no strategy 'hope'; there is none, best_effort"):
+        run(SMALL, "hope")

@@ -1,0 +1,61 @@
+"""Counts over time: each in its bucket, those after the end in the totals only, and percentiles to a few percent."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.testing.fleet.scenario import Fleet, Scenario, SimulatedService
+from triclinium_core.testing.fleet.tally import Tally
+
+SCENARIO = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), duration=2.5, bucket=1.0)
+
+
+def test_each_instant_has_its_bucket() -> None:
+    """The last may be cut short, and what comes after the end is in none that is shown."""
+    tally = Tally(SCENARIO)
+    for at in (0.0, 0.999, 1.0, 2.4, 99.0):
+        tally.sent[tally.at(at)] += 1
+    figures = tally.figures("mine")
+
+    assert [(0.0, 2), (1.0, 1), (2.0, 1)] == [(bucket.start, bucket.sent) for bucket in figures.buckets]
+    assert 5 == figures.totals.sent
+    assert 2.0 == figures.peak_sent
+    assert "mine" == figures.strategy
+
+
+def test_buckets_of_tenths_are_as_many_as_they_should_be() -> None:
+    """Though ten times a tenth is a little more than one."""
+    scenario = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), duration=0.3, bucket=0.1)
+
+    assert 3 == len(Tally(scenario).figures("").buckets)
+
+
+def test_percentiles() -> None:
+    """Half of the operations were no slower than the first, nearly all no slower than the second."""
+    tally = Tally(SCENARIO)
+    for milliseconds in range(1, 1001):
+        tally.success(0.0, milliseconds / 1000)
+    latencies = dict(tally.figures("").latencies)
+
+    assert 0.5 == pytest.approx(latencies[50.0], rel=0.05)
+    assert 0.99 == pytest.approx(latencies[99.0], rel=0.05)
+
+
+def test_latencies_of_any_size_are_counted() -> None:
+    """None at all, and days."""
+    tally = Tally(SCENARIO)
+    tally.success(1.0, 1.0)
+    tally.success(0.0, 1e6)
+    latencies = dict(tally.figures("").latencies)
+
+    assert latencies[50.0] < 1e-5
+    assert latencies[99.0] > 1e3
+
+
+def test_nothing_happened() -> None:
+    """There are no percentiles of nothing, and nothing is divided by it."""
+    figures = Tally(SCENARIO).figures("")
+
+    assert [] == figures.latencies
+    assert figures.totals.amplification is None
+    assert figures.buckets[0].amplification is None
