@@ -1,0 +1,181 @@
+"""Which policy a profile names, and with which options: checked as data, then made, one for all that say the same.
+
+Source: the Cassandra Java driver, "Using multiple policies"; decision A10.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import reprlib
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from typing import Generic, TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+
+T = TypeVar("T")
+
+CLASS = "class"
+"""The key of a sub-tree that names its class; all others are options of that class."""
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoices(Generic[T]):
+    """What the classes of one kind of policy are called.
+
+    Args:
+        shipped: ours. They check their options when they are made, and making one has no other effect.
+        own: the embedder's.
+        require: raises InvalidArgumentException for what is no policy of this kind.
+    """
+
+    shipped: Mapping[str, Callable[..., T]]
+    own: Mapping[str, Callable[..., T]]
+    require: Callable[[T], None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, ours first."""
+        return (*self.shipped, *self.own)
+
+    def find(self, name: str) -> Callable[..., T]:
+        """Return what makes the policy ``name``, which is one of the names."""
+        return self.shipped[name] if name in self.shipped else self.own[name]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings(Generic[T]):
+    """One sub-tree with all that it inherits. ``path`` is where it stands in the document."""
+
+    path: str
+    name: str
+    factory: Callable[..., T]
+    options: Mapping[str, object]
+
+    @property
+    def key(self) -> Hashable:
+        """What all sub-trees have in common that mean the same policy, whatever names and defaults they spell out."""
+        parameters = _parameters(self.factory) or {}
+        defaults = {name: given.default for name, given in parameters.items() if given.default is not given.empty}
+        return id(self.factory), _key({**defaults, **self.options})
+
+
+def settle(
+    tree: Mapping[str, object], path: str, choices: PolicyChoices[T], base: PolicySettings[T]
+) -> PolicySettings[T]:
+    """Return what a sub-tree means. Nothing is made yet.
+
+    Args:
+        base: what it inherits from: the class, and the options as long as the class stays the same.
+
+    Raises:
+        InvalidArgumentException: the class is not known, or an option is none of its, or one that it needs is missing.
+    """
+    name = tree.get(CLASS, base.name)
+    if not isinstance(name, str) or name not in choices.names:
+        raise wrong(key_path(path, CLASS), f"={shown(name)} is not known; choose one of {', '.join(choices.names)}")
+    factory = choices.find(name)
+    inherited = base.options if factory is base.factory else {}
+    options = {**inherited, **{option: value for option, value in tree.items() if option != CLASS}}
+    _require_options(options, path, name, factory)
+    settings = PolicySettings(path, name, factory, options)
+    try:
+        hash(settings.key)
+    except RecursionError:
+        raise wrong(path, " has an option that is nested too deeply") from None
+    return settings
+
+
+def _require_options(options: Mapping[str, object], path: str, name: str, factory: Callable[..., object]) -> None:
+    parameters = _parameters(factory)
+    if parameters is None:
+        return
+    named = [option for option, given in parameters.items() if given.kind in _GIVEN_BY_NAME]
+    takes_any = any(given.kind is given.VAR_KEYWORD for given in parameters.values())
+    for option in options:
+        if option not in named and not (takes_any and isinstance(option, str)):
+            raise wrong(key_path(path, option), f" is no option of {name}; it has {', '.join(named) or 'none'}")
+    for option in named:
+        if parameters[option].default is inspect.Parameter.empty and option not in options:
+            raise wrong(key_path(path, option), f" is missing; {name} needs it")
+
+
+_GIVEN_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Parameter] | None:
+    """Return what ``factory`` takes; None where it does not tell, so that only calling it shows."""
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return None
+
+
+def _key(value: object) -> Hashable:
+    """Return what only equal values of the same types have in common; to Python, 1 equals True."""
+    match value:
+        case Mapping():
+            return Mapping, frozenset((name, _key(entry)) for name, entry in value.items())
+        case list() | tuple():
+            return type(value), tuple(_key(entry) for entry in value)
+        case None | bool() | int() | float() | str() | date() | time():
+            return type(value), repr(value)
+        case _:
+            return id(value)
+
+
+def make_policies(settings: Iterable[PolicySettings[T]], choices: PolicyChoices[T]) -> Mapping[Hashable, T]:
+    """Return one policy for each key that the settings have.
+
+    Ours are made first: that finds what is wrong with their options before any code of the embedder's has run.
+
+    Raises:
+        InvalidArgumentException: an option has a value that its class refuses, a class raised something else, or made
+            what is no policy. The cause is what it raised.
+    """
+    found = list(settings)
+    made: dict[Hashable, T] = {}
+    for one in sorted(found, key=lambda one: one.name not in choices.shipped):
+        if one.key not in made:
+            made[one.key] = _make(one, choices)
+    return made
+
+
+def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
+    try:
+        policy = settings.factory(**settings.options)
+        choices.require(policy)
+    except InvalidArgumentException as error:
+        if error.parameter not in settings.options:
+            raise wrong(settings.path, f": {error}") from error
+        where = key_path(settings.path, error.parameter)
+        text = str(error).removeprefix(error.parameter)
+        raise wrong(where, text if text.startswith("=") else f": {error}") from error
+    except Exception as error:
+        raise wrong(settings.path, f": {settings.name} cannot be made of these options: {error!r}") from error
+    return policy
+
+
+def key_path(path: str, key: object) -> str:
+    """Return where ``key`` of the table at ``path`` stands, as TOML writes it."""
+    shown = key if isinstance(key, str) and _BARE_KEY.fullmatch(key) else json.dumps(str(key), ensure_ascii=False)
+    return f"{path}.{shown}" if path else shown
+
+
+def shown(value: object) -> str:
+    """Return ``value`` as a message can carry it: however long it is, and however deeply nested."""
+    return _SHORT.repr(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def wrong(path: str, text: str) -> InvalidArgumentException:
+    """Return the error that names the place in the document; ``text`` goes on from there."""
+    return InvalidArgumentException(f"{path}{text}", parameter=path)

@@ -1,0 +1,27 @@
+"""The protocol's two vocabularies."""
+
+from __future__ import annotations
+
+from tests.core.retry.cassandra.page import LEVELS, SERIAL, WRITE_TYPES
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+
+
+def test_levels_have_their_codes() -> None:
+    """The codes are those on the wire, 0 to 10 in the order of the protocol."""
+    assert {name: code for code, name in enumerate(LEVELS)} == {level.name: level.value for level in ConsistencyLevel}
+
+
+def test_serial_levels() -> None:
+    """Two levels are those of lightweight transactions."""
+    assert SERIAL == {level.name for level in ConsistencyLevel if level.is_serial}
+
+
+def test_local_levels() -> None:
+    """Three levels stay in one datacenter."""
+    assert {"LOCAL_ONE", "LOCAL_QUORUM", "LOCAL_SERIAL"} == {level.name for level in ConsistencyLevel if level.is_local}
+
+
+def test_write_types_have_their_names() -> None:
+    """The names are those on the wire."""
+    assert list(WRITE_TYPES) == [write_type.value for write_type in WriteType]
+    assert list(WRITE_TYPES) == [write_type.name for write_type in WriteType]

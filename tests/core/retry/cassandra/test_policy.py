@@ -1,0 +1,212 @@
+"""The door to a policy: the right question for each error, and no answer but a verdict."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra import errors
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import (
+    CODES,
+    CassandraError,
+    ClosedConnection,
+    CoordinatorError,
+    HeartbeatFailure,
+    Overloaded,
+    ReadTimeout,
+    RequestAborted,
+    Unavailable,
+    WriteTimeout,
+)
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.policy import METHODS, RetryPolicy, require_policy, verdict_on
+from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
+
+QUORUM = ConsistencyLevel.QUORUM
+READ = ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
+WRITE = WriteTimeout(consistency=QUORUM, write_type=WriteType.BATCH, block_for=3, received=2)
+ALIVE = Unavailable(consistency=QUORUM, required=5, alive=4)
+
+QUESTIONS: list[tuple[CassandraError, str, dict[str, object]]] = [
+    (READ, "on_read_timeout", {"consistency": QUORUM, "block_for": 2, "received": 1, "data_present": True}),
+    (
+        WRITE,
+        "on_write_timeout",
+        {"consistency": QUORUM, "write_type": WriteType.BATCH, "block_for": 3, "received": 2},
+    ),
+    (ALIVE, "on_unavailable", {"consistency": QUORUM, "required": 5, "alive": 4}),
+]
+ASIDE = {ReadTimeout, WriteTimeout, Unavailable}
+QUESTIONS += [
+    (error, "on_error_response", {"error": error}) for error in (kind() for kind in CODES.values() if kind not in ASIDE)
+]
+QUESTIONS += [
+    (error, "on_request_aborted", {"error": error})
+    for error in (RequestAborted(), ClosedConnection(), HeartbeatFailure())
+]
+
+each_question = pytest.mark.parametrize(
+    ("error", "method", "asked"), [pytest.param(*question, id=type(question[0]).__name__) for question in QUESTIONS]
+)
+
+
+@each_question
+@pytest.mark.parametrize("answer", [RETRY_NEXT, IGNORE, RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO)])
+def test_each_error_has_its_question(
+    error: CassandraError, method: str, asked: dict[str, object], answer: RetryVerdict
+) -> None:
+    """One method is called, once, with what the error tells and the count; its answer comes back as it is."""
+    policy = Always(answer)
+
+    assert answer is verdict_on(policy, error, retry_count=3)
+    assert [(method, {**asked, "retry_count": 3})] == policy.asked
+
+
+def test_every_method_has_an_error() -> None:
+    """No method of a policy is left that nothing asks."""
+    assert set(METHODS) == {method for _, method, _ in QUESTIONS}
+    assert set(METHODS) == {name for name in vars(RetryPolicy) if name.startswith("on_")}
+
+
+NO_VERDICTS: list[object] = [
+    None,
+    True,
+    "RETRY_NEXT",
+    RetryDecision.RETRY_NEXT,
+    ConsistencyLevel.ONE,
+    (RETHROW,),
+    RetryVerdict,
+]
+
+
+@each_question
+@pytest.mark.parametrize("answer", NO_VERDICTS)
+def test_an_answer_that_is_no_verdict(
+    error: CassandraError, method: str, asked: dict[str, object], answer: object
+) -> None:
+    """The policy's class, the method and the value are named, and what to answer instead."""
+    with pytest.raises(TypeError) as caught:
+        verdict_on(Always(answer), error, retry_count=0)
+
+    assert (
+        f"{method} of Always answered {answer!r}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW"
+        == str(caught.value)
+    )
+
+
+def test_a_policy_that_would_have_to_be_awaited() -> None:
+    """A coroutine is closed, not left to complain of itself later."""
+
+    async def answer() -> RetryVerdict:
+        return RETRY_NEXT
+
+    coroutine = answer()
+    with pytest.raises(TypeError, match="^on_error_response of Always answered a coroutine; a policy answers at once"):
+        verdict_on(Always(coroutine), Overloaded(), retry_count=0)
+
+    assert inspect.CORO_CLOSED == inspect.getcoroutinestate(coroutine)
+
+
+@each_question
+def test_a_policy_that_raises(error: CassandraError, method: str, asked: dict[str, object]) -> None:
+    """What it raises comes out as it is: the embedder decides whom it fails."""
+    mistake = ZeroDivisionError(method)
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        verdict_on(Always(mistake), error, retry_count=0)
+
+    assert mistake is caught.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.NodeUnavailable(),
+        errors.FrameTooLong(),
+        errors.DriverTimeout(),
+        CassandraError(),
+        ValueError("not of this family"),
+        Overloaded,
+        None,
+    ],
+)
+def test_what_no_policy_decides(error: Any) -> None:
+    """An error that was never a policy's to decide is refused, and the policy hears nothing of it."""
+    policy = Always(RETRY_NEXT)
+    with pytest.raises(InvalidArgumentException) as caught:
+        verdict_on(policy, error, retry_count=0)
+
+    assert f"error={error!r} is no policy's to decide; it must be a CoordinatorError or a RequestAborted" == str(
+        caught.value
+    )
+    assert "error" == caught.value.parameter
+    assert [] == policy.asked
+
+
+@each_question
+@pytest.mark.parametrize("retry_count", [-1, True, 0.0, None, "0"])
+def test_no_retry_count(error: CassandraError, method: str, asked: dict[str, object], retry_count: Any) -> None:
+    """What is no count is refused before a policy of one's own has to deal with it."""
+    policy = Always(RETRY_NEXT)
+    with pytest.raises(InvalidArgumentException, match=f"^retry_count={retry_count!r} must be a whole number"):
+        verdict_on(policy, error, retry_count=retry_count)
+
+    assert [] == policy.asked
+
+
+class Foreign(CoordinatorError):
+    """An error response of an embedder's own."""
+
+
+def test_an_error_of_an_embedders_own() -> None:
+    """A subclass of an error is asked about as the error is."""
+    policy = Always(RETHROW)
+
+    verdict_on(policy, Foreign(), retry_count=0)
+
+    assert ["on_error_response"] == [method for method, _ in policy.asked]
+
+
+class Awaits(Always):
+    """A policy with an ``async def``."""
+
+    async def on_unavailable(self, **asked: object) -> RetryVerdict:  # type: ignore[override]
+        """Answer too late."""
+        return RETHROW
+
+
+class Lacks:
+    """A policy that somebody has not finished."""
+
+    on_read_timeout = on_write_timeout = Always(RETHROW).on_read_timeout
+    on_unavailable = None
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (None, "policy=None has no method on_read_timeout; a RetryPolicy has on_read_timeout, on_write_timeout, "),
+        ("default", "policy='default' has no method on_read_timeout; a RetryPolicy has "),
+        (Lacks(), "has no method on_unavailable; a RetryPolicy has "),
+        (Awaits(RETHROW), "is an `async def`; a policy answers at once"),
+        (DefaultRetryPolicy, "is a class; make one: DefaultRetryPolicy()"),
+    ],
+)
+def test_what_is_no_policy(policy: Any, message: str) -> None:
+    """It is told before the first failure: what is missing, and what a policy has."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        require_policy(policy)
+
+    assert message in str(caught.value)
+    assert "policy" == caught.value.parameter
+
+
+def test_what_is_a_policy() -> None:
+    """Five methods are enough; nothing has to be inherited."""
+    require_policy(Always(RETHROW))
+    require_policy(DefaultRetryPolicy())

@@ -1,0 +1,64 @@
+"""What a policy may answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.verdicts import (
+    IGNORE,
+    RETHROW,
+    RETRY_NEXT,
+    RETRY_SAME,
+    RetryDecision,
+    RetryVerdict,
+)
+
+
+def test_the_four_decisions() -> None:
+    """Four, as on the driver's page; two of them send the request again."""
+    assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in RetryDecision]
+    assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in RetryDecision if decision.retries]
+
+
+def test_the_plain_verdicts() -> None:
+    """Each decision has a verdict that changes nothing."""
+    assert [RetryVerdict(decision) for decision in RetryDecision] == [RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE]
+    assert all(verdict.consistency is None for verdict in (RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE))
+
+
+@pytest.mark.parametrize("level", ConsistencyLevel)
+@pytest.mark.parametrize("decision", RetryDecision)
+def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLevel) -> None:
+    """Only what is sent again can be sent at another level."""
+    if decision.retries:
+        assert level is RetryVerdict(decision, level).consistency
+        return
+    with pytest.raises(InvalidArgumentException) as caught:
+        RetryVerdict(decision, level)
+
+    assert f"consistency={level.name} goes with a retry, not with {decision.name}; leave it out" == str(caught.value)
+    assert "consistency" == caught.value.parameter
+
+
+@pytest.mark.parametrize("decision", [None, "RETRY_SAME", "retry", 1, True, RETRY_SAME])
+def test_no_decision(decision: Any) -> None:
+    """A verdict that says nothing that can be done is refused, and the four are named."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        RetryVerdict(decision)
+
+    assert f"decision={decision!r} must be one of RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE" == str(caught.value)
+    assert "decision" == caught.value.parameter
+
+
+@pytest.mark.parametrize("consistency", ["ONE", 1, 0, False])
+def test_no_level(consistency: Any) -> None:
+    """A level is a ConsistencyLevel, not its name or its code."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        RetryVerdict(RetryDecision.RETRY_SAME, consistency)
+
+    assert f"consistency={consistency!r} must be a ConsistencyLevel or None" == str(caught.value)
+    assert "consistency" == caught.value.parameter
