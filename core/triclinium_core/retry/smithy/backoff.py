@@ -6,16 +6,15 @@ Source: the Smithy Python retry design, "Backoff Strategy"; decision S7.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import Random, is_number
-from triclinium_core.retry.smithy.bounds import require_count, require_random, require_seconds
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds
 
 WALK_MAX = 256
 """Steps that a decorrelated delay is walked, at most: a longer walk ends no differently, and would cost more draws."""
-
-_FLOAT_EXPONENT_MAX = 1024
 
 
 @unique
@@ -33,6 +32,7 @@ class Jitter(StrEnum):
     begin with, then drawn anew for each retry that lies between."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialRetryBackoffStrategy:
     """Doubles the delay from retry to retry, up to a ceiling.
 
@@ -48,32 +48,30 @@ class ExponentialRetryBackoffStrategy:
             is missing or draws nothing.
     """
 
-    __slots__ = ("_rng", "base", "jitter", "max")
+    rng: Random | None = field(default=None, repr=False)
+    base: float = 0.025
+    max: float = 20.0
+    jitter: Jitter = Jitter.EQUAL
+    _doublings: float = field(init=False, repr=False, compare=False)
+    """After these many ``max`` is reached in any case."""
 
-    def __init__(
-        self,
-        *,
-        rng: Random | None = None,
-        base: float = 0.025,
-        max: float = 20.0,
-        jitter: Jitter = Jitter.EQUAL,
-    ) -> None:
-        self.base = float(require_seconds("base", base))
-        self.max = float(require_seconds("max", max))
-        if not isinstance(jitter, Jitter):
+    def __post_init__(self) -> None:
+        require_seconds("base", self.base)
+        require_seconds("max", self.max)
+        if not isinstance(self.jitter, Jitter):
             raise InvalidArgumentException(
-                f"jitter={jitter!r} must be one of {', '.join(f'Jitter.{kind.name}' for kind in Jitter)}",
+                f"jitter={self.jitter!r} must be one of {', '.join(f'Jitter.{kind.name}' for kind in Jitter)}",
                 parameter="jitter",
             )
-        if rng is None and jitter is not Jitter.NONE:
+        if self.rng is not None:
+            require_random(self.rng)
+        elif self.jitter is not Jitter.NONE:
             raise InvalidArgumentException(
-                f"rng is missing, and jitter={jitter.value!r} needs one; pass random.Random()", parameter="rng"
+                f"rng is missing, and jitter={self.jitter.value!r} draws; pass random.Random()", parameter="rng"
             )
-        self.jitter = jitter
-        self._rng = rng if rng is None else require_random(rng)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(base={self.base}, max={self.max}, jitter={self.jitter.value!r})"
+        # With e the exponent of max and b that of base, base * 2 ** (e - b + 1) >= 2 ** e > max.
+        doublings = math.frexp(self.max)[1] - math.frexp(self.base)[1] + 1 if self.base else math.inf
+        object.__setattr__(self, "_doublings", doublings)
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
         """Return the delay in seconds before retry ``retry_attempt``, at most ``max``; 0 for 0.
@@ -84,20 +82,17 @@ class ExponentialRetryBackoffStrategy:
         require_count("retry_attempt", retry_attempt)
         if retry_attempt == 0:
             return 0.0
-        if self.jitter is Jitter.DECORRELATED:
+        jitter = self.jitter
+        if jitter is Jitter.DECORRELATED:
             return self._walk(retry_attempt)
-        delay = self._exponential(retry_attempt)
-        if self.jitter is Jitter.NONE:
+        delay = self.max
+        if retry_attempt <= self._doublings:
+            # The exponent is small here, so that nothing overflows.
+            delay = min(delay, math.ldexp(self.base, retry_attempt - 1))
+        if jitter is Jitter.NONE:
             return delay
         share = self._draw()
-        return (0.5 + 0.5 * share if self.jitter is Jitter.EQUAL else share) * delay
-
-    def _exponential(self, retry_attempt: int) -> float:
-        exponent = retry_attempt - 1
-        # base is less than 2 ** e, so that a sum of exponents within a float's can be multiplied out.
-        if self.base and math.frexp(self.base)[1] + exponent > _FLOAT_EXPONENT_MAX:
-            return self.max
-        return min(self.max, math.ldexp(self.base, exponent)) if self.base else 0.0
+        return delay * (0.5 + 0.5 * share if jitter is Jitter.EQUAL else share)
 
     def _walk(self, retry_attempt: int) -> float:
         delay = self.base
@@ -106,9 +101,9 @@ class ExponentialRetryBackoffStrategy:
         return delay
 
     def _draw(self) -> float:
-        assert self._rng is not None
-        share = self._rng.random()
+        assert self.rng is not None
+        share = self.rng.random()
         # 1 itself does no harm, and is what a test draws that wants the longest delays.
-        if not (is_number(share) and 0.0 <= share <= 1.0):
+        if not (is_seconds(share) and share <= 1.0):
             raise InvalidArgumentException(f"rng drew {share!r}; it must draw from [0, 1)", parameter="rng")
         return share

@@ -35,6 +35,8 @@ def require_seconds(name: str, value: float) -> float:
 
 def is_seconds(value: object) -> bool:
     """Tell whether ``value`` is a length of time that can be slept: a number, finite, at least 0."""
+    if type(value) is float:
+        return 0.0 <= value < math.inf
     if not is_number(value):
         return False
     assert isinstance(value, int | float)

@@ -5,15 +5,14 @@ Source: the Smithy Python retry design, "Error Classification": what is missing 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.smithy.bounds import is_seconds
 from triclinium_core.retry.smithy.protocols import Fault
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorInfo:
+class ErrorInfo(NamedTuple):
     """What an error says about retries, complete and checked."""
 
     is_retry_safe: bool | None = None
@@ -28,33 +27,53 @@ class ErrorInfo:
     """Who is at fault; None where nobody knows. It decides nothing."""
 
 
-def classify(error: Exception) -> ErrorInfo:
+def classify(error: BaseException) -> ErrorInfo:
     """Return what ``error`` says about itself; an attribute that is missing, or makes no sense, has its default.
 
     An error comes from a peer's answer as often as from our own code, so that nothing it carries raises here.
     """
-    safe = getattr(error, "is_retry_safe", None)
-    fault = getattr(error, "fault", None)
+    try:
+        safe = getattr(error, "is_retry_safe", None)
+        retry_after = getattr(error, "retry_after", None)
+        throttling = getattr(error, "is_throttling_error", None)
+        timeout = getattr(error, "is_timeout_error", None)
+        fault = getattr(error, "fault", None)
+    except Exception:
+        # One of them is computed, and cannot be; the others count.
+        safe, retry_after, throttling, timeout, fault = (_look(error, name) for name in ErrorInfo._fields)
     return ErrorInfo(
-        is_retry_safe=safe if isinstance(safe, bool) else None,
-        retry_after=_seconds(getattr(error, "retry_after", None)),
-        is_throttling_error=getattr(error, "is_throttling_error", False) is True,
-        is_timeout_error=getattr(error, "is_timeout_error", False) is True,
-        fault=_FAULTS.get(fault) if isinstance(fault, str) else None,
+        safe if safe is True or safe is False else None,
+        None if retry_after is None else _seconds(retry_after),
+        throttling is True,
+        timeout is True,
+        None if fault is None else _fault(fault),
     )
 
 
-_FAULTS: Mapping[str, Fault] = {"client": "client", "server": "server"}
+def _look(error: BaseException, name: str) -> object:
+    try:
+        found: object = getattr(error, name, None)
+    except Exception:
+        return None
+    return found
 
 
 def _seconds(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is not float:
+        try:
+            value = float(value) if is_number(value) else None  # type: ignore[arg-type]
+        except Exception:
+            # Too large an integer, or a number of somebody's own making.
+            return None
+    return value if is_seconds(value) else None
+
+
+def _fault(value: object) -> Fault:
+    if type(value) is not str:
         return None
-    try:
-        seconds = float(value)
-    except OverflowError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    if value == "client":
+        return "client"
+    return "server" if value == "server" else None
 
 
 class ClassifiedError(Exception):

@@ -79,3 +79,11 @@ class SimpleRetryStrategy:
             InvalidArgumentException: the token is used up, or not from here.
         """
         require_token(token, self, "token").use()
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
+
+        Raises:
+            InvalidArgumentException: the token is used up, or not from here.
+        """
+        require_token(token, self, "token").use()

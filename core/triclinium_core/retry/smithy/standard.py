@@ -144,6 +144,18 @@ class StandardRetryStrategy:
         mine.use()
         self._quota.release(mine.quota_acquired or 1, mine.token_scope)
 
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
+
+        What the attempt took from the quota is given back, for it loads nobody.
+
+        Raises:
+            InvalidArgumentException: the token is used up, or not from here; the quota has not changed then.
+        """
+        mine = require_token(token, self, "token")
+        mine.use()
+        self._quota.release(mine.quota_acquired, mine.token_scope)
+
     def _cost(self, info: ErrorInfo) -> int:
         if info.is_timeout_error and self._numbers.timeout_cost is not None:
             return self._numbers.timeout_cost

@@ -15,7 +15,7 @@ class SingleUseToken:
     Whoever makes the attempt refreshes it after a failure, or records its success, and has no more use for it then.
     """
 
-    __slots__ = ("_owner", "_quota_acquired", "_retry_count", "_retry_delay", "_token_scope")
+    __slots__ = ("_holds_slot", "_owner", "_quota_acquired", "_retry_count", "_retry_delay", "_token_scope")
 
     def __init__(
         self,
@@ -30,6 +30,7 @@ class SingleUseToken:
         self._retry_count = retry_count
         self._retry_delay = retry_delay
         self._quota_acquired = quota_acquired
+        self._holds_slot = False
 
     def __repr__(self) -> str:
         return (
@@ -66,6 +67,16 @@ class SingleUseToken:
     def is_used(self) -> bool:
         """Whether it was refreshed, refused a retry, or recorded as a success."""
         return self._owner is None
+
+    @property
+    def holds_slot(self) -> bool:
+        """Whether a rate limiter keeps a place for the attempt."""
+        return self._holds_slot
+
+    def postpone(self, delay: float, *, holds_slot: bool) -> None:
+        """Have the attempt wait for ``delay`` seconds at least; its strategy does, before it hands the token out."""
+        self._retry_delay = max(self._retry_delay, delay)
+        self._holds_slot = holds_slot
 
     def use(self) -> None:
         """Mark it as used; its strategy does, once nothing can go wrong any more."""

@@ -1,0 +1,73 @@
+"""A strategy in the shape that is awaited, as smithy-core has it since 0.6; decision S1."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.protocols import (
+    AnyRetryStrategy,
+    AsyncRetryStrategy,
+    RetryStrategy,
+    RetryToken,
+    is_async,
+)
+
+_METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
+
+
+class AsyncShape:
+    """A strategy that answers at once, for whoever awaits its answers. It never waits, so nothing can cancel it.
+
+    Args:
+        strategy: what answers.
+
+    Raises:
+        InvalidArgumentException: ``strategy`` is none, or has to be awaited itself.
+    """
+
+    def __init__(self, strategy: RetryStrategy) -> None:
+        require_strategy(strategy)
+        if is_async(strategy):
+            raise InvalidArgumentException(
+                f"strategy={strategy!r} has to be awaited already; use it as it is", parameter="strategy"
+            )
+        self._strategy = strategy
+
+    @property
+    def strategy(self) -> RetryStrategy:
+        """What answers."""
+        return self._strategy
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Return the token of a request's first attempt, or raise what the strategy raises."""
+        return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Return the token of the next attempt, or raise what the strategy raises."""
+        return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """Take back the token of the attempt that succeeded."""
+        self._strategy.record_success(token=token)
+
+
+def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
+    """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
+
+    Raises:
+        InvalidArgumentException: ``strategy`` is none.
+    """
+    require_strategy(strategy)
+    return strategy if is_async(strategy) else AsyncShape(cast(RetryStrategy, strategy))
+
+
+def require_strategy(strategy: AnyRetryStrategy) -> None:
+    """Raise InvalidArgumentException unless ``strategy`` has the three methods of one."""
+    missing = [name for name in _METHODS if not callable(getattr(strategy, name, None))]
+    if missing:
+        raise InvalidArgumentException(
+            f"strategy={strategy!r} lacks {', '.join(missing)}; pass a Smithy-shaped strategy, such as "
+            "StandardRetryStrategy",
+            parameter="strategy",
+        )

@@ -1,0 +1,113 @@
+"""One strategy for each choice of options, so that all requests with the same options share a quota.
+
+Source: smithy-core's ``RetryStrategyResolver``; decision S10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.asynchronous import require_strategy
+from triclinium_core.retry.smithy.bounds import require_count, require_random
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+RetryMode = Literal["simple", "standard", "adaptive"]
+"""Which of the strategies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryStrategyOptions:
+    """A strategy to be made, or found where it was made before.
+
+    Args:
+        retry_mode: which one.
+        max_attempts: attempts of one request, the first among them; what the strategy has by default unless given.
+
+    Raises:
+        InvalidArgumentException: there is no such mode, or ``max_attempts`` is no count.
+    """
+
+    retry_mode: RetryMode = "standard"
+    max_attempts: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.retry_mode not in get_args(RetryMode):
+            raise InvalidArgumentException(
+                f"retry_mode={self.retry_mode!r} must be one of {', '.join(get_args(RetryMode))}",
+                parameter="retry_mode",
+            )
+        if self.max_attempts is not None:
+            require_count("max_attempts", self.max_attempts)
+
+
+class RetryStrategyResolver:
+    """Keeps the strategies of one client: as many as there are different options, for as long as it lives.
+
+    Args:
+        rng: draws for the backoffs.
+        clock: as for ``AdaptiveRetryStrategy``; only the mode "adaptive" needs one.
+        numbers: those of the modes "standard" and "adaptive".
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type.
+    """
+
+    def __init__(
+        self,
+        *,
+        rng: Random,
+        clock: Callable[[], float] | None = None,
+        numbers: AwsRetryNumbers = AwsRetryNumbers.OF_2026,
+    ) -> None:
+        self._rng = require_random(rng)
+        self._clock = clock
+        self._numbers = numbers
+        self._strategies: dict[RetryStrategyOptions, AnyRetryStrategy] = {}
+        # The arguments are checked now, and what most clients use is there.
+        self.resolve()
+
+    def resolve(self, strategy: AnyRetryStrategy | RetryStrategyOptions | None = None) -> AnyRetryStrategy:
+        """Return ``strategy`` itself, the strategy of such options, or the standard one for None.
+
+        Options that say the default, and those that leave it open, are the same.
+
+        Raises:
+            InvalidArgumentException: ``strategy`` is something else, or would need a clock and there is none.
+        """
+        if strategy is None:
+            strategy = RetryStrategyOptions()
+        if not isinstance(strategy, RetryStrategyOptions):
+            require_strategy(strategy)
+            return strategy
+        found = self._strategies.get(strategy)
+        if found is None:
+            made = self._make(strategy)
+            complete = RetryStrategyOptions(retry_mode=strategy.retry_mode, max_attempts=made.max_attempts)
+            found = self._strategies.setdefault(complete, made)
+            self._strategies[strategy] = found
+        return found
+
+    def _make(
+        self, options: RetryStrategyOptions
+    ) -> SimpleRetryStrategy | StandardRetryStrategy | AdaptiveRetryStrategy:
+        rng, most = self._rng, options.max_attempts
+        match options.retry_mode:
+            case "simple":
+                return SimpleRetryStrategy(rng=rng) if most is None else SimpleRetryStrategy(rng=rng, max_attempts=most)
+            case "standard":
+                return StandardRetryStrategy(rng=rng, max_attempts=most, numbers=self._numbers)
+            case "adaptive":
+                if self._clock is None:
+                    raise InvalidArgumentException(
+                        "retry_mode='adaptive' needs a clock; give the resolver clock=trio.current_time",
+                        parameter="clock",
+                    )
+                return AdaptiveRetryStrategy(rng=rng, clock=self._clock, max_attempts=most, numbers=self._numbers)

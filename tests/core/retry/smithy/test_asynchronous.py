@@ -1,0 +1,78 @@
+"""The shape that is awaited: the same answers, and nothing to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.core.retry.smithy.cases import Failure, Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.asynchronous import AsyncShape, as_async
+from triclinium_core.retry.smithy.protocols import RetryError, is_async
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+
+def answer(question: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine returns that waits for nothing."""
+    with pytest.raises(StopIteration) as ended:
+        question.send(None)
+    return ended.value.value
+
+
+def test_the_same_answers() -> None:
+    """Tokens, delays and quota are those of the strategy, and no event loop is needed."""
+    strategy = StandardRetryStrategy(rng=Fixed(1.0))
+    shape = as_async(strategy)
+
+    token = answer(shape.acquire_initial_retry_token(token_scope="s3"))
+    token = answer(shape.refresh_retry_token_for_retry(token_to_renew=token, error=Failure()))
+
+    assert (1, 0.05, "s3") == (token.retry_count, token.retry_delay, token.token_scope)
+    assert 486 == strategy.available_quota("s3")
+    assert answer(shape.record_success(token=token)) is None
+    assert 500 == strategy.available_quota("s3")
+
+
+def test_refusals_come_out() -> None:
+    """They are raised where the answer is awaited."""
+    shape = as_async(SimpleRetryStrategy(rng=Fixed(), max_attempts=1))
+    token = answer(shape.acquire_initial_retry_token())
+
+    with pytest.raises(RetryError, match="max_attempts=1"):
+        shape.refresh_retry_token_for_retry(token_to_renew=token, error=Failure()).send(None)
+
+
+def test_the_shapes() -> None:
+    """A strategy that is awaited already stays as it is."""
+    strategy = SimpleRetryStrategy(rng=Fixed())
+    shape = AsyncShape(strategy)
+
+    assert (False, True) == (is_async(strategy), is_async(shape))
+    assert strategy is shape.strategy
+    assert shape is as_async(shape)
+
+
+@pytest.mark.parametrize("make", [AsyncShape, as_async])
+def test_what_is_no_strategy(make: Any) -> None:
+    """The error names what it lacks."""
+
+    class Half:
+        def record_success(self) -> None: ...
+
+    with pytest.raises(
+        InvalidArgumentException, match="lacks acquire_initial_retry_token, refresh_retry_token_for_retry;"
+    ) as caught:
+        make(Half())
+
+    assert "strategy" == caught.value.parameter
+
+
+def test_no_shape_of_a_shape() -> None:
+    """It would await nothing but itself."""
+    shape: Any = AsyncShape(SimpleRetryStrategy(rng=Fixed()))
+
+    with pytest.raises(InvalidArgumentException, match="has to be awaited already"):
+        AsyncShape(shape)

@@ -1,0 +1,156 @@
+"""What is read off an error: three attributes are enough, and nothing that it carries raises."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.retry.smithy.protocols import ErrorRetryInfo, HasFault
+
+
+def carrying(**attributes: Any) -> Exception:
+    """Return an error with these attributes."""
+    error = ValueError("it failed")
+    for name, value in attributes.items():
+        setattr(error, name, value)
+    return error
+
+
+def test_missing_attributes_have_defaults() -> None:
+    """An error that says nothing is one of which nobody knows whether a retry is safe."""
+    expected = ErrorInfo(
+        is_retry_safe=None, retry_after=None, is_throttling_error=False, is_timeout_error=False, fault=None
+    )
+
+    assert expected == ErrorInfo() == classify(ValueError())
+
+
+def test_the_three_attributes_of_the_page() -> None:
+    """They are enough (decision S2), although the library wants a fourth."""
+    error = carrying(is_retry_safe=True, retry_after=2, is_throttling_error=True)
+
+    assert isinstance(error, ErrorRetryInfo)
+    assert not isinstance(error, HasFault)
+    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == classify(error)
+
+
+def test_the_other_two() -> None:
+    """A timeout, and who is at fault."""
+    error = carrying(is_timeout_error=True, fault="server")
+
+    assert isinstance(error, HasFault)
+    assert ErrorInfo(is_timeout_error=True, fault="server") == classify(error)
+    assert "client" == classify(carrying(fault="client")).fault
+
+
+class Seconds(float):
+    """A number that cannot be compared."""
+
+    def __ge__(self, other: object) -> bool:
+        raise OSError("not comparable")
+
+    __le__ = __lt__ = __gt__ = __ge__
+
+
+class Pretender:
+    """Not even what it is can be asked."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """Raise."""
+        raise OSError("no class")
+
+
+class Text(str):
+    """Text of somebody's own making."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        raise OSError("no hash")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("is_retry_safe", 1),
+        ("is_retry_safe", "yes"),
+        ("is_retry_safe", Pretender),
+        ("retry_after", -1.0),
+        ("retry_after", math.nan),
+        ("retry_after", math.inf),
+        ("retry_after", 10**400),
+        ("retry_after", -(10**400)),
+        ("retry_after", "5"),
+        ("retry_after", True),
+        ("retry_after", Pretender),
+        ("is_throttling_error", 1),
+        ("is_timeout_error", "no"),
+        ("fault", "network"),
+        ("fault", 500),
+        ("fault", ["server"]),
+        ("fault", Text("server")),
+        ("fault", Pretender),
+    ],
+)
+def test_nonsense_has_the_default(attribute: str, value: Any) -> None:
+    """Whatever a peer made of an attribute, the others count."""
+    others: dict[str, Any] = {name: True for name in ("is_retry_safe", "is_throttling_error") if name != attribute}
+    nonsense = Pretender() if value is Pretender else value
+
+    assert ErrorInfo(**others) == classify(carrying(**others, **{attribute: nonsense}))
+
+
+def test_a_number_of_somebodys_own_making() -> None:
+    """It counts as what it is, a float."""
+    seconds = classify(carrying(retry_after=Seconds(2.5))).retry_after
+
+    assert (float, 2.5) == (type(seconds), seconds)
+
+
+@pytest.mark.parametrize(
+    "attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"]
+)
+def test_attributes_that_raise(attribute: str) -> None:
+    """One that is computed, and cannot be, is missing; the others count."""
+
+    class Computed(Exception):
+        def __getattr__(self, name: str) -> object:
+            if name == attribute:
+                raise ZeroDivisionError("cannot be computed")
+            return {"retry_after": 1.0, "fault": "server"}.get(name, True)
+
+    everything = ErrorInfo(
+        is_retry_safe=True, retry_after=1.0, is_throttling_error=True, is_timeout_error=True, fault="server"
+    )
+
+    assert everything._replace(**{attribute: ErrorInfo._field_defaults[attribute]}) == classify(Computed())
+
+
+def test_interrupts_pass() -> None:
+    """What is no mere error is nobody's to keep."""
+
+    class Interrupting(Exception):
+        @property
+        def is_retry_safe(self) -> bool:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        classify(Interrupting())
+
+
+def test_classified_error() -> None:
+    """It says what a caller says of an error, and has that as its cause."""
+    error = OSError("down")
+    info = ErrorInfo(
+        is_retry_safe=True, retry_after=1.0, is_throttling_error=True, is_timeout_error=True, fault="server"
+    )
+
+    classified = ClassifiedError(error, info)
+
+    assert info == classify(classified)
+    assert error is classified.__cause__
+    assert ("down", "down") == (str(classified), classified.message)

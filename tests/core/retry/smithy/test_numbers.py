@@ -1,0 +1,46 @@
+"""The numbers of AWS, and that each of them has to be one."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        (AwsRetryNumbers.OF_2020, (3, 500, 5, 5, 10, 1.0, 1.0, 20.0)),
+        (AwsRetryNumbers.OF_2026, (3, 500, 14, 5, None, 0.05, 1.0, 20.0)),
+        (AwsRetryNumbers.OF_2026_DYNAMODB, (4, 500, 14, 5, None, 0.025, 1.0, 20.0)),
+    ],
+)
+def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...]) -> None:
+    """Those of the AWS SDKs before and after November 2026, and of DynamoDB after it."""
+    assert expected == dataclasses.astuple(numbers)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_attempts", -1),
+        ("quota_capacity", 1.5),
+        ("retry_cost", 0),
+        ("throttling_cost", True),
+        ("timeout_cost", 0),
+        ("backoff_base", math.nan),
+        ("throttling_backoff_base", -0.1),
+        ("backoff_max", math.inf),
+    ],
+)
+def test_numbers_that_are_none(field: str, value: Any) -> None:
+    """The error names the field and its value."""
+    with pytest.raises(InvalidArgumentException, match=f"{field}={value!r}") as caught:
+        dataclasses.replace(AwsRetryNumbers.OF_2026, **{field: value})
+
+    assert field == caught.value.parameter
