@@ -215,7 +215,7 @@ class RequestMachine:
         try:
             delay = next_delay(policy, node=execution.node, running=running)
         except Exception as raised:
-            return self._fail(PolicyFailed(f"the speculative execution policy failed: {raised}"), execution, raised)
+            return self._fail(PolicyFailed(f"the speculative execution policy failed: {raised!r}"), execution, raised)
         if delay is not None:
             self._speculation = _Speculation(self._now + delay, execution.consistency, execution.node)
         return []
@@ -294,7 +294,7 @@ class RequestMachine:
         return self._fail(RepreparationFailed(text), execution)
 
     def _on_statement_forgotten(self, event: StatementForgotten, execution: Execution) -> Sequence[CassandraAction]:
-        text = f"{execution.node} does not know statement {execution.statement_id!r}, and neither does the driver; prepare it"
+        text = f"{execution.node} does not know statement {execution.statement_id!r}, and neither does the driver; prepare it anew"
         return self._fail(RepreparationFailed(text), execution)
 
     # -- Orders.
@@ -309,7 +309,7 @@ class RequestMachine:
         try:
             node = self._plan.take()
         except Exception as raised:
-            return self._fail(PolicyFailed(f"the query plan failed: {raised}"), execution, raised)
+            return self._fail(PolicyFailed(f"the query plan failed: {raised!r}"), execution, raised)
         if node is None:
             return self._run_out(execution)
         execution.node, execution.repreparations = node, 0

@@ -19,8 +19,8 @@ a request settles once. Time may run out while the request is RUNNING.
 
 The tables name, for each state and event, the states that the event may lead to. A pair that is missing is a mistake of
 the caller: ``RequestMachine.handle`` raises and changes nothing. What is told of an attempt that is over, while its
-execution went on with another one, is not looked up here: it came too late, and is ignored. Diagrams are generated from
-these tables, and a test visits every pair.
+execution goes on with another one, came too late: it is not looked up in the second table, and changes nothing.
+Diagrams are generated from these tables, and a test visits every pair.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type[CassandraEvent], frozens
         ConnectionMissed: frozenset({_RUN, _FAIL}),
         RequestWritten: frozenset({_RUN, _FAIL}),
         AttemptAborted: frozenset({_RUN, _DONE, _FAIL}),
-        ResultReceived: frozenset({_DONE}),
+        ResultReceived: frozenset({_RUN, _DONE}),
         ErrorReceived: frozenset({_RUN, _DONE, _FAIL}),
         StatementPrepared: frozenset({_RUN, _FAIL}),
-        StatementForgotten: frozenset({_FAIL}),
+        StatementForgotten: frozenset({_RUN, _FAIL}),
         TimePassed: frozenset({_RUN, _FAIL}),
         RequestAbandoned: frozenset({_LEFT}),
     },
