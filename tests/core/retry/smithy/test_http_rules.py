@@ -1,0 +1,198 @@
+"""Which HTTP requests may be sent again: tables against what the RFCs say, and headers that say nothing sensible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.http_rules import (
+    IDEMPOTENT_METHODS,
+    RETRIED_STATUSES,
+    RETRY_AFTER_MOST,
+    HttpFailure,
+    HttpRequestFacts,
+    HttpRetryRules,
+    parse_retry_after,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WALL_SECONDS = NOON.timestamp()
+
+GET = HttpRequestFacts("GET")
+POST = HttpRequestFacts("POST")
+POST_WITH_KEY = HttpRequestFacts("POST", has_idempotency_key=True)
+PUT_OF_A_STREAM = HttpRequestFacts("PUT", is_replayable=False)
+
+UNSENT = HttpFailure(is_unsent=True)
+UNANSWERED = HttpFailure()
+
+
+def test_the_methods_are_those_of_the_rfc() -> None:
+    """RFC 9110, section 9.2.2: PUT, DELETE, and the safe methods."""
+    assert {"PUT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"} == IDEMPOTENT_METHODS
+
+
+def test_statuses() -> None:
+    """What passes by itself is retried, and an internal error is not."""
+    rules = HttpRetryRules()
+
+    assert [408, 425, 429, 502, 503, 504] == [status for status in range(100, 600) if rules.is_failure(status)]
+    assert all(rule.reason for rule in RETRIED_STATUSES.values())
+
+
+def test_kinds_of_statuses() -> None:
+    """One asks for fewer requests, two say that time ran out."""
+    rules = HttpRetryRules()
+    found = {status: rules.judge_answer(GET, status, None, WALL_SECONDS) for status in RETRIED_STATUSES}
+
+    assert {429} == {status for status, info in found.items() if info.is_throttling_error}
+    assert {408, 504} == {status for status, info in found.items() if info.is_timeout_error}
+    assert {"server"} == {info.fault for info in found.values()}
+
+
+@pytest.mark.parametrize(
+    ("expected", "status"), [(True, 200), (True, 304), (True, 404), (False, 429), (False, 500), (False, 503)]
+)
+def test_what_refills_a_quota(expected: bool, status: int) -> None:
+    """A service that answers refills it, one that is unwell does not, whether or not it is asked again."""
+    assert expected is HttpRetryRules().is_success(status)
+
+
+@pytest.mark.parametrize(
+    ("expected", "request_facts", "rules"),
+    [
+        (True, GET, HttpRetryRules()),
+        (False, POST, HttpRetryRules()),
+        (False, POST_WITH_KEY, HttpRetryRules()),
+        (True, POST_WITH_KEY, HttpRetryRules(idempotency_key=True)),
+        (False, POST, HttpRetryRules(idempotency_key=True)),
+        (True, POST, HttpRetryRules(methods={"POST"})),
+        (False, GET, HttpRetryRules(methods={"POST"})),
+        (False, PUT_OF_A_STREAM, HttpRetryRules()),
+        (False, HttpRequestFacts("get"), HttpRetryRules()),
+    ],
+)
+def test_what_may_be_sent_again(expected: bool, request_facts: HttpRequestFacts, rules: HttpRetryRules) -> None:
+    """What may have arrived is repeated only where that does no harm; what has certainly not arrived always is."""
+    assert expected is rules.judge_answer(request_facts, 503, None, WALL_SECONDS).is_retry_safe
+    assert expected is rules.judge_failure(request_facts, UNANSWERED).is_retry_safe
+    assert True is rules.judge_failure(request_facts, UNSENT).is_retry_safe
+
+
+@pytest.mark.parametrize("is_timeout", [True, False])
+def test_failures(is_timeout: bool) -> None:
+    """A failure without an answer has no fault, and no wish; it may be a timeout."""
+    assert ErrorInfo(is_retry_safe=True, is_timeout_error=is_timeout) == HttpRetryRules().judge_failure(
+        GET, HttpFailure(is_timeout=is_timeout)
+    )
+
+
+def test_a_status_of_the_users_own() -> None:
+    """It is a plain failure, and the ones that were not chosen are none."""
+    rules = HttpRetryRules(statuses={500})
+
+    assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)
+    assert (True, False) == (rules.is_failure(500), rules.is_failure(503))
+    assert not rules.is_success(503)
+
+
+@pytest.mark.parametrize(("expected", "text"), [(True, "60"), (False, "61"), (True, "soon"), (True, None)])
+def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> None:
+    """What is longer than the limit is not waited for, not even in part."""
+    info = HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
+
+    assert expected is info.is_retry_safe
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        (None, None),
+        (0.0, "0"),
+        (120.0, "120"),
+        (120.0, " 120\t"),
+        (7.0, "007"),
+        (RETRY_AFTER_MOST, "9" * 20),
+        (RETRY_AFTER_MOST, "9" * 5000),
+        (30.0, "Sat, 21 Nov 2026 12:00:30 GMT"),
+        (30.0, "Saturday, 21-Nov-26 12:00:30 GMT"),
+        (30.0, "Sat Nov 21 12:00:30 2026"),
+        (30.0, "Sat, 21 Nov 2026 12:00:30 -0000"),
+        (0.0, "Sat, 21 Nov 2026 11:59:30 GMT"),
+        (RETRY_AFTER_MOST, "Fri, 31 Dec 9999 23:59:59 GMT"),
+        (None, ""),
+        (None, "-5"),
+        (None, "+5"),
+        (None, "1.5"),
+        (None, "1e5"),
+        (None, "inf"),
+        (None, "nan"),
+        (None, "\u0661\u0662"),
+        (None, "\u00b2"),
+        (None, "120, 30"),
+        (None, "soon"),
+        (None, "Sat, 99 Nov 2026 12:00:30 GMT"),
+        (None, "Sat, 21 Nov 99999999999999999999 12:00:30 GMT"),
+        (None, "Fri, 31 Dec 9999 23:59:59 -9999"),
+    ],
+)
+def test_retry_after(expected: float | None, text: str | None) -> None:
+    """Seconds and dates of all three forms are read; nonsense is no wish, and a date that has passed means now."""
+    assert expected == parse_retry_after(text, WALL_SECONDS)
+
+
+@given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,6} [0-9:]{0,9} ?[-+A-Z0-9]{0,6}"))
+def test_no_header_is_more_than_nonsense(text: str) -> None:
+    """Whatever a peer writes there, it is a number of seconds that can be waited for, or nothing."""
+    delay = parse_retry_after(text, WALL_SECONDS)
+
+    assert delay is None or 0 <= delay <= RETRY_AFTER_MOST
+
+
+@given(st.integers(min_value=0, max_value=10**9))
+def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
+    """No number of seconds is lost, whether it is written as such or as a date."""
+    assert float(seconds) == parse_retry_after(str(seconds), WALL_SECONDS)
+    date = format_datetime(NOON + timedelta(seconds=seconds), usegmt=True)
+    assert float(seconds) == parse_retry_after(date, WALL_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("methods", "GET", "methods='GET' must be a set"),
+        ("methods", ["GET"], "must be a set of methods"),
+        ("methods", {"get"}, "holds 'get'; a method is written in capitals"),
+        ("methods", {7}, "holds 7"),
+        ("methods", {"GET,PUT"}, "holds 'GET,PUT'"),
+        ("statuses", 503, "statuses=503 must be a set"),
+        ("statuses", {200}, "holds 200; only errors are retried"),
+        ("statuses", {True}, "holds True"),
+        ("statuses", {"503"}, "holds '503'"),
+        ("idempotency_key", 1, "idempotency_key=1 must be True or False"),
+        ("retry_after_max", -1, "retry_after_max=-1 must be a number of seconds"),
+        ("retry_after_max", math.nan, "retry_after_max=nan"),
+        ("retry_after_max", math.inf, "retry_after_max=inf"),
+        ("retry_after_max", True, "retry_after_max=True"),
+        ("retry_after_max", "60", "retry_after_max='60'"),
+    ],
+)
+def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> None:
+    """They are refused when they are made, by name."""
+    with pytest.raises(InvalidArgumentException, match=said) as caught:
+        HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("methods", [set(), frozenset({"GET"}), {"GET": 1}.keys()])
+def test_sets_of_any_kind(methods: AbstractSet[str]) -> None:
+    """None at all is a choice, too."""
+    assert methods == HttpRetryRules(methods=methods).methods
