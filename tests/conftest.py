@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.environment import IN_CI
+from tests.environment import IN_CI, left_out
 from triclinium_core._speedups import Implementation, implementation, use_implementation
 
 FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
@@ -29,6 +29,8 @@ settings.register_profile(
 settings.register_profile("find", settings.get_profile("shrink"), phases=[Phase.explicit, Phase.generate])
 settings.register_profile("wasm", COMMON, derandomize=True, database=None, max_examples=20)
 settings.load_profile("ci" if IN_CI else "dev")
+
+collect_ignore = left_out()
 
 
 def pytest_configure() -> None:
@@ -49,4 +51,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
         replay = f"--hypothesis-profile={profile} (the same examples every time)"
     else:
         replay = "--hypothesis-seed=N fixes the examples; a failure prints its @reproduce_failure line"
-    return [f"header decoder: {implementation()}, hypothesis profile: {profile}", f"replay: {replay}"]
+    lines = [f"header decoder: {implementation()}, hypothesis profile: {profile}", f"replay: {replay}"]
+    if collect_ignore:
+        lines.append(f"this Python is too old for {', '.join(collect_ignore)}: tests/wasm/run has a newer one")
+    return lines

@@ -163,11 +163,18 @@ DECIDES_FOR_PEOPLE = "triclinium._cli"
 # -- What a distribution may need.
 
 EXTRA_OF: Mapping[str, str] = {
+    "triclinium.adapters.httpx": "httpx",
     "triclinium_core.adapters.cassandra_driver": "cassandra-driver",
+    "triclinium_core.adapters.smithy_core": "smithy-core",
     "triclinium_core.testing": "testing",
     "triclinium.testing": "testing",
 }
 """Packages that may use, beyond the dependencies, the named extra of their distribution."""
+
+NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
+    "triclinium_core.adapters.smithy_core": (3, 12),
+}
+"""Modules that no older Python can import, for there is no package for it that they could adapt to."""
 
 IMPORTED_AS: Mapping[str, str] = {
     "cassandra_driver": "cassandra",

@@ -1,0 +1,215 @@
+"""The same adapter without smithy-core, on any Python: its shape, its tokens, and what it says where the package is missing.
+
+What stands in for the package is its error class, and its protocols copied in shape.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections.abc import Coroutine
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
+from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+if TYPE_CHECKING:
+    from triclinium_core.adapters.smithy_core import SmithyCoreRetryStrategy
+
+MODULE = "triclinium_core.adapters.smithy_core"
+T = TypeVar("T")
+
+SAFE = ClassifiedError(OSError("gone"), ErrorInfo(is_retry_safe=True))
+UNSAFE = ClassifiedError(OSError("gone"), ErrorInfo())
+
+
+class TheirBackoffStrategy(Protocol):
+    """The protocol of that name in ``smithy_core.interfaces.retries``."""
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Seconds."""
+        ...
+
+
+class TheirToken(Protocol):
+    """The same; what the pipeline does with a token is to read these two."""
+
+    @property
+    def retry_count(self) -> int:
+        """Attempts but the first."""
+        ...
+
+    @property
+    def retry_delay(self) -> float:
+        """Seconds."""
+        ...
+
+
+@runtime_checkable
+class TheirStrategy(Protocol):
+    """The protocol of ``smithy_core.aio.interfaces.retries``; resolvers look for its attributes."""
+
+    @property
+    def backoff_strategy(self) -> TheirBackoffStrategy:
+        """What computes delays."""
+        ...
+
+    @property
+    def max_attempts(self) -> int:
+        """Attempts at most."""
+        ...
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> TheirToken:
+        """The first token."""
+        ...
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> TheirToken:
+        """The next token."""
+        ...
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        """The last token."""
+        ...
+
+
+class TheirRetryError(Exception):
+    """The error that their pipeline catches."""
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@pytest.fixture
+def adapter(monkeypatch: pytest.MonkeyPatch) -> type[SmithyCoreRetryStrategy]:
+    """Return the adapter's class, with the package's error class in place of the package."""
+    package, exceptions = ModuleType("smithy_core"), ModuleType("smithy_core.exceptions")
+    vars(exceptions)["RetryError"] = TheirRetryError
+    monkeypatch.setitem(sys.modules, "smithy_core", package)
+    monkeypatch.setitem(sys.modules, "smithy_core.exceptions", exceptions)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    found: type[SmithyCoreRetryStrategy] = importlib.import_module(MODULE).SmithyCoreRetryStrategy
+    monkeypatch.delitem(sys.modules, MODULE)
+    return found
+
+
+def now(coroutine: Coroutine[object, None, T]) -> T:
+    """Return what a coroutine returns that has nothing to wait for."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("it waits")
+
+
+def standard(*, quota_capacity: int = 500) -> StandardRetryStrategy:
+    """Return a strategy of three attempts."""
+    return StandardRetryStrategy(rng=random.Random(7), quota_capacity=quota_capacity)
+
+
+def test_it_has_the_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """A type checker takes it for a strategy of theirs, and so does isinstance."""
+    strategy: TheirStrategy = adapter(standard())
+
+    assert isinstance(strategy, TheirStrategy)
+    assert 3 == strategy.max_attempts
+    assert 0.0 == strategy.backoff_strategy.compute_next_backoff_delay(0)
+    assert "SmithyCoreRetryStrategy(" in repr(strategy)
+
+
+def test_tokens_go_to_and_fro(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """They are the strategy's own, counted and paid for."""
+    bare = standard()
+    strategy = adapter(bare)
+    first = now(strategy.acquire_initial_retry_token(token_scope="orders"))
+    second = now(strategy.refresh_retry_token_for_retry(token_to_renew=first, error=SAFE))
+    paid = bare.available_quota("orders")
+    now(strategy.record_success(token=second))
+
+    assert [(0, 0.0), (1, 0.016)] == [(token.retry_count, round(token.retry_delay, 3)) for token in (first, second)]
+    assert (486, 500, 500) == (paid, bare.available_quota("orders"), bare.available_quota())
+
+
+@pytest.mark.parametrize(("expected", "error", "capacity"), [(None, UNSAFE, 500), (0.016, SAFE, 0)])
+def test_a_refusal_is_their_error(
+    adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int
+) -> None:
+    """Its cause is the attempt's error, and it tells the delay that an empty quota refused."""
+    strategy = adapter(standard(quota_capacity=capacity))
+    token = now(strategy.acquire_initial_retry_token())
+    with pytest.raises(TheirRetryError) as caught:
+        now(strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error))
+
+    assert error is caught.value.__cause__
+    assert expected == (caught.value.retry_after and round(caught.value.retry_after, 3))
+
+
+class Refusing(StandardRetryStrategy):
+    """Has no token for anybody."""
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
+        """Refuse."""
+        raise RetryError("nobody may retry", retry_after=2.0)
+
+
+def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """Its token is good for one attempt, whatever becomes of that."""
+    strategy = adapter(Refusing(rng=random.Random(7)))
+    token = now(strategy.acquire_initial_retry_token())
+    now(strategy.record_success(token=token))
+    with pytest.raises(TheirRetryError, match="nobody may retry") as caught:
+        now(strategy.refresh_retry_token_for_retry(token_to_renew=token, error=SAFE))
+
+    assert (0, 0.0, 2.0) == (token.retry_count, token.retry_delay, caught.value.retry_after)
+    assert SAFE is caught.value.__cause__
+
+
+def test_a_mistake_is_no_refusal(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """A token that was used before is a mistake of the caller, and raised as such."""
+    strategy = adapter(standard())
+    token = now(strategy.acquire_initial_retry_token())
+    now(strategy.record_success(token=token))
+    with pytest.raises(InvalidArgumentException, match="has been used"):
+        now(strategy.record_success(token=token))
+
+
+class Waiting(StandardRetryStrategy):
+    """Has to wait before it answers."""
+
+    async def refresh_retry_token_for_retry(  # type: ignore[override]
+        self, *, token_to_renew: RetryToken, error: Exception
+    ) -> RetryToken:
+        """Never called."""
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        (None, "strategy=None lacks acquire_initial_retry_token, .*, backoff_strategy; pass"),
+        (StandardRetryStrategy, "is a class"),
+        (Waiting(rng=random.Random(7)), "has async methods"),
+    ],
+)
+def test_what_is_no_strategy(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:
+    """It is refused at once, and not by the first call of a client."""
+    with pytest.raises(InvalidArgumentException, match=said) as caught:
+        adapter(strategy)  # type: ignore[arg-type]
+
+    assert "strategy" == caught.value.parameter
+
+
+def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The adapter says what to install."""
+    monkeypatch.setitem(sys.modules, "smithy_core", None)
+    monkeypatch.setitem(sys.modules, "smithy_core.exceptions", None)
+    monkeypatch.delitem(sys.modules, MODULE, raising=False)
+    with pytest.raises(ImportError, match=r"on Python 3\.12 or newer: pip install 'triclinium-core\[smithy-core\]'"):
+        importlib.import_module(MODULE)
