@@ -1,0 +1,491 @@
+"""Retries inside an httpx client, in virtual time: what is answered comes from functions, and no socket is opened."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Self
+
+import httpx
+import pytest
+import trio
+from trio.testing import MockClock
+
+from triclinium import (
+    AttemptRecord,
+    RetryEnding,
+    RetryGivenUp,
+    RetryReport,
+    RetryScheduled,
+    RetrySucceeded,
+    attempts_of,
+)
+from triclinium.adapters.httpx import ATTEMPTS, AnswerToRetry, HttpRetryRules, RetryTransport
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+URL = "http://service.test/orders"
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+Step = int | httpx.Response | Exception
+"""A status, an answer, or what the transport raises."""
+
+
+def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRetryStrategy:
+    """Return a strategy without jitter: it waits for 0.05 s, 0.1 s …, and for 1 s, 2 s … after 429."""
+    rng = random.Random(7)
+    return StandardRetryStrategy(
+        rng=rng,
+        max_attempts=max_attempts,
+        quota_capacity=quota_capacity,
+        backoff=ExponentialRetryBackoffStrategy(rng=rng, base=0.05, jitter=Jitter.NONE),
+        throttling_backoff=ExponentialRetryBackoffStrategy(rng=rng, base=1.0, jitter=Jitter.NONE),
+    )
+
+
+class Script(httpx.AsyncBaseTransport):
+    """A transport that answers from a script, and notes when it was asked and which answers were closed."""
+
+    def __init__(self, *steps: Step) -> None:
+        self.steps = iter(steps)
+        self.asked_at: list[float] = []
+        self.bodies: list[bytes] = []
+        self.answered: list[Body] = []
+        self.is_entered = self.is_closed = False
+
+    async def __aenter__(self) -> Self:
+        self.is_entered = True
+        return self
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked_at.append(trio.current_time())
+        await trio.lowlevel.checkpoint()
+        step = next(self.steps)
+        if isinstance(step, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+            raise step
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        self.bodies.append(b"".join([part async for part in request.stream]))
+        if isinstance(step, Exception):
+            raise step
+        given = step if isinstance(step, httpx.Response) else httpx.Response(step)
+        body = Body()
+        self.answered.append(body)
+        return httpx.Response(given.status_code, headers=given.headers, stream=body)
+
+
+class Body(httpx.AsyncByteStream):
+    """The body of an answer; it knows whether it was read, and whether it was closed."""
+
+    def __init__(self) -> None:
+        self.is_read = self.is_closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        self.is_read = True
+        yield b"body"
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+def after(seconds: object) -> httpx.Response:
+    """Return an answer that asks for a wait."""
+    return httpx.Response(503, headers={"retry-after": str(seconds)})
+
+
+async def ask(
+    script: Script,
+    method: str = "GET",
+    *,
+    strategy: AnyRetryStrategy | None = None,
+    rules: HttpRetryRules | None = None,
+    hooks: Sequence[Callable[[RetryReport], object]] = (),
+    content: bytes | AsyncIterator[bytes] | None = None,
+    headers: dict[str, str] | None = None,
+) -> httpx.Response:
+    """Make one request through a client."""
+    transport = RetryTransport(
+        script,
+        strategy=standard() if strategy is None else strategy,
+        rules=rules,
+        hooks=hooks,
+        wall_clock=NOON.timestamp,
+    )
+    async with httpx.AsyncClient(transport=transport) as client:
+        return await client.request(method, URL, content=content, headers=headers)
+
+
+def statuses(records: Sequence[AttemptRecord]) -> list[object]:
+    """Return what each attempt ended with: a status, or a type of error."""
+    return [
+        record.error.status_code if isinstance(record.error, AnswerToRetry) else type(record.error)
+        for record in records
+    ]
+
+
+async def test_a_good_answer(autojump_clock: MockClock) -> None:
+    """It passes as it is, and nothing is waited for."""
+    script = Script(200)
+    response = await ask(script)
+
+    assert (200, b"body", ()) == (response.status_code, response.content, response.extensions[ATTEMPTS])
+    assert [0.0] == script.asked_at
+
+
+async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
+    """The delays are the strategy's, and the answer tells what went before."""
+    script = Script(503, httpx.ReadError("gone"), 200)
+    response = await ask(script)
+    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
+
+    assert 200 == response.status_code
+    assert pytest.approx([0.0, 0.05, 0.15]) == script.asked_at
+    assert [503, httpx.ReadError] == statuses(records)
+    assert [(1, 0.0, None), (2, 0.05, None)] == [(record.number, record.delay, record.ending) for record in records]
+
+
+async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
+    """It is an answer and no exception, unread, and its records say why it was the last."""
+    script = Script(503, 429, 504)
+    response = await ask(script)
+    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
+
+    assert (504, b"body") == (response.status_code, response.content)
+    assert [503, 429, 504] == statuses(records)
+    assert RetryEnding.EXHAUSTED is records[-1].ending
+    assert pytest.approx([0.0, 0.05, 2.05]) == script.asked_at
+
+
+async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
+    """It is the same object, with the attempts attached, as triclinium.retry does it."""
+    last = httpx.ReadTimeout("too slow")
+    with pytest.raises(httpx.ReadTimeout) as caught:
+        await ask(Script(503, httpx.ConnectError("refused"), last))
+
+    assert last is caught.value
+    assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(attempts_of(last))
+    assert "attempt 1: took 0.000 s: AnswerToRetry: 503 Service Unavailable" in last.__notes__
+
+
+async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClock) -> None:
+    """An answer that nobody gets holds no connection, and nobody reads a body that may be endless."""
+    script = Script(after(60), 200)
+    strategy, seen = standard(), list[tuple[bool, bool]]()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: ask(script, strategy=strategy))
+        await trio.sleep(1)
+        seen += [(body.is_read, body.is_closed) for body in script.answered]
+
+    assert [(False, True)] == seen
+
+
+@pytest.mark.parametrize(
+    ("expected", "method", "step", "headers", "rules"),
+    [
+        (2, "GET", 503, {}, None),
+        (2, "PUT", 503, {}, None),
+        (2, "DELETE", httpx.RemoteProtocolError("gone"), {}, None),
+        (1, "POST", 503, {}, None),
+        (1, "PATCH", httpx.ReadError("gone"), {}, None),
+        (1, "POST", httpx.WriteTimeout("gone"), {}, None),
+        (2, "POST", httpx.ConnectError("refused"), {}, None),
+        (2, "POST", httpx.ConnectTimeout("silent"), {}, None),
+        (2, "POST", httpx.PoolTimeout("busy"), {}, None),
+        (1, "POST", 503, {"Idempotency-Key": "7"}, None),
+        (2, "POST", 503, {"Idempotency-Key": "7"}, HttpRetryRules(idempotency_key=True)),
+        (1, "POST", 503, {}, HttpRetryRules(idempotency_key=True)),
+        (1, "GET", 500, {}, None),
+        (2, "GET", 500, {}, HttpRetryRules(statuses={500})),
+        (1, "GET", 404, {}, None),
+        (1, "GET", httpx.ProxyError("407"), {}, None),
+        (1, "GET", httpx.UnsupportedProtocol("gopher"), {}, None),
+        (1, "GET", httpx.LocalProtocolError("no such header"), {}, None),
+    ],
+)
+async def test_what_is_sent_again(  # noqa: PLR0917  # columns of a table
+    autojump_clock: MockClock,
+    expected: int,
+    method: str,
+    step: Step,
+    headers: dict[str, str],
+    rules: HttpRetryRules | None,
+) -> None:
+    """Idempotent requests are, after what passes by itself; others only where nothing was sent."""
+    script = Script(step, 200)
+    try:
+        await ask(script, method, content=b"order", headers=headers, rules=rules)
+    except httpx.TransportError as error:
+        assert step is error
+
+    assert expected == len(script.asked_at)
+
+
+async def order() -> AsyncIterator[bytes]:
+    """Yield a body that can be read once."""
+    yield b"one "
+    yield b"order"
+
+
+@pytest.mark.parametrize(
+    ("expected", "step"), [(503, 503), (httpx.ReadError, httpx.ReadError("gone")), (200, httpx.ConnectError("refused"))]
+)
+async def test_a_body_that_cannot_be_sent_twice(autojump_clock: MockClock, expected: object, step: Step) -> None:
+    """A generator is used up by the attempt that sends it; where nothing was sent it is as good as new."""
+    script = Script(step, 200)
+    try:
+        ended: object = (await ask(script, "PUT", content=order())).status_code
+    except httpx.TransportError as error:
+        ended = type(error)
+
+    assert expected == ended
+    assert [b"one order"] == script.bodies
+
+
+async def test_a_body_that_can_be_sent_twice(autojump_clock: MockClock) -> None:
+    """Bytes are sent as they are, each time."""
+    script = Script(503, 200)
+    await ask(script, "PUT", content=b"one order")
+
+    assert [b"one order"] * 2 == script.bodies
+
+
+@pytest.mark.parametrize(
+    ("expected", "header"),
+    [
+        (30.0, "30"),
+        (30.0, format_datetime(NOON + timedelta(seconds=30), usegmt=True)),
+        (0.05, "0"),
+        (0.05, format_datetime(NOON - timedelta(seconds=30), usegmt=True)),
+        (0.05, "-30"),
+        (0.05, "soon"),
+        (0.05, "30, 60"),
+    ],
+)
+async def test_retry_after(autojump_clock: MockClock, expected: float, header: str) -> None:
+    """What the server asks for is waited for, where it says something sensible, and never less than the backoff."""
+    script = Script(after(header), 200)
+    await ask(script)
+
+    assert pytest.approx([0.0, expected]) == script.asked_at
+
+
+async def test_a_wish_that_is_too_long(autojump_clock: MockClock) -> None:
+    """With a limit, the answer is returned at once: to ask earlier than the server wishes would be no help."""
+    script = Script(after(61))
+    response = await ask(script, rules=HttpRetryRules(retry_after_max=60))
+
+    assert (503, [0.0]) == (response.status_code, script.asked_at)
+    assert RetryEnding.NOT_RETRY_SAFE is response.extensions[ATTEMPTS][-1].ending
+
+
+@pytest.mark.parametrize(("expected", "seconds"), [(200, 29), (503, 30), (503, 10**30)])
+async def test_a_deadline(autojump_clock: MockClock, expected: int, seconds: int) -> None:
+    """Where the next attempt would begin at the deadline or later, the last answer comes at once."""
+    script = Script(after(seconds), 200)
+    with trio.fail_after(30):
+        response = await ask(script)
+
+    assert expected == response.status_code
+    assert (trio.current_time() == 0.0) is (expected == 503)
+
+
+async def test_a_deadline_and_an_error(autojump_clock: MockClock) -> None:
+    """The same for an error, and no cancellation is mistaken for it."""
+    with trio.move_on_after(0.05) as scope, pytest.raises(httpx.ConnectError):
+        await ask(Script(httpx.ConnectError("refused"), 200))
+
+    assert (False, 0.0) == (scope.cancelled_caught, trio.current_time())
+
+
+async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
+    """Nothing is sent afterwards, and the quota has paid for a retry that was never made."""
+    script, strategy = Script(after(30), 200), standard()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: ask(script, strategy=strategy))
+            await trio.sleep(10)
+            scope.cancel()
+
+    assert scope.cancelled_caught
+    assert ([0.0], 500 - 14) == (script.asked_at, strategy.available_quota("service.test"))
+
+
+async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:
+    """A cancellation is no failure of the transport."""
+    script, strategy = Script(200), standard()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await ask(script, strategy=strategy)
+
+    assert scope.cancelled_caught
+    assert 500 == strategy.available_quota("service.test")
+
+
+async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
+    """A host that is down uses up its own, and two transports can share it."""
+    strategy = standard(quota_capacity=14)
+    for _ in range(3):
+        async with httpx.AsyncClient(transport=RetryTransport(Script(503, 503, 503), strategy=strategy)) as client:
+            response = await client.get("http://down.test/")
+        assert RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
+    left = strategy.available_quota("down.test"), strategy.available_quota("up.test")
+
+    assert (0, 14) == left
+
+
+@pytest.mark.parametrize(("expected", "status"), [(1, 200), (1, 404), (0, 500)])
+async def test_what_refills_a_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
+    """An answer of a service that is well does, whatever it says."""
+    strategy = standard(quota_capacity=14)
+    await ask(Script(503, 503), strategy=strategy)
+    await ask(Script(status), strategy=strategy)
+
+    assert expected == strategy.available_quota("service.test")
+
+
+async def test_a_scope_of_ones_own(autojump_clock: MockClock) -> None:
+    """The scope may be anything that can be read off a request."""
+    strategy = standard(quota_capacity=14)
+    transport = RetryTransport(Script(503, 503), strategy=strategy, token_scope=lambda request: request.url.path)
+    async with httpx.AsyncClient(transport=transport) as client:
+        await client.get(URL)
+
+    assert (0, 14) == (strategy.available_quota("/orders"), strategy.available_quota("service.test"))
+
+
+class Asynchronous:
+    """The same strategy behind methods that are async, as smithy-core has them."""
+
+    def __init__(self, strategy: StandardRetryStrategy) -> None:
+        self.strategy = strategy
+
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        await trio.sleep(1)
+        return self.strategy.acquire_initial_retry_token(token_scope=token_scope)
+
+    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        await trio.sleep(1)
+        return self.strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
+
+    async def record_success(self, *, token: RetryToken) -> None:
+        await trio.sleep(1)
+        self.strategy.record_success(token=token)
+
+
+async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
+    """It is waited for, and decides the same."""
+    script, strategy = Script(503, 200), standard()
+    response = await ask(script, strategy=Asynchronous(strategy))
+
+    assert 200 == response.status_code
+    assert pytest.approx([1.0, 2.05]) == script.asked_at
+    assert 500 == strategy.available_quota("service.test")
+
+
+@pytest.mark.parametrize("step", [200, 503])
+async def test_cancelled_while_an_asynchronous_strategy_thinks(autojump_clock: MockClock, step: Step) -> None:
+    """The answer that nobody gets is closed."""
+    script = Script(step)
+    with trio.move_on_after(1.5) as scope:
+        await ask(script, strategy=Asynchronous(standard()))
+
+    assert scope.cancelled_caught
+    assert [True] == [body.is_closed for body in script.answered]
+
+
+class Nonsensical(StandardRetryStrategy):
+    """Answers what is no token."""
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:  # type: ignore[override]
+        """Nonsense."""
+        return "token"  # type: ignore[return-value]
+
+
+async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> None:
+    """The strategy is named, and the answer that nobody gets is closed."""
+    script = Script(503)
+    with pytest.raises(InvalidArgumentException, match="strategy Nonsensical answered 'token'"):
+        await ask(script, strategy=Nonsensical(rng=random.Random(7)))
+
+    assert [True] == [body.is_closed for body in script.answered]
+
+
+async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
+    """Each retry and its end is reported, by method and host."""
+    reports: list[RetryReport] = []
+    await ask(Script(503, 200), hooks=[reports.append])
+    await ask(Script(503, 503, 503), hooks=(reports.append,))
+
+    assert [RetryScheduled, RetrySucceeded, RetryScheduled, RetryScheduled, RetryGivenUp] == [
+        type(report) for report in reports
+    ]
+    assert {("GET service.test", "service.test")} == {(report.name, report.token_scope) for report in reports}
+
+
+async def test_the_inner_transport_is_entered_and_closed() -> None:
+    """It lives as long as the outer one, whether that is a block's or is closed."""
+    in_a_block, closed = Script(200), Script(200)
+    async with httpx.AsyncClient(transport=RetryTransport(in_a_block)) as client:
+        await client.get(URL)
+    await RetryTransport(closed).aclose()
+
+    assert (True, True) == (in_a_block.is_entered, closed.is_closed)
+
+
+async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
+    """Without a choice there are three attempts, with jitter, and a quota of the transport's own."""
+    script = Script(503, 503, 503)
+    async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
+        response = await client.get(URL)
+
+    assert (503, 3) == (response.status_code, len(script.asked_at))
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "said"),
+    [
+        ("transport", "https", "transport='https' must be an httpx.AsyncBaseTransport"),
+        ("transport", httpx.HTTPTransport, "must be an httpx.AsyncBaseTransport"),
+        ("strategy", 3, "strategy=3 must be"),
+        ("strategy", StandardRetryStrategy, "strategy=<class .* must be an object"),
+        ("rules", {429}, r"rules=\{429\} must be HttpRetryRules"),
+        ("token_scope", "host", "token_scope='host' must be a function"),
+        ("wall_clock", 0.0, "wall_clock=0.0 must be a function"),
+        ("hooks", print, "hooks=.* must be a list or tuple"),
+        ("hooks", [3], "hooks: 3 must be a function"),
+    ],
+)
+def test_wrong_arguments(parameter: str, value: object, said: str) -> None:
+    """They are refused at once, by name."""
+    with pytest.raises(InvalidArgumentException, match=said) as caught:
+        RetryTransport(**{parameter: value})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
+
+
+async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
+    """It is refused before anything is sent."""
+    script = Script(200)
+    transport = RetryTransport(script, token_scope=lambda request: 7)  # type: ignore[arg-type,return-value]
+    async with httpx.AsyncClient(transport=transport) as client:
+        with pytest.raises(InvalidArgumentException, match="token_scope=7 must be a string or None"):
+            await client.get(URL)
+
+    assert [] == script.asked_at
+
+
+def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The adapter says what to install."""
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    monkeypatch.delitem(sys.modules, "triclinium.adapters.httpx")
+    with pytest.raises(ImportError, match=r"pip install 'triclinium\[httpx\]'"):
+        importlib.import_module("triclinium.adapters.httpx")

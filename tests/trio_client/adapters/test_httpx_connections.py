@@ -1,0 +1,202 @@
+"""Retries inside an httpx client over real connections: what is lost, and that none leaks. Real time passes, and decides nothing."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import trio
+
+from tests.trio_client.adapters.http_server import Answer, HangUp, Server, Silence, Step, serving
+from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts_of
+from triclinium.adapters.httpx import ATTEMPTS, AnswerToRetry, RetryTransport
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+
+pytestmark = pytest.mark.native
+
+SECONDS_MAX = 20
+"""After which a test hangs."""
+
+A_WHILE = (("retry-after", "10"),)
+"""Longer than a test takes, and shorter than it may take."""
+
+
+def at_once() -> StandardRetryStrategy:
+    """Return a strategy of three attempts that waits for a millisecond at most, unless the server asks for more."""
+    backoff = ExponentialRetryBackoffStrategy(rng=random.Random(7), base=0.0, max=0.001)
+    return StandardRetryStrategy(quota_capacity=10_000, backoff=backoff, throttling_backoff=backoff)
+
+
+@asynccontextmanager
+async def client_with_one_connection(*hooks: object) -> AsyncIterator[httpx.AsyncClient]:
+    """Open a client that may have one connection and does not wait long for it: an answer that holds it is seen at once."""
+    inner = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=1))
+    transport = RetryTransport(inner, strategy=at_once(), hooks=hooks)  # type: ignore[arg-type]
+    timeout = httpx.Timeout(SECONDS_MAX, pool=0.5)
+    with trio.fail_after(SECONDS_MAX):
+        async with httpx.AsyncClient(transport=transport, timeout=timeout) as client:
+            yield client
+
+
+async def test_connections_do_not_leak() -> None:
+    """A hundred retried answers, their bodies unread, leave the only connection to those who come after."""
+    script = [Answer(503, b"x" * 100_000), Answer(429), Answer(200)] * 50
+    async with serving(*script) as server, client_with_one_connection() as client:
+        for _ in range(50):
+            response = await client.get(server.url)
+            assert (200, b"welcome") == (response.status_code, response.content)
+
+    assert 150 == len(server.received)
+
+
+async def test_the_last_answer_can_be_read() -> None:
+    """It is as it came from the server, to be read or streamed, and gives its connection back when it was."""
+    async with serving(*[Answer(503, b"sorry")] * 6, Answer(200)) as server, client_with_one_connection() as client:
+        read = await client.get(server.url)
+        async with client.stream("GET", server.url) as streamed:
+            parts = [part async for part in streamed.aiter_raw()]
+        good = await client.get(server.url)
+
+    assert (503, b"sorry", b"sorry", 200) == (read.status_code, read.content, b"".join(parts), good.status_code)
+    assert 3 == len(read.extensions[ATTEMPTS])
+
+
+async def test_others_use_the_connection_during_the_wait() -> None:
+    """While a request waits as its server asked, the only connection serves another one."""
+    waiting = trio.Event()
+
+    def note(report: RetryReport) -> None:
+        assert isinstance(report, RetryScheduled)
+        waiting.set()
+
+    async with (
+        serving(Answer(503, headers=A_WHILE), Answer(200)) as server,
+        client_with_one_connection(note) as client,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(client.get, server.url)
+        await waiting.wait()
+        response = await client.get(server.url)
+        nursery.cancel_scope.cancel()
+
+    assert 200 == response.status_code
+    assert 2 == len(server.received)
+
+
+async def test_an_answer_that_never_ends_is_not_read() -> None:
+    """The body of an answer that is given up may stay away for ever."""
+    async with serving(Answer(503, stalls=True), Answer(200)) as server, client_with_one_connection() as client:
+        response = await client.get(server.url)
+
+    assert (200, 2) == (response.status_code, server.connections)
+
+
+@pytest.mark.parametrize(("expected", "method"), [(2, "PUT"), (1, "POST")])
+async def test_a_server_that_hangs_up(expected: int, method: str) -> None:
+    """The request may have been acted upon, so only an idempotent one is sent again, body and all."""
+    async with serving(HangUp(), Answer(200)) as server, client_with_one_connection() as client:
+        try:
+            response = await client.request(method, server.url, content=b"order")
+            assert 200 == response.status_code
+        except httpx.RemoteProtocolError as error:
+            assert 1 == len(attempts_of(error))
+
+    assert [(method, b"order")] * expected == server.received
+
+
+async def test_a_server_that_is_silent() -> None:
+    """The timeouts of httpx hold for each attempt; the one that ran out is retried."""
+    async with serving(Silence(), Answer(200)) as server, client_with_one_connection() as client:
+        response = await client.get(server.url, timeout=httpx.Timeout(SECONDS_MAX, read=0.05))
+
+    (record,) = response.extensions[ATTEMPTS]
+    assert isinstance(record.error, httpx.ReadTimeout)
+    assert 200 == response.status_code
+
+
+async def test_an_answer_that_breaks_off() -> None:
+    """What breaks while the body is read is the reader's; the transport has done its part by then."""
+    async with serving(Answer(200, b"x" * 1000, body_sent=10)) as server, client_with_one_connection() as client:
+        with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
+            await client.get(server.url)
+
+    assert 1 == len(server.received)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_refused_at_first(method: str) -> None:
+    """Nothing was sent when a connection was refused, so any request is retried; here until there is a server."""
+    server = Server([Answer(200)])
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+        async with trio.open_nursery() as nursery:
+
+            def listen(report: RetryReport) -> None:
+                assert isinstance(report, RetryScheduled)
+                assert isinstance(report.error, httpx.ConnectError)
+                bound.listen()
+                listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+                nursery.start_soon(trio.serve_listeners, server.serve, [listener])
+
+            async with client_with_one_connection(listen) as client:
+                response = await client.request(method, url, content=b"order")
+            nursery.cancel_scope.cancel()
+
+    assert (200, [(method, b"order")]) == (response.status_code, server.received)
+
+
+async def test_refused_for_good() -> None:
+    """The last error is raised, and tells of all attempts."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        async with client_with_one_connection() as client:
+            with pytest.raises(httpx.ConnectError) as caught:
+                await client.get(f"http://127.0.0.1:{bound.getsockname()[1]}/")
+
+    assert [httpx.ConnectError] * 3 == [type(record.error) for record in attempts_of(caught.value)]
+    assert 3 == len(caught.value.__notes__)
+
+
+async def test_a_pool_that_is_busy() -> None:
+    """A request that got no connection in time was not sent, so it is tried again, whatever its method."""
+    async with (
+        serving(Answer(200, stalls=True), Answer(200)) as server,
+        client_with_one_connection() as client,
+        client.stream("GET", server.url),
+    ):
+        timeout = httpx.Timeout(SECONDS_MAX, pool=0.02)
+        with pytest.raises(httpx.PoolTimeout) as caught:
+            await client.post(server.url, content=b"order", timeout=timeout)
+
+    assert 3 == len(attempts_of(caught.value))
+    assert [("GET", b"")] == server.received
+
+
+async def test_cancelled_requests_leave_no_connection() -> None:
+    """Whatever a request waits for when it is cancelled, the only connection is free afterwards."""
+    script: list[Step] = [Silence(), Answer(503, headers=A_WHILE), Answer(200)]
+    async with serving(*script) as server, client_with_one_connection() as client:
+        for count in (1, 2):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.get, server.url)
+                await server.wait_received(count)
+                nursery.cancel_scope.cancel()
+        response = await client.get(server.url)
+
+    assert 200 == response.status_code
+
+
+async def test_after_a_lost_connection_comes_a_new_one() -> None:
+    """Attempts of one request are told apart by what ended them."""
+    async with serving(HangUp(), Answer(503), Answer(200)) as server, client_with_one_connection() as client:
+        response = await client.get(server.url)
+
+    lost, answered = (record.error for record in response.extensions[ATTEMPTS])
+    assert isinstance(lost, httpx.RemoteProtocolError)
+    assert isinstance(answered, AnswerToRetry)
+    assert (200, 503) == (response.status_code, answered.status_code)

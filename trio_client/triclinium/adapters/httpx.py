@@ -1,0 +1,256 @@
+"""Retries inside ``httpx`` clients that run on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Self
+
+import trio
+
+from triclinium._retry_calls import Recovery, first_token, record_success
+from triclinium._retry_strategies import StandardRetryStrategy
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.classification import ErrorInfo, classify
+from triclinium_core.retry.smithy.history import AttemptRecord, attempts_of
+from triclinium_core.retry.smithy.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, Fault, RetryToken
+from triclinium_core.retry.smithy.reports import RetryHook
+from triclinium_core.retry.smithy.terms import CallTerms
+
+try:
+    import httpx
+except ImportError as error:
+    raise ImportError("triclinium.adapters.httpx needs the package httpx: pip install 'triclinium[httpx]'") from error
+
+__all__ = ["ATTEMPTS", "AnswerToRetry", "HttpRetryRules", "RetryTransport", "host_of"]
+
+ATTEMPTS = "triclinium_attempts"
+"""The key of ``response.extensions`` under which the failed attempts of the request stand, oldest first: a tuple of
+:py:class:`triclinium.AttemptRecord`, empty where the first attempt was good. Where the response itself is a failure that
+was given up, it is the last of them, and its ``ending`` tells why."""
+
+# fmt: off
+_FAILURES: Mapping[type[Exception], HttpFailure] = {
+    # No connection, so nothing was sent.
+    httpx.ConnectError:        HttpFailure(is_unsent=True),
+    httpx.ConnectTimeout:      HttpFailure(is_unsent=True, is_timeout=True),
+    httpx.PoolTimeout:         HttpFailure(is_unsent=True, is_timeout=True),
+    # Any part may have arrived, and may have been acted upon.
+    httpx.ReadError:           HttpFailure(),
+    httpx.WriteError:          HttpFailure(),
+    httpx.CloseError:          HttpFailure(),
+    httpx.RemoteProtocolError: HttpFailure(),
+    httpx.ReadTimeout:         HttpFailure(is_timeout=True),
+    httpx.WriteTimeout:        HttpFailure(is_timeout=True),
+}
+"""What is known of a request by how it failed. Whatever is not here fails the same way again: a proxy that refuses, a scheme
+that nobody speaks, a request that is none."""
+# fmt: on
+
+
+class AnswerToRetry(Exception):
+    """Stands for an answer in the records of a request's attempts; it is never raised."""
+
+    def __init__(self, status_code: int, info: ErrorInfo) -> None:
+        super().__init__(f"{status_code} {httpx.codes.get_reason_phrase(status_code)}".rstrip())
+        self.status_code: int = status_code
+        """Of the answer."""
+        self.is_retry_safe: bool | None = info.is_retry_safe
+        """Whether the request may be sent again."""
+        self.retry_after: float | None = info.retry_after
+        """Seconds that the answer asked for."""
+        self.is_throttling_error: bool = info.is_throttling_error
+        """Whether the answer asked for fewer requests."""
+        self.is_timeout_error: bool = info.is_timeout_error
+        """Whether it said that time ran out."""
+        self.fault: Fault = info.fault
+        """The server."""
+
+
+def host_of(request: httpx.Request) -> str | None:
+    """Return the host that a request is for: the scope of its quota, unless a transport is told another one."""
+    return request.url.host
+
+
+class RetryTransport(httpx.AsyncBaseTransport):
+    """Sends requests through another transport, again where that does no harm and a strategy permits it.
+
+    Sent again are idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport, and any
+    request of which nothing was sent. A body that is a stream or a form with files can be sent only once; read it into
+    memory first where it should be sent again (``await request.aread()``). What breaks while the body of an answer is being
+    read is the reader's to retry, with :py:func:`triclinium.retry` around it.
+
+    The end is what ``httpx`` does without retries: the last answer, whatever its status, or the last error. The attempts are
+    in ``response.extensions["triclinium_attempts"]`` or ``triclinium.attempts_of(error)``. If the next attempt could not
+    begin before the deadline of the cancel scopes around, the end comes at once. Timeouts of ``httpx`` are for each attempt.
+
+    An answer that is given up for another attempt is closed unread before the wait, so it holds no connection of a pool.
+
+    Cancellation: never retried. The strategy is not told of the attempt, as of one that failed for good.
+
+    Args:
+        transport: what sends; an ``httpx.AsyncHTTPTransport()`` unless given. It is closed with this one.
+        strategy: decides, and has the quota: share it among all that talk to the same service. A
+            ``StandardRetryStrategy`` of its own unless given: three attempts.
+        rules: which requests, answers and waits are in question.
+        token_scope: separates the quotas of one strategy, by request.
+        hooks: functions that are told of each retry and of its end.
+        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport | None = None,
+        *,
+        strategy: AnyRetryStrategy | None = None,
+        rules: HttpRetryRules | None = None,
+        token_scope: Callable[[httpx.Request], str | None] = host_of,
+        hooks: Sequence[RetryHook] = (),
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        is_transport = transport is None or isinstance(transport, httpx.AsyncBaseTransport)
+        _check("transport", transport, is_transport, "an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport()")
+        _check("rules", rules, rules is None or isinstance(rules, HttpRetryRules), "HttpRetryRules(…)")
+        _check("token_scope", token_scope, callable(token_scope), "a function of the request")
+        _check("wall_clock", wall_clock, callable(wall_clock), "a function such as time.time")
+        self._strategy = StandardRetryStrategy() if strategy is None else strategy
+        self._rules = HttpRetryRules() if rules is None else rules
+        self._token_scope = token_scope
+        self._hooks = tuple(hooks) if isinstance(hooks, list) else hooks
+        self._wall_clock = wall_clock
+        # Strategy and hooks are looked at where they are used, and here for the first time.
+        CallTerms[object](self._strategy, hooks=self._hooks)
+        self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self._transport.__aexit__(exc_type, exc_value, traceback)
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self._transport.aclose()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer to a request; ``httpx`` calls this.
+
+        Raises:
+            httpx.TransportError: the last attempt ended without an answer.
+            InvalidArgumentException: the strategy, or ``token_scope``, answered nonsense.
+        """
+        facts = _facts_of(request)
+        call = _Call(self._terms(request, facts), f"{request.method} {request.url.host}")
+        await call.begin()
+        while True:
+            try:
+                response = await self._transport.handle_async_request(request)
+            except httpx.TransportError as error:
+                if not await call.goes_on_after(error):
+                    raise
+            else:
+                if not await self._goes_on_after(response, call, facts):
+                    return response
+            await call.pause()
+
+    async def _goes_on_after(self, response: httpx.Response, call: _Call, facts: HttpRequestFacts) -> bool:
+        """Tell whether another attempt follows ``response``, which is closed then."""
+        status, rules = response.status_code, self._rules
+        async with _closed_on_error(response):
+            if not rules.is_failure(status):
+                response.extensions[ATTEMPTS] = call.records
+                if rules.is_success(status):
+                    await call.succeed()
+                return False
+            retry_after = response.headers.get("retry-after")
+            answer = AnswerToRetry(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
+            if not await call.goes_on_after(answer):
+                response.extensions[ATTEMPTS] = attempts_of(answer)
+                return False
+            # Unread: its body may be without end, and who does not read it gets another connection, perhaps to another server.
+            await response.aclose()
+            return True
+
+    def _terms(self, request: httpx.Request, facts: HttpRequestFacts) -> CallTerms[httpx.Response]:
+        def judge(error: Exception) -> bool | ErrorInfo:
+            if isinstance(error, AnswerToRetry):
+                return classify(error)
+            failure = next((_FAILURES[kind] for kind in type(error).__mro__ if kind in _FAILURES), None)
+            return False if failure is None else self._rules.judge_failure(facts, failure)
+
+        return CallTerms(self._strategy, on=judge, token_scope=self._token_scope(request), hooks=self._hooks)
+
+
+class _Call:
+    """What becomes of one request, over all its attempts."""
+
+    def __init__(self, terms: CallTerms[httpx.Response], name: str) -> None:
+        self._terms = terms
+        self._name = name
+        self._began = 0.0
+        self._token: RetryToken | None = None
+        self._recovery: Recovery | None = None
+
+    @property
+    def records(self) -> tuple[AttemptRecord, ...]:
+        """Of the attempts that failed."""
+        return () if self._recovery is None else self._recovery.records
+
+    async def begin(self) -> None:
+        """Wait until the first attempt may begin."""
+        self._token = await first_token(self._terms)
+        self._began = trio.current_time()
+
+    async def goes_on_after(self, error: Exception) -> bool:
+        """Tell whether another attempt follows this failure."""
+        if self._recovery is None:
+            self._recovery = Recovery(self._terms, self._name, self._token, self._began)
+        return await self._recovery.goes_on(error, None)
+
+    async def pause(self) -> None:
+        """Wait until the next attempt may begin."""
+        assert self._recovery is not None, "there was a failure"
+        await self._recovery.sleep()
+        self._token = self._recovery.token
+
+    async def succeed(self) -> None:
+        """Tell the strategy, and those who watch."""
+        await record_success(self._terms, self._token)
+        if self._recovery is not None:
+            self._recovery.succeeded()
+
+
+def _facts_of(request: httpx.Request) -> HttpRequestFacts:
+    # Of other streams nobody knows whether they can be read twice; those of forms with files cannot where a file is a pipe.
+    return HttpRequestFacts(
+        method=request.method,
+        has_idempotency_key="idempotency-key" in request.headers,
+        is_replayable=isinstance(request.stream, httpx.ByteStream),
+    )
+
+
+@asynccontextmanager
+async def _closed_on_error(response: httpx.Response) -> AsyncIterator[None]:
+    """Close the response that nobody will get, for the block has raised, or was cancelled."""
+    try:
+        yield
+    except BaseException:
+        await response.aclose()
+        raise
+
+
+def _check(parameter: str, value: object, is_right: bool, wanted: str) -> None:
+    if not is_right:
+        raise InvalidArgumentException(f"{parameter}={value!r} must be {wanted}", parameter=parameter)
