@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from triclinium_core.retry.cassandra.actions import CassandraAction, Fail, Send
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -30,7 +30,7 @@ READ = ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=Fal
 WRITE = WriteTimeout(consistency=QUORUM, write_type=WriteType.SIMPLE, block_for=2, received=1)
 UNAVAILABLE = Unavailable(consistency=QUORUM, required=2, alive=1)
 UNPREPARED = Unprepared(statement_id=b"id")
-NEVER_ASKED = Answers(AssertionError("the policy was asked"))
+NEVER_ASKED = Always(AssertionError("the policy was asked"))
 
 START = 100.0
 NOTHING = NoSpeculativeExecution()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.request_cases import (
     CLOSED,
     NEVER_ASKED,
@@ -60,7 +60,7 @@ def test_a_result() -> None:
 
 def test_an_answer_that_overtakes_the_write() -> None:
     """A driver that hears the answer before it knows that all was written is understood."""
-    machine = submitted(request(Answers(RETRY_SAME)))
+    machine = submitted(request(Always(RETRY_SAME)))
 
     assert [Send(1, 0, "n1", None)] == sends(hear(machine, ErrorReceived(0, SERVER)))
     assert isinstance(hear(machine, ResultReceived(1))[0], Complete)
@@ -69,7 +69,7 @@ def test_an_answer_that_overtakes_the_write() -> None:
 def test_retry_same() -> None:
     """The same node gets it again, at the level of the verdict, and from then on at that."""
     run = play(
-        request(Answers(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.QUORUM),
+        request(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.QUORUM),
         {"n1": [READ, READ], "n2": []},
     )
 
@@ -95,7 +95,7 @@ def test_a_level_outlives_the_next_retry() -> None:
 
 def test_retry_next() -> None:
     """Each node gets it once, in the order of the plan."""
-    run = play(request(Answers(RETRY_NEXT)), {"n1": [SERVER], "n2": [CLOSED], "n3": []})
+    run = play(request(Always(RETRY_NEXT)), {"n1": [SERVER], "n2": [CLOSED], "n3": []})
 
     assert (1, 1, 1) == run.cluster.counts("n1", "n2", "n3")
     assert ExecutionInfo("n3", (("n1", SERVER), ("n2", CLOSED)), 0, 0, None, 2) == run.info
@@ -103,7 +103,7 @@ def test_retry_next() -> None:
 
 def test_the_last_node_fails() -> None:
     """A retry on the next node where there is none is no longer the node's own error."""
-    run = play(request(Answers(RETRY_NEXT)), {"n1": [UNAVAILABLE]})
+    run = play(request(Always(RETRY_NEXT)), {"n1": [UNAVAILABLE]})
 
     assert {"n1": (UNAVAILABLE,)} == (run.error.errors if isinstance(run.error, e.AllNodesFailed) else None)
     assert type(run.error) is e.AllNodesFailed
@@ -123,7 +123,7 @@ def test_rethrow() -> None:
 
 def test_ignore() -> None:
     """The request is done without rows, and the error that was ignored is not among its errors."""
-    run = play(request(Answers(IGNORE)), {"n1": [MISSING], "n2": [WRITE]})
+    run = play(request(Always(IGNORE)), {"n1": [MISSING], "n2": [WRITE]})
     (_, missing), *others = run.info.errors
 
     assert isinstance(run.end, CompleteEmpty)
@@ -145,7 +145,7 @@ def test_one_count_for_all_kinds_of_errors() -> None:
 
 def test_what_a_policy_is_told() -> None:
     """The count grows by verdicts to retry, and by nothing else."""
-    policy = Answers(RETRY_NEXT)
+    policy = Always(RETRY_NEXT)
     play(
         request(policy),
         {"n1": [UNSENT], "n2": [SERVER], "n3": [MISSING], "n4": [e.Bootstrapping("joining")], "n5": [SERVER]},
@@ -166,7 +166,7 @@ def test_not_idempotent(error: e.CassandraError) -> None:
 @pytest.mark.parametrize("error", [READ, UNAVAILABLE])
 def test_not_idempotent_and_not_executed(error: e.CassandraError) -> None:
     """The two kinds that change nothing are the policy's for any statement."""
-    assert ROWS == play(request(Answers(RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
+    assert ROWS == play(request(Always(RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
 
 
 @pytest.mark.parametrize("answer", [MISSING, UNSENT, e.Bootstrapping("joining")])
@@ -223,7 +223,7 @@ def test_a_write_that_was_reported_whole() -> None:
 
 def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
     """The next node gets it, and that is no error of anybody."""
-    machine = submitted(request(Answers(RETRY_SAME)))
+    machine = submitted(request(Always(RETRY_SAME)))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
     actions = hear(machine, ConnectionMissed(1))
     (complete,) = hear(machine, ResultReceived(2))
@@ -235,7 +235,7 @@ def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
 
 def test_the_next_node_after_that_is_a_new_one() -> None:
     """A node that was not tried before is recorded where it cannot be reached."""
-    machine = submitted(request(Answers(RETRY_SAME)))
+    machine = submitted(request(Always(RETRY_SAME)))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), ConnectionMissed(1), ConnectionMissed(2))
     (complete,) = hear(machine, ResultReceived(3))
 
@@ -284,8 +284,8 @@ def test_one_error_of_a_connection_for_many_requests() -> None:
     """Each request raises a copy of its own, with its own story; the cause is that of all."""
     closed = e.ClosedConnection("closed")
     closed.__cause__ = OSError("reset")
-    one = error_of(hear(submitted(request(Answers(RETHROW)), ["a"]), AttemptAborted(0, closed)))
-    other = error_of(hear(submitted(request(Answers(RETHROW)), ["b"]), AttemptAborted(0, closed)))
+    one = error_of(hear(submitted(request(Always(RETHROW)), ["a"]), AttemptAborted(0, closed)))
+    other = error_of(hear(submitted(request(Always(RETHROW)), ["b"]), AttemptAborted(0, closed)))
 
     assert ("a", "b") == (
         one.execution_info and one.execution_info.coordinator,
@@ -297,7 +297,7 @@ def test_one_error_of_a_connection_for_many_requests() -> None:
 
 def test_reports() -> None:
     """Logs and metrics learn of each failure, what the policy said, and what it was told, before what follows."""
-    machine = submitted(request(Answers(RETRY_NEXT)))
+    machine = submitted(request(Always(RETRY_NEXT)))
     (unsent, _) = hear(machine, AttemptAborted(0, CLOSED, 0))
     (asked, _) = hear(machine, RequestWritten(1), ErrorReceived(1, SERVER))
     (raised, _) = hear(machine, RequestWritten(2), ErrorReceived(2, e.InvalidQuery("no")))
@@ -311,12 +311,12 @@ def test_reports() -> None:
 @pytest.mark.parametrize("error", [e.ServerError("no"), e.Overloaded("no"), CLOSED, e.CdcWriteFailure("no")])
 def test_prepare_is_idempotent(error: e.CassandraError) -> None:
     """Nobody needs to say so, and the policy decides."""
-    assert ROWS == play(prepare(Answers(RETRY_NEXT)), {"n1": [error], "n2": []}).result
+    assert ROWS == play(prepare(Always(RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
 
 def test_prepare_has_no_level() -> None:
     """A verdict's level is nothing that a PREPARE has."""
-    run = play(prepare(Answers(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE))), {"n1": [SERVER]})
+    run = play(prepare(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE))), {"n1": [SERVER]})
 
     assert [None, None] == [order.consistency for order in run.cluster.sent if isinstance(order, Send)]
     assert run.info.consistency is None
@@ -324,7 +324,7 @@ def test_prepare_has_no_level() -> None:
 
 def test_prepare_cannot_be_ignored() -> None:
     """There would be no statement."""
-    run = play(prepare(Answers(IGNORE)), {"n1": [SERVER]})
+    run = play(prepare(Always(IGNORE)), {"n1": [SERVER]})
 
     assert e.PolicyFailed is run.ending
     assert "ignores ServerError of a PREPARE, which must have a result; retry or rethrow" in str(run.error)
@@ -345,7 +345,7 @@ def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
 
 def test_a_policy_that_raises() -> None:
     """The request fails with that as the cause; the machine goes on as one that has failed."""
-    machine = submitted(request(Answers(ZeroDivisionError("raise me"))))
+    machine = submitted(request(Always(ZeroDivisionError("raise me"))))
     error = error_of(hear(machine, RequestWritten(0), ErrorReceived(0, SERVER)))
 
     assert "the retry policy failed on ServerError of n1: ZeroDivisionError('raise me')" == str(error)
@@ -356,7 +356,7 @@ def test_a_policy_that_raises() -> None:
 @pytest.mark.parametrize("answer", [None, "RETRY_SAME", RetryDecision.RETRY_SAME, True])
 def test_a_policy_that_answers_nonsense(answer: object) -> None:
     """It is told what to answer."""
-    run = play(request(Answers(answer)), {"n1": [SERVER]})
+    run = play(request(Always(answer)), {"n1": [SERVER]})
 
     assert e.PolicyFailed is run.ending
     assert "it must answer a RetryVerdict" in str(run.error)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.request_cases import NEVER_ASKED, SERVER, START, error_of, hear, request, submitted
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
@@ -31,7 +31,7 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 
 def test_one_timeout_for_the_whole_call() -> None:
     """It counts from the submission, whatever was tried in between."""
-    machine = submitted(request(Answers(RETRY_NEXT), timeout=2.0))
+    machine = submitted(request(Always(RETRY_NEXT), timeout=2.0))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), at=START + 1.9)
     assert START + 2.0 == machine.wakeup
     assert [] == hear(machine, TimePassed(), at=START + 1.99)
@@ -47,7 +47,7 @@ def test_one_timeout_for_the_whole_call() -> None:
 
 def test_nothing_is_sent_when_time_is_up() -> None:
     """A retry that is decided too late is none, also where nobody has said yet that time is up."""
-    machine = submitted(request(Answers(RETRY_NEXT)))
+    machine = submitted(request(Always(RETRY_NEXT)))
     hear(machine, RequestWritten(0))
     actions = hear(machine, ErrorReceived(0, SERVER), at=START + 2.0)
 
@@ -88,7 +88,7 @@ def test_the_caller_leaves_before_all_begins() -> None:
 
 def test_late_news_of_an_attempt_that_was_given_up() -> None:
     """The execution went on to another node, and stays there."""
-    machine = submitted(request(Answers(RETRY_NEXT)))
+    machine = submitted(request(Always(RETRY_NEXT)))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
 
     assert [Ignore()] == hear(machine, ResultReceived(0, "late"))

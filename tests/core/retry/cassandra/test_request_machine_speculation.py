@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.request_cases import (
     CLOSED,
     SERVER,
@@ -76,7 +76,7 @@ class Says:
 
 def two_running(verdict: object = RETRY_NEXT, plan: tuple[str, ...] = ("n1", "n2", "n3")) -> RequestMachine:
     """Return a request with two executions that wait: attempt 0 on n1 and attempt 1 on n2."""
-    machine = submitted(request(Answers(verdict), speculation=THREE), plan)
+    machine = submitted(request(Always(verdict), speculation=THREE), plan)
     hear(machine, RequestWritten(0))
     hear(machine, TimePassed(), at=SOON)
     hear(machine, RequestWritten(1), at=SOON)
@@ -142,7 +142,7 @@ def test_unsent_keeps_the_right() -> None:
 def test_retries_schedule_nothing() -> None:
     """One execution starts the clock once, however often it is retried."""
     policy = Says(None)
-    machine = submitted(request(Answers(RETRY_SAME), speculation=policy))
+    machine = submitted(request(Always(RETRY_SAME), speculation=policy))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), RequestWritten(1), ErrorReceived(1, SERVER))
     hear(machine, RequestWritten(2), ErrorReceived(2, UNPREPARED), RequestWritten(3), StatementPrepared(3, b"id"))
     hear(machine, RequestWritten(4))
@@ -153,7 +153,7 @@ def test_retries_schedule_nothing() -> None:
 def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
     """A level that a verdict changed in between is not taken over."""
     machine = submitted(
-        request(Answers(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.ALL, speculation=THREE)
+        request(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.ALL, speculation=THREE)
     )
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
 
@@ -162,7 +162,7 @@ def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
 
 def test_a_count_of_its_own() -> None:
     """What one execution was retried is not held against another."""
-    policy = Answers(RETRY_SAME)
+    policy = Always(RETRY_SAME)
     machine = submitted(request(policy, speculation=THREE))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
     hear(machine, TimePassed(), at=SOON)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.scripted import ROWS, Answer, play
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -16,7 +16,7 @@ from triclinium_core.retry.cassandra.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
 
 QUORUM = ConsistencyLevel.QUORUM
-NEVER_ASKED = Answers(AssertionError("the policy was asked"))
+NEVER_ASKED = Always(AssertionError("the policy was asked"))
 LINES = (Path(__file__).parents[3] / "data" / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
 CASES = [case for case in map(json.loads, LINES) if (case["family"], case["ask"]) == ("cassandra", "request")]
 
@@ -44,7 +44,7 @@ NAMES = {
 def test_ends_as_in_the_driver(case: dict[str, Any]) -> None:
     """Result or error, coordinator and errors on the way are those of the driver."""
     verdict = case["verdict"]
-    policy = NEVER_ASKED if verdict is None else Answers(RetryVerdict(RetryDecision(verdict)))
+    policy = NEVER_ASKED if verdict is None else Always(RetryVerdict(RetryDecision(verdict)))
     nodes: dict[Any, list[Answer]] = {}
     for node, answer in case["script"]:
         nodes.setdefault(node, []).append(ANSWERS[answer])

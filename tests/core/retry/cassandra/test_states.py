@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from tests.core.retry.cassandra.failures import Answers
+from tests.core.retry.cassandra.policies_for_tests import Always
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.actions import Ignore
 from triclinium_core.retry.cassandra.events import (
@@ -71,7 +71,7 @@ def machines(*, with_empty_plan: bool = False) -> list[RequestMachine]:
     speculation = ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     return [
         RequestMachine(
-            CassandraRequest(policy=Answers(answer), idempotent=idempotent, kind=kind, speculation=speculation), plan
+            CassandraRequest(policy=Always(answer), idempotent=idempotent, kind=kind, speculation=speculation), plan
         )
         for answer, idempotent, kind, plan in itertools.product(POLICIES, (True, False), RequestKind, plans)
     ]

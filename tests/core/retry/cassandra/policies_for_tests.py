@@ -1,0 +1,47 @@
+"""Policies that tests need: one that always says the same, one that must not be asked, and broken ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+
+
+@dataclass
+class Always:
+    """Answers the same to everything, or raises it, and notes what it was asked."""
+
+    answer: Any
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def _answer(self, method: str, arguments: dict[str, Any]) -> RetryVerdict:
+        self.asked.append((method, arguments))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer  # type: ignore[no-any-return]
+
+    def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Answer."""
+        return self._answer("on_read_timeout", arguments)
+
+    def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
+        """Answer."""
+        return self._answer("on_write_timeout", arguments)
+
+    def on_unavailable(self, **arguments: Any) -> RetryVerdict:
+        """Answer."""
+        return self._answer("on_unavailable", arguments)
+
+    def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
+        """Answer."""
+        return self._answer("on_request_aborted", arguments)
+
+    def on_error_response(self, **arguments: Any) -> RetryVerdict:
+        """Answer."""
+        return self._answer("on_error_response", arguments)
+
+
+def never_asked() -> Always:
+    """Return a policy whose every answer is a failure of the test."""
+    return Always(AssertionError("the policy was asked"))
