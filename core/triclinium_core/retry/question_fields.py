@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
+
+Answer = dict[str, object]
+"""The answer to one question, as JSON values."""
+
+Ask = Callable[[Mapping[str, object]], Answer]
+"""What answers one kind of question; MalformedQuestion says which field cannot be understood."""
 
 STATUS_MAX = 0xFFFF
 HTTP_STATUS_MIN, HTTP_STATUS_MAX = 100, 599

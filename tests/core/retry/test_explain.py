@@ -12,11 +12,12 @@ from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.actions import CloseConnection, RefreshCollection, RefreshTopology
 from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.couchbase_questions import STRATEGIES
 from triclinium_core.retry.error_map import parse_entry
 from triclinium_core.retry.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer, explain
 from triclinium_core.retry.explanation import ERROR_MAP_CLAUSE, DecidedBy, Explanation, Outcome
-from triclinium_core.retry.questions import STRATEGIES, answer
+from triclinium_core.retry.questions import answer
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from triclinium._cli import _explanation, main
+from triclinium._cli import _explanation, _telling, main
 from triclinium._cli._case import EXAMPLE_OF_ENTRY
 from triclinium_core.retry.events import HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, KvAnswer, explain as explain_case
@@ -190,13 +190,13 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
     """The steps are numbered and wrapped, no line is wider than the screen, and nothing is lost."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
-    monkeypatch.setattr(_explanation, "Console", lambda **_: console)
+    monkeypatch.setattr(_telling, "Console", lambda **_: console)
 
     result = explain("kv", "upsert", "--event", "socket-closed")
 
     assert 0 == result.exit_code
     lines = output.getvalue().splitlines()
-    assert max(map(len, lines)) <= min(width, _explanation.READABLE_WIDTH)
+    assert max(map(len, lines)) <= min(width, _telling.READABLE_WIDTH)
     words = " ".join(output.getvalue().split())
     closed = SocketClosed(HandedOver.ALL)
     happened, *steps = explain_case(
@@ -212,7 +212,7 @@ def test_the_outcome_stands_out_and_clauses_recede() -> None:
     case = Case(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
     console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
 
-    console.print(_explanation.numbered(explain_case(case)))
+    console.print(_telling.numbered(_explanation.telling_of(case, explain_case(case))))
 
     assert "\x1b[1;32mSo the request is sent again in 1 ms." in output.getvalue()
     assert "\x1b[2mRFC 0049 Response Code Retry List: KV: Temporary Failure 0x86\x1b[0m" in output.getvalue()
@@ -232,7 +232,7 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
     ("arguments", "expected"),
     [
         ("", "name a service (kv, query, analytics, search, views, management), or a file of questions with --batch"),
-        ("kb get --status 0x1", "there is no service 'kb'; there is kv, query, analytics, search, views, management"),
+        ("kb get --status 0x1", "there is no service 'kb'; there is kv, query, analytics, search, views, management, cassandra, smithy"),
         ("kv --status 0x1", "name an operation of kv, such as get or upsert; --help lists them"),
         ("kv upser --status 0x1", "there is no operation of kv 'upser'; did you mean upsert?"),
         ("kv get", "say what happened, with one of --status, --event, --code, --http-status"),

@@ -28,7 +28,7 @@ from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer
 from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
 from triclinium_core.retry.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
 from triclinium_core.retry.question_fields import STATUS_MAX, in_json, quote
-from triclinium_core.retry.questions import REASONS, SERVICES, STRATEGIES
+from triclinium_core.retry.couchbase_questions import REASONS, SERVICES, STRATEGIES
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES

@@ -6,7 +6,9 @@ It has no rule of its own: it builds a case, or reads questions, and shows what 
 from __future__ import annotations
 
 import json
-from typing import BinaryIO, Unpack
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, BinaryIO, Unpack
 
 import click
 from click.core import ParameterSource
@@ -14,14 +16,43 @@ from click.core import ParameterSource
 from triclinium._cli._case import CaseOptions, build_case
 from triclinium._cli._case_names import EVENTS, HANDED_OVER, OPERATION_OF, OPERATIONS
 from triclinium._cli._durations import Duration
-from triclinium._cli._explanation import show
-from triclinium._cli._wrong_input import WrongInput
+from triclinium._cli._explanation import telling_of
+from triclinium._cli._telling import show
+from triclinium._cli._wrong_input import WrongInput, choose
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.explain import explain as explain_case
-from triclinium_core.retry.questions import SERVICES, STRATEGIES, answer_lines
+from triclinium_core.retry.couchbase_questions import SERVICES, STRATEGIES
+from triclinium_core.retry.questions import answer_lines
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.unsent import unsent_reasons
+
+FAMILIES: Mapping[str, str] = {
+    "cassandra": "triclinium._cli.explain_cassandra",
+    "smithy": "triclinium._cli.explain_smithy",
+}
+"""The traditions beside Couchbase's, and the module whose command explains each."""
+
+
+class ExplainCommand(click.Command):
+    """A command whose first word may name another tradition; then that one's command has the rest."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Return the context to be run: this command's, or that of the tradition."""
+        family = args[0].casefold() if args else ""
+        if family not in FAMILIES:
+            return super().make_context(info_name, args, parent, **extra)
+        return family_command(family).make_context(f"{info_name} {family}", args[1:], parent, **extra)
+
+
+def family_command(family: str) -> click.Command:
+    """Return the command that explains one of ``FAMILIES``."""
+    command = getattr(import_module(FAMILIES[family]), f"explain_{family}")
+    assert isinstance(command, click.Command)
+    return command
+
 
 EPILOG = f"""\b
 Examples:
@@ -31,7 +62,14 @@ Examples:
   triclinium explain kv get --status 0x7ff0 --error-map-entry @entry.json
   triclinium explain query --code 4040 --message "unrecognizable plan"
   triclinium explain search --http-status 429 --body "too many requests"
+  triclinium explain cassandra read-timeout --received 2 --block-for 2
+  triclinium explain smithy --responses E,T,ok
   triclinium explain --batch decisions.jsonl
+
+\b
+The other two traditions of the core have options of their own:
+  triclinium explain cassandra --help
+  triclinium explain smithy --help
 
 Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service there is one, and it may be
 left out: {", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}.
@@ -45,7 +83,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=ExplainCommand, epilog=EPILOG)
 @click.argument("service", required=False)
 @click.argument("operation", required=False)
 @click.option("--status", metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
@@ -124,12 +162,14 @@ def explain(
     elif service is None:
         raise WrongInput(f"name a service ({', '.join(SERVICES)}), or a file of questions with --batch")
     else:
+        if choose(service, {**SERVICES, **FAMILIES}, "service") in FAMILIES.values():
+            raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
         case = build_case(service, operation, options)
         explanation = explain_case(case)
         if as_json:
             click.echo(json.dumps(explanation.to_json()))
         else:
-            show(case, explanation)
+            show(telling_of(case, explanation))
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
