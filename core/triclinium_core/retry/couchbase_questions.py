@@ -33,11 +33,10 @@ from triclinium_core.retry.question_fields import (
     Answer,
     Ask,
     MalformedQuestion,
-    in_json,
     parse_status,
-    require,
     require_choice,
     require_count,
+    require_each,
     require_flag,
     require_http_status,
     require_number,
@@ -67,6 +66,7 @@ SERVICES: dict[str, Service] = {str(service): service for service in Service}
 REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
 
 _RANDOMNESS = LongestDelays()
+
 
 def _answer_idempotent(question: Mapping[str, object]) -> Answer:
     service = require_choice(question, "service", SERVICES)
@@ -150,12 +150,7 @@ def _answer_cap(question: Mapping[str, object]) -> Answer:
 
 
 def _answer_terminal(question: Mapping[str, object]) -> Answer:
-    events = require(question, "events")
-    if not isinstance(events, list):
-        raise MalformedQuestion(f"events is {in_json(events)}, expected an array of strings")
-    for index, event in enumerate(events):
-        if not isinstance(event, str):
-            raise MalformedQuestion(f"events[{index}] is {in_json(event)}, expected a string")
+    events = require_each(question, "events", "strings", require_text)
     return {"reason": _name(terminal_reason(events, require_text(question, "op")))}
 
 

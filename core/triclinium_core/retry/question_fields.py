@@ -122,6 +122,24 @@ def require_count(question: Mapping[str, object], name: str) -> int:
     return value
 
 
+def require_each(
+    question: Mapping[str, object], name: str, of: str, require_item: Callable[[Mapping[str, object], str], T]
+) -> list[T]:
+    """Return the items of the field ``name``, an array.
+
+    Args:
+        of: what should stand in it, for the message.
+        require_item: reads one item like a field, which is called ``name[0]``.
+
+    Raises:
+        MalformedQuestion: it is missing or of another type, or ``require_item`` refuses an item.
+    """
+    value = require(question, name)
+    if not isinstance(value, list):
+        raise MalformedQuestion(f"{name} is {in_json(value)}, expected an array of {of}")
+    return [require_item({f"{name}[{index}]": item}, f"{name}[{index}]") for index, item in enumerate(value)]
+
+
 def require_http_status(question: Mapping[str, object], name: str) -> int:
     """Return the field ``name``, an HTTP status.
 
