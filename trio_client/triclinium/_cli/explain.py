@@ -20,9 +20,9 @@ from triclinium._cli._explanation import telling_of
 from triclinium._cli._telling import show
 from triclinium._cli._wrong_input import WrongInput, choose
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase_questions import SERVICES, STRATEGIES
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.explain import explain as explain_case
-from triclinium_core.retry.couchbase_questions import SERVICES, STRATEGIES
 from triclinium_core.retry.questions import answer_lines
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.unsent import unsent_reasons

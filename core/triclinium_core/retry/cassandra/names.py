@@ -25,32 +25,52 @@ _ALIASES: Mapping[type[e.CassandraError], tuple[str, ...]] = {
 """What an error is called besides its class; in any case, with or without ``_``, and ``Exception`` at the end."""
 
 
-def _canonical(name: str) -> str:
+def canonical(name: str) -> str:
+    """Return ``name`` as all its spellings are compared."""
     return name.strip().casefold().replace("_", "").replace("-", "").removesuffix("exception")
 
 
 def _by_name(kinds: Iterable[type[T]]) -> Mapping[str, type[T]]:
-    table: dict[str, type[T]] = {}
-    for kind in kinds:
-        for name in {_canonical(name) for name in (kind.__name__, *_ALIASES.get(kind, ()))}:
-            if name in table:
-                raise RuntimeError(f"{name} names two errors")
-            table[name] = kind
-    return MappingProxyType(table)
+    return MappingProxyType({name: kind for kind in kinds for name in (kind.__name__, *_ALIASES.get(kind, ()))})
 
 
 _DETAILED = frozenset({e.ReadTimeout, e.WriteTimeout, e.Unavailable})
-"""The answers that come with details, on which policies have methods of their own."""
 
-_ABORTS = _by_name(e.RequestAborted.__subclasses__())
-_ANSWERS = _by_name(kind for kind in e.CODES.values() if kind not in _DETAILED)
+ABORTS: Mapping[str, type[e.RequestAborted]] = _by_name(e.RequestAborted.__subclasses__())
+"""Why there is no answer, by every name that it has."""
+
+ANSWERS: Mapping[str, type[e.CoordinatorError]] = _by_name(kind for kind in e.CODES.values() if kind not in _DETAILED)
+"""What a coordinator answers, by every name that it has; without the three that come with details."""
+
+
+def _by_spelling(names: Mapping[str, type[T]]) -> Mapping[str, type[T]]:
+    table: dict[str, type[T]] = {}
+    for name, kind in names.items():
+        if table.setdefault(canonical(name), kind) is not kind:
+            raise RuntimeError(f"{name} names two errors")
+    return MappingProxyType(table)
+
+
+_ABORTS, _ANSWERS = _by_spelling(ABORTS), _by_spelling(ANSWERS)
+
+
+def is_aborted(name: str) -> bool:
+    """Tell whether ``name`` is known as a reason why there is no answer."""
+    return canonical(name) in _ABORTS
+
+
+def is_answered(name: str) -> bool:
+    """Tell whether ``name`` is known as an error without details that a coordinator answers."""
+    return canonical(name) in _ANSWERS
 
 
 def aborted(name: str) -> e.RequestAborted:
     """Return why there is no answer, by name; a plain RequestAborted for a name that is not known."""
-    return _ABORTS.get(_canonical(name), e.RequestAborted)(name)
+    kind = _ABORTS.get(canonical(name))
+    return e.RequestAborted(name) if kind is None else kind()
 
 
 def answered(name: str) -> e.CoordinatorError:
     """Return an error without details that a coordinator answers, by name; a plain one for a name that is not known."""
-    return _ANSWERS.get(_canonical(name), e.CoordinatorError)(name)
+    kind = _ANSWERS.get(canonical(name))
+    return e.CoordinatorError(name) if kind is None else kind()

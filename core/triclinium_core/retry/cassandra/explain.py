@@ -1,0 +1,162 @@
+"""Why would this Cassandra request be retried, or not?
+
+``explain`` has no rule of its own: it asks the policy, feeds the error to a ``RequestMachine``, and tells what the
+machine ordered. The table of routes is asked a second time for its clause only.
+
+Source: the retry page of the Cassandra Java driver; decisions A1 to A9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.actions import CompleteEmpty, Fail, ReportFailure, Reprepare, Send
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.errors import (
+    CassandraError,
+    CoordinatorError,
+    FrameTooLong,
+    ReadTimeout,
+    RequestAborted,
+    Unavailable,
+    WriteTimeout,
+    require_count,
+    require_flag,
+)
+from triclinium_core.retry.cassandra.events import AttemptAborted, ErrorReceived, RequestSubmitted
+from triclinium_core.retry.cassandra.explanation import Explanation, Outcome
+from triclinium_core.retry.cassandra.fixed_policy import FixedPolicy
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
+from triclinium_core.retry.cassandra.request import CassandraRequest
+from triclinium_core.retry.cassandra.request_machine import RequestMachine
+from triclinium_core.retry.cassandra.routes import Route, routes_of
+
+PAGE = "driver's page"
+
+VERDICT_CLAUSES: Mapping[type[CassandraError], str] = MappingProxyType(
+    {
+        ReadTimeout: f"{PAGE}, onReadTimeoutVerdict; decisions A3, A5 and A6",
+        WriteTimeout: f"{PAGE}, onWriteTimeoutVerdict; decisions A3 and A6",
+        Unavailable: f"{PAGE}, onUnavailableVerdict; decisions A3, A4 and A6",
+        RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
+        CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
+    }
+)
+"""Where it stands what policies answer; the first class that an error is of."""
+
+ROUTE_CLAUSES: Mapping[Route, str] = MappingProxyType(
+    {
+        Route.ASK: "decision A2",
+        Route.ASK_IF_IDEMPOTENT: "decision A2",
+        Route.NEXT: f"{PAGE}, Hard-coded rules; decision A8",
+        Route.REPREPARE: f"{PAGE}, Hard-coded rules; decision A8",
+        Route.RAISE: f"{PAGE}, Hard-coded rules; decision A9",
+        Route.RAISE_AS_PROTOCOL_ERROR: f"{PAGE}, Hard-coded rules",
+        Route.RAISE_AS_UNEXPECTED: f"{PAGE}, Hard-coded rules",
+    }
+)
+"""Where it stands who decides."""
+
+_THIS_NODE, _NEXT_NODE = "this node", "the next node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One attempt of a statement, and the error that it met.
+
+    Args:
+        error: what the coordinator answered, or why its answer is missing.
+        policy: who decides where a policy does.
+        idempotent: whether the statement may be executed twice without harm.
+        retry_count: how often this execution was retried by a verdict.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    error: RequestAborted | FrameTooLong | CoordinatorError
+    policy: RetryPolicy
+    idempotent: bool = False
+    retry_count: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.error, RequestAborted | FrameTooLong | CoordinatorError):
+            raise InvalidArgumentException(
+                f"error={self.error!r} must be a RequestAborted, a FrameTooLong or a CoordinatorError",
+                parameter="error",
+            )
+        require_policy(self.policy)
+        require_flag("idempotent", self.idempotent)
+        require_count("retry_count", self.retry_count)
+
+
+def explain(case: Case) -> Explanation:
+    """Return what happens to the request, and why.
+
+    Raises:
+        TypeError: the policy answered something that is no RetryVerdict.
+        Exception: whatever the policy raised.
+    """
+    error = case.error
+    verdict = None if isinstance(error, FrameTooLong) else verdict_on(case.policy, error, retry_count=case.retry_count)
+    machine = RequestMachine(
+        CassandraRequest(policy=FixedPolicy(verdict), idempotent=case.idempotent), [_THIS_NODE, _NEXT_NODE]
+    )
+    machine.handle(RequestSubmitted(), 0.0)
+    event = ErrorReceived(0, error) if isinstance(error, CoordinatorError) else AttemptAborted(0, error)
+    outcome, asked, level, raised = Outcome.FAIL, False, None, None
+    for action in machine.handle(event, 0.0):
+        match action:
+            case ReportFailure(verdict=answer):
+                asked = answer is not None
+            case Send(node=node, consistency=consistency):
+                outcome = Outcome.SAME_NODE if node == _THIS_NODE else Outcome.NEXT_NODE
+                level = consistency
+            case Reprepare():
+                outcome = Outcome.PREPARE
+            case CompleteEmpty():
+                outcome = Outcome.EMPTY
+            case Fail(error=failure):
+                raised = type(failure).__name__
+            case _:
+                continue
+    route = routes_of(error).of_statement
+    return Explanation(
+        happened=_describe(error),
+        failed_at=_level_of(error),
+        idempotent=case.idempotent,
+        retry_count=case.retry_count,
+        policy=type(case.policy).__name__,
+        route=route,
+        route_clause=ROUTE_CLAUSES[route],
+        is_policy_asked=asked,
+        verdict=verdict,
+        verdict_clause=next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), ""),
+        outcome=outcome,
+        consistency=level,
+        error=raised,
+    )
+
+
+def _level_of(error: CassandraError) -> ConsistencyLevel | None:
+    return error.consistency if isinstance(error, ReadTimeout | WriteTimeout | Unavailable) else None
+
+
+def _describe(error: CassandraError) -> str:
+    kind = type(error).__name__
+    match error:
+        case ReadTimeout() | WriteTimeout() | Unavailable():
+            return f"the coordinator answered {kind}: {error}"
+        case CoordinatorError():
+            return f"the coordinator answered {kind}{_in_words(error)}"
+        case FrameTooLong():
+            return "the request or its answer does not fit a frame"
+        case _:
+            return f"no answer came, or none that can be read: {kind}{_in_words(error)}"
+
+
+def _in_words(error: CassandraError) -> str:
+    return f" ({error})" if str(error) else ""
