@@ -232,7 +232,10 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
     ("arguments", "expected"),
     [
         ("", "name a service (kv, query, analytics, search, views, management), or a file of questions with --batch"),
-        ("kb get --status 0x1", "there is no service 'kb'; there is kv, query, analytics, search, views, management, cassandra, smithy"),
+        (
+            "kb get --status 0x1",
+            "there is no service 'kb'; there is kv, query, analytics, search, views, management, cassandra, smithy",
+        ),
         ("kv --status 0x1", "name an operation of kv, such as get or upsert; --help lists them"),
         ("kv upser --status 0x1", "there is no operation of kv 'upser'; did you mean upsert?"),
         ("kv get", "say what happened, with one of --status, --event, --code, --http-status"),

@@ -32,9 +32,10 @@ from triclinium_core.retry.question_fields import (
     require_number,
 )
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.explanation import operation_in_json, seconds
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryStrategy
-from triclinium_core.retry.smithy.script import Response, ScriptTooShort, Step, play
+from triclinium_core.retry.smithy.script import Response, play
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -85,26 +86,12 @@ def _answer_sequence(question: Mapping[str, object]) -> Answer:
 
 
 def _played(strategy: RetryStrategy, script: Sequence[Response], available: Quota, index: int) -> Answer:
-    try:
-        steps = play(strategy, script, available)
-    except ScriptTooShort as error:
-        raise MalformedQuestion(f"operations[{index}].responses ends too early: {error}") from error
+    steps = play(strategy, script, available)
+    if steps[-1].next_delay is not None:
+        raise MalformedQuestion(
+            f"operations[{index}].responses ends before the operation does: attempt {len(steps) + 1} has no response"
+        )
     return operation_in_json(steps)
-
-
-def operation_in_json(steps: Sequence[Step]) -> Answer:
-    """Return how an operation ended, and what it took, as JSON values."""
-    return {
-        "result": str(steps[-1].response),
-        "attempts": len(steps),
-        "delays_s": [seconds(step.delay) for step in steps[1:]],
-    }
-
-
-def seconds(delay: float) -> int | float:
-    """Return ``delay`` without the noise of binary fractions: an int where it is whole."""
-    rounded = round(delay, 9)
-    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _responses(operations: Mapping[str, object], name: str) -> Sequence[Response]:
@@ -113,7 +100,10 @@ def _responses(operations: Mapping[str, object], name: str) -> Sequence[Response
         raise MalformedQuestion(f"{name} is {in_json(operation)}, expected an object")
     where = f"{name}.responses"
     fields = {where: operation["responses"]} if "responses" in operation else {}
-    return require_each(fields, where, "strings", _response)
+    responses = require_each(fields, where, "strings", _response)
+    if not responses:
+        raise MalformedQuestion(f"{where} is empty, expected at least one of {', '.join(RESPONSES)}")
+    return responses
 
 
 def _response(responses: Mapping[str, object], name: str) -> Response:

@@ -6,11 +6,11 @@ Source: the Smithy Python retry design, "Specification": what a client does arou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum, unique
 from types import MappingProxyType
 
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
+from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy
 
 
@@ -51,18 +51,16 @@ ERRORS: Mapping[Response, ErrorInfo] = MappingProxyType(
 """What each error says of itself."""
 
 
-class ScriptTooShort(Exception):
-    """The strategy permits another attempt, and the script has no response for it.
+class ScriptedError(Exception):
+    """Says of itself what a response of the script is."""
 
-    Args:
-        attempts: attempts that have a response.
-        delay: seconds before the next.
-    """
-
-    def __init__(self, attempts: int, delay: float) -> None:
-        super().__init__(f"attempt {attempts + 1} follows in {delay:g} s, and there is no response for it")
-        self.attempts = attempts
-        self.delay = delay
+    def __init__(self, response: Response, retry_after: float | None) -> None:
+        info = ERRORS[response]
+        super().__init__(response.meaning)
+        self.is_retry_safe = info.is_retry_safe
+        self.retry_after = retry_after
+        self.is_throttling_error = info.is_throttling_error
+        self.is_timeout_error = info.is_timeout_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +91,13 @@ def play(
 ) -> Sequence[Step]:
     """Return the attempts of one operation, from the first to a success or a refusal; responses beyond it go unused.
 
+    Where they end before that, the last of the steps has a delay to a next attempt.
+
     Args:
-        strategy: answers at once; it has given a token and taken it back when this returns.
+        strategy: answers at once.
+        responses: at least one.
         available: tells what the strategy's quota has left.
         retry_after: what every error asks for, in seconds.
-
-    Raises:
-        ScriptTooShort: there is a next attempt, and no response for it.
     """
     steps: list[Step] = []
     token = strategy.acquire_initial_retry_token()
@@ -107,11 +105,14 @@ def play(
         delay = token.retry_delay
         if response is Response.OK:
             strategy.record_success(token=token)
-            return (*steps, Step(delay, response, available()))
-        error = ClassifiedError(Exception(response.meaning), replace(ERRORS[response], retry_after=retry_after))
+            steps.append(Step(delay, response, available()))
+            break
+        error = ScriptedError(response, retry_after)
         try:
             token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
-        except RetryError as refusal:
-            return (*steps, Step(delay, response, available(), refusal=str(refusal)))
+        except RetryError as refused:
+            refusal = str(refused).removeprefix(f"{type(error).__name__} is not retried: ")
+            steps.append(Step(delay, response, available(), refusal=refusal))
+            break
         steps.append(Step(delay, response, available(), next_delay=token.retry_delay))
-    raise ScriptTooShort(len(steps), token.retry_delay)
+    return steps
