@@ -42,7 +42,78 @@ TERMINAL: dict[str, object] = {
 }
 COUCHBASE = (IDEMPOTENT, REASON_KV, REASON_HTTP, DECIDE, CAP, TERMINAL)
 
-QUESTIONS = COUCHBASE
+READ_TIMEOUT: dict[str, object] = {
+    "family": "cassandra",
+    "ask": "verdict",
+    "policy": "downgrading",
+    "event": "read_timeout",
+    "cl": "QUORUM",
+    "block_for": 2,
+    "received": 1,
+    "data_present": True,
+    "retry_count": 0,
+}
+WRITE_TIMEOUT: dict[str, object] = {
+    "family": "cassandra",
+    "ask": "verdict",
+    "policy": "downgrading",
+    "event": "write_timeout",
+    "cl": "QUORUM",
+    "write_type": "SIMPLE",
+    "block_for": 2,
+    "received": 1,
+    "retry_count": 0,
+}
+UNAVAILABLE: dict[str, object] = {
+    "family": "cassandra",
+    "ask": "verdict",
+    "policy": "default",
+    "event": "unavailable",
+    "cl": "QUORUM",
+    "required": 2,
+    "alive": 1,
+    "retry_count": 0,
+}
+REQUEST_ABORTED: dict[str, object] = {
+    "family": "cassandra",
+    "ask": "verdict",
+    "policy": "default",
+    "event": "request_aborted",
+    "error": "Heartbeat",
+    "retry_count": 5,
+}
+ERROR_RESPONSE: dict[str, object] = REQUEST_ABORTED | {"event": "error_response", "error": "Overloaded"}
+REQUEST: dict[str, object] = {
+    "family": "cassandra",
+    "ask": "request",
+    "idempotent": True,
+    "verdict": "RETRY_NEXT",
+    "script": [["n1", "Unavailable"], ["n2", "rows"]],
+}
+CASSANDRA = (READ_TIMEOUT, WRITE_TIMEOUT, UNAVAILABLE, REQUEST_ABORTED, ERROR_RESPONSE, REQUEST)
+
+BACKOFF: dict[str, object] = {
+    "family": "smithy",
+    "ask": "backoff",
+    "jitter": "FULL",
+    "base_s": 2,
+    "max_s": 20,
+    "random": 0.5,
+    "attempts": [0, 1, 2, 5, 2000],
+}
+SEQUENCE: dict[str, object] = {
+    "family": "smithy",
+    "ask": "sequence",
+    "strategy": "standard",
+    "numbers": "2026",
+    "quota_capacity": 500,
+    "max_attempts": 3,
+    "random": 1.0,
+    "operations": [{"responses": ["E", "T", "ok"]}, {"responses": ["N"]}],
+}
+SMITHY = (BACKOFF, SEQUENCE)
+
+QUESTIONS = (*COUCHBASE, *CASSANDRA, *SMITHY)
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

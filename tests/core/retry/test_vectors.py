@@ -1,4 +1,4 @@
-"""The decisions that are laid down as data: every question of the couchbase family is answered as expected."""
+"""The decisions that are laid down as data: every question, of all three families, is answered as expected."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from triclinium_core.retry.questions import answer, answer_lines
+from triclinium_core.retry.questions import FAMILIES, answer, answer_lines
 
 DECISIONS = Path(__file__).parents[2] / "data" / "decisions.jsonl"
-LINES = [
-    line for line in DECISIONS.read_text(encoding="utf-8").splitlines() if json.loads(line)["family"] == "couchbase"
-]
+LINES = DECISIONS.read_text(encoding="utf-8").splitlines()
 
 
 def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dict[str, object]:
@@ -22,7 +20,7 @@ def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dic
 
 
 @pytest.mark.parametrize("line", [pytest.param(line, id=json.loads(line)["id"]) for line in LINES])
-def test_couchbase_decision(line: str) -> None:
+def test_decision(line: str) -> None:
     """The answer has every key that is expected, with the expected value."""
     question = json.loads(line)
 
@@ -31,7 +29,7 @@ def test_couchbase_decision(line: str) -> None:
     assert question["expect"] == expected_part(question["expect"], actual)
 
 
-def test_couchbase_decisions_as_a_batch() -> None:
+def test_decisions_as_a_batch() -> None:
     """Line by line, the batch gives the same answers, each with its question's id."""
     questions = [json.loads(line) for line in LINES]
 
@@ -43,7 +41,18 @@ def test_couchbase_decisions_as_a_batch() -> None:
 
 
 def test_every_kind_of_question_is_there() -> None:
-    """The file has not shrunk: this many questions of each kind are asked."""
-    asked = Counter(json.loads(line)["ask"] for line in LINES)
+    """The file has not shrunk: this many questions of each kind are asked, and no kind goes unasked."""
+    asked = Counter((question["family"], question["ask"]) for question in map(json.loads, LINES))
 
-    assert {"decide": 351, "reason": 137, "idempotent": 38, "terminal": 10, "cap": 5} == asked
+    assert {
+        ("couchbase", "decide"): 351,
+        ("couchbase", "reason"): 137,
+        ("couchbase", "idempotent"): 38,
+        ("couchbase", "terminal"): 10,
+        ("couchbase", "cap"): 5,
+        ("cassandra", "verdict"): 78,
+        ("cassandra", "request"): 16,
+        ("smithy", "backoff"): 8,
+        ("smithy", "sequence"): 4,
+    } == asked
+    assert asked.keys() == {(family, ask) for family, asks in FAMILIES.items() for ask in asks}

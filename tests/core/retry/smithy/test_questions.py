@@ -1,0 +1,127 @@
+"""Questions about Smithy: each has its answer, or says which field is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.retry.sample_questions import BACKOFF, SEQUENCE, SMITHY
+from triclinium_core.retry.question_fields import MalformedQuestion
+from triclinium_core.retry.questions import answer
+from triclinium_core.retry.smithy.quota import RetryQuota
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [0, 1, 2, 10, 10]),
+        ({"jitter": "NONE"}, [0, 2, 4, 20, 20]),
+        ({"jitter": "DEFAULT", "base_s": 23.4, "max_s": 76.5, "attempts": [1]}, [17.55]),
+        ({"jitter": "EQUAL", "base_s": 23.4, "max_s": 76.5, "attempts": [2, 3]}, [35.1, 57.375]),
+        ({"jitter": "DECORRELATED", "attempts": [0, 1, 2, 3, 4]}, [0, 5, 9.5, 16.25, 20]),
+        ({"random": 1.0, "attempts": [1]}, [2]),
+        ({"random": 0, "attempts": [3]}, [0]),
+        ({"attempts": []}, []),
+    ],
+)
+def test_backoffs(changes: dict[str, object], expected: list[float]) -> None:
+    """The delays, without the noise of binary fractions."""
+    assert {"delays_s": expected} == answer(BACKOFF | changes)
+
+
+def operation(result: str, attempts: int, *delays: float) -> dict[str, object]:
+    """Return what is answered about one operation."""
+    return {"result": result, "attempts": attempts, "delays_s": list(delays)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "available", "operations"),
+    [
+        ({}, 486, [operation("ok", 3, 0.05, 2), operation("N", 1)]),
+        ({"operations": []}, 500, []),
+        ({"numbers": 2026}, 486, [operation("ok", 3, 0.05, 2), operation("N", 1)]),
+        ({"numbers": "2020"}, 495, [operation("ok", 3, 1, 2), operation("N", 1)]),
+        (
+            {"operations": [{"responses": ["TO", "TO", "TO", "ok"]}], "numbers": "2020", "random": 0.5},
+            480,
+            [operation("TO", 3, 0.5, 1)],
+        ),
+        ({"quota_capacity": 18, "operations": [{"responses": ["E", "T", "ok"]}]}, 4, [operation("T", 2, 0.05)]),
+        ({"quota_capacity": 0, "operations": [{"responses": ["E"]}]}, 0, [operation("E", 1)]),
+        ({"max_attempts": 0, "operations": [{"responses": ["E"]}]}, 500, [operation("E", 1)]),
+        (
+            {"strategy": "simple", "operations": [{"responses": ["E", "E", "ok"]}]},
+            500,
+            [operation("ok", 3, 0.025, 0.05)],
+        ),
+    ],
+)
+def test_sequences(changes: dict[str, object], available: int, operations: list[dict[str, object]]) -> None:
+    """What is left of the quota, and of each operation the end, the attempts and the waits between them."""
+    assert {"available": available, "operations": operations} == answer(SEQUENCE | changes)
+
+
+def test_the_simple_strategy_needs_neither_numbers_nor_quota() -> None:
+    """It has none, and then none is left of it."""
+    question = {key: value for key, value in SEQUENCE.items() if key not in {"numbers", "quota_capacity"}}
+
+    answered = answer(question | {"strategy": "simple"})
+
+    assert answered["available"] is None
+
+
+@pytest.mark.parametrize("question", SMITHY, ids=lambda question: str(question["ask"]))
+def test_every_field_is_needed(question: dict[str, object]) -> None:
+    """A question that lacks a field is refused, and the field is named."""
+    for name in question:
+        with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
+            answer({key: value for key, value in question.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (BACKOFF | {"jitter": "SOME"}, "jitter 'SOME' is not known; expected one of NONE, EQUAL, DEFAULT, FULL, DECOR"),
+        (BACKOFF | {"base_s": -1}, "base_s is -1.0, expected a finite number of at least 0"),
+        (BACKOFF | {"max_s": None}, "max_s is null, expected a number"),
+        (BACKOFF | {"random": 1.5}, "random is 1.5, expected a number from 0 to 1"),
+        (BACKOFF | {"attempts": 3}, "attempts is a number, expected an array of whole numbers"),
+        (BACKOFF | {"attempts": [1, 0.5]}, "attempts[1] is 0.5, expected a whole number"),
+        (BACKOFF | {"attempts": [-1]}, "attempts[0] is -1.0, expected a finite number of at least 0"),
+        (SEQUENCE | {"strategy": "adaptive"}, "strategy 'adaptive' is not known; expected one of standard, simple"),
+        (SEQUENCE | {"numbers": "2021"}, "numbers '2021' is not known; expected one of 2020, 2026"),
+        (SEQUENCE | {"numbers": 2021}, "numbers '2021' is not known; expected one of 2020, 2026"),
+        (SEQUENCE | {"numbers": True}, "numbers is a boolean, expected a string"),
+        (SEQUENCE | {"numbers": 10**5000}, "numbers is a number, expected a string"),
+        (SEQUENCE | {"quota_capacity": 0.5}, "quota_capacity is 0.5, expected a whole number"),
+        (SEQUENCE | {"max_attempts": "3"}, "max_attempts is a string, expected a number"),
+        (SEQUENCE | {"operations": {}}, "operations is an object, expected an array of objects"),
+        (SEQUENCE | {"operations": [["E"]]}, "operations[0] is an array, expected an object"),
+        (SEQUENCE | {"operations": [{}]}, "operations[0].responses is missing"),
+        (SEQUENCE | {"operations": [{"responses": "E"}]}, "operations[0].responses is a string, expected an array of"),
+        (
+            SEQUENCE | {"operations": [{"responses": []}]},
+            "operations[0].responses is empty, expected at least one of E",
+        ),
+        (
+            SEQUENCE | {"operations": [{"responses": ["X"]}]},
+            "operations[0].responses[0] 'X' is not known; expected one",
+        ),
+        (
+            SEQUENCE | {"operations": [{"responses": ["ok"]}, {"responses": ["E"]}]},
+            "operations[1].responses ends before the operation does: attempt 2 has no response",
+        ),
+    ],
+)
+def test_refuses(question: dict[str, object], message: str) -> None:
+    """The text says which field is wrong, and what it should be."""
+    with pytest.raises(MalformedQuestion) as caught:
+        answer(question)
+
+    assert message == str(caught.value)[: len(message)]
+
+
+def test_answers_come_from_the_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quota that gives nothing changes the answer: no rule is written down twice."""
+    monkeypatch.setattr(RetryQuota, "acquire", lambda *_: False)
+
+    assert {"available": 500, "operations": [operation("E", 1), operation("N", 1)]} == answer(SEQUENCE)
