@@ -141,20 +141,48 @@ DRIVER_MAY_NAME = frozenset(
     {
         "AnyRetryStrategy",
         "AsyncRetryStrategy",
+        "AttemptRecord",
+        "AwsRetryNumbers",
         "BestEffortRetryStrategy",
         "BreakerStatistics",
         "CircuitBreakerOptions",
+        "ErrorInfo",
         "ErrorMapRetryStrategy",
         "FastFailOnTerminalErrorRetryStrategy",
+        "RETRY_SAFE",
+        "Random",
         "RetryAction",
+        "RetryBackoffStrategy",
+        "RetryEnding",
+        "RetryGivenUp",
+        "RetryHook",
+        "RetryOn",
         "RetryReason",
+        "RetryReport",
         "RetryRequest",
+        "RetryScheduled",
         "RetryStrategy",
+        "RetrySucceeded",
+        "RetryToken",
         "Service",
+        "SimpleRetryStrategy",
+        "StandardRetryStrategy",
+        "attempts_of",
         "exponential",
+        # Retries of any function: the machine, what is told to it, and the two answers that are something to do.
+        "AwaitStrategy",
+        "CallMachine",
+        "CallTerms",
+        "Decision",
+        "Sleep",
+        "check_hooks",
+        "check_info",
+        "first_delay",
+        "refuse_first",
     }
 )
-"""All that the trio client may import of ``triclinium_core.retry``: what stands in signatures and what users choose."""
+"""All that the trio client may import of ``triclinium_core.retry``: what stands in signatures, what users choose, and the
+machine that decides for ``retry`` and its kin, which the client carries out as it does ``ClientMachine``."""
 
 RETRY = "triclinium_core.retry"
 DECIDES_FOR_PEOPLE = "triclinium._cli"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triclinium import errors
+from triclinium._attempts import Attempt, Attempts, attempts
 from triclinium._binary_collection import BinaryCollection
 from triclinium._cluster import Cluster
 from triclinium._collection import Collection
@@ -12,6 +13,9 @@ from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
 from triclinium._replicas import ReplicaResults
+from triclinium._retry import retried, retry
+from triclinium._retry_strategies import SimpleRetryStrategy, StandardRetryStrategy
+from triclinium._retry_watching import watching_retries
 from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -60,6 +64,17 @@ from triclinium_core.retry.circuit_breaker import BreakerStatistics, CircuitBrea
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attempts_of
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.reports import (
+    RetryGivenUp,
+    RetryHook,
+    RetryReport,
+    RetryScheduled,
+    RetrySucceeded,
+)
+from triclinium_core.retry.smithy.retryable import RetryOn
 from triclinium_core.retry.strategy import (
     AnyRetryStrategy,
     AsyncRetryStrategy,
@@ -82,7 +97,11 @@ __all__ = [
     "AbandonedOperation",
     "AnyRetryStrategy",
     "AsyncRetryStrategy",
+    "Attempt",
+    "AttemptRecord",
+    "Attempts",
     "Authenticator",
+    "AwsRetryNumbers",
     "BestEffortRetryStrategy",
     "BinaryCollection",
     "BreakerStatistics",
@@ -104,6 +123,7 @@ __all__ = [
     "EndpointDiagnostics",
     "EndpointPingReport",
     "EndpointState",
+    "ErrorInfo",
     "ErrorMapRetryStrategy",
     "ExistsResult",
     "FastFailOnTerminalErrorRetryStrategy",
@@ -130,9 +150,16 @@ __all__ = [
     "RawStringTranscoder",
     "ReplicaResults",
     "RetryAction",
+    "RetryEnding",
+    "RetryGivenUp",
+    "RetryHook",
+    "RetryOn",
     "RetryReason",
+    "RetryReport",
     "RetryRequest",
+    "RetryScheduled",
     "RetryStrategy",
+    "RetrySucceeded",
     "SamplingScan",
     "ScanResult",
     "ScanResults",
@@ -142,6 +169,8 @@ __all__ = [
     "ScopeSpec",
     "ServerTimeStatistics",
     "Service",
+    "SimpleRetryStrategy",
+    "StandardRetryStrategy",
     "StoreSemantics",
     "TimeoutOptions",
     "Topology",
@@ -149,11 +178,16 @@ __all__ = [
     "TopologyChanges",
     "TopologyNode",
     "Transcoder",
+    "attempts",
+    "attempts_of",
     "client_context",
     "errors",
     "exponential",
     "fail_after",
     "open_cluster",
+    "retried",
+    "retry",
     "retrying",
     "run_cluster",
+    "watching_retries",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from triclinium.testing._fake_cluster import ClientArguments, FakeCluster
 from triclinium.testing._memory import FakeConnector, open_fake_cluster
+from triclinium.testing._retries import retries
 from triclinium.testing._tcp import open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import (
@@ -48,6 +49,7 @@ __all__ = [
     "open_fake_cluster",
     "open_tcp_cluster",
     "refuse_connection",
+    "retries",
     "serve_tcp",
     "status",
     "temporary_failure",

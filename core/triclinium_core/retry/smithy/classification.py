@@ -83,11 +83,19 @@ class ClassifiedError(Exception):
     """
 
     def __init__(self, error: Exception, info: ErrorInfo) -> None:
-        super().__init__(str(error))
+        self.message = _text(error)
+        super().__init__(self.message)
         self.__cause__ = error
         self.is_retry_safe = info.is_retry_safe
         self.retry_after = info.retry_after
         self.is_throttling_error = info.is_throttling_error
         self.is_timeout_error = info.is_timeout_error
         self.fault = info.fault
-        self.message = str(error)
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        # An error of the user's that cannot even say what it is.
+        return type(error).__name__

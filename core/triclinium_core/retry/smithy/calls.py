@@ -1,0 +1,208 @@
+"""One call of any function, from the first attempt that failed: whether there is another one, and when.
+
+A call that succeeds at once needs none of this: it takes the strategy's initial token and gives it back with
+``record_success``. At the first failure a ``CallMachine`` is made, with that token. Each failure is told to it; it answers
+``Sleep``, after which ``begin`` is told and the function is called again, or ``GiveUp``, after which the caller gets the
+error or the result of the attempt. A strategy that does not answer at once makes a third answer, ``AwaitStrategy``, and what
+comes of it is told as ``grant`` or ``refuse``.
+
+Source: the Smithy Python retry design, "Example Usage"; decisions S2, S8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import NamedTuple, TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import cap
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attach
+from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.smithy.retryable import for_strategy, info_of_error
+from triclinium_core.retry.smithy.terms import CallTerms, delay_of, is_refusal
+
+T = TypeVar("T")
+
+RECORDS_MAX = 100
+"""Attempts of a call that are remembered, the last ones: a strategy may permit any number, and each record keeps an error."""
+
+
+class Sleep(NamedTuple):
+    """Wait, then try again."""
+
+    delay: float
+    """Seconds, finite and at least 0."""
+
+
+class GiveUp(NamedTuple):
+    """Do not try again."""
+
+    ending: RetryEnding
+
+
+class AwaitStrategy(NamedTuple):
+    """Wait for the strategy, then tell what it answered: a token as ``grant``, an exception as ``refuse``."""
+
+    answer: Awaitable[RetryToken]
+
+
+Decision = Sleep | GiveUp | AwaitStrategy
+
+
+def first_delay(terms: CallTerms[T], token: RetryToken) -> float:
+    """Return the seconds to wait before the first attempt.
+
+    Raises:
+        InvalidArgumentException: the strategy's ``token`` makes no sense.
+    """
+    return delay_of(terms.strategy, token)
+
+
+def refuse_first(refusal: Exception) -> None:
+    """Go on without a token: there will be one attempt.
+
+    Raises:
+        Exception: ``refusal``, where it is no ``RetryError``.
+
+    Source: the Smithy Python retry design, "Example Usage".
+    """
+    if not is_refusal(refusal):
+        raise refusal
+
+
+class CallMachine:
+    """Decides about the attempts of one call.
+
+    Args:
+        terms: what its caller chose.
+        token: of the first attempt; None where the strategy had none.
+        began: seconds, monotonic: when the first attempt began.
+        attempts_max: attempts that are made whatever the strategy permits; None for no limit but its own.
+    """
+
+    __slots__ = (
+        "_attempts_max",
+        "_began",
+        "_deadline",
+        "_delay",
+        "_elapsed",
+        "_error",
+        "_info",
+        "_is_async",
+        "_on",
+        "_records",
+        "_strategy",
+        "number",
+        "token",
+    )
+
+    def __init__(
+        self, terms: CallTerms[T], *, token: RetryToken | None, began: float, attempts_max: int | None = None
+    ) -> None:
+        self.number = 1
+        """Of the attempt under way, or of the one that failed last."""
+        self.token = token
+        """Of that attempt; None where there was none to be had."""
+        self._on = terms.on
+        self._strategy = terms.strategy
+        self._is_async = terms.is_async
+        self._attempts_max = attempts_max
+        self._began = began
+        self._delay = 0.0 if token is None else token.retry_delay
+        self._records: list[AttemptRecord] = []
+        self._elapsed = 0.0
+        self._error: Exception | None = None
+        self._info: ErrorInfo | None = None
+
+    def begin(self, now: float) -> None:
+        """Note that the next attempt begins."""
+        self._began = now
+
+    def fail(self, error: Exception, *, now: float, deadline: float) -> Decision:
+        """Decide what follows an attempt that raised ``error``.
+
+        Args:
+            now: seconds, monotonic.
+            deadline: no attempt begins then or later; ``math.inf`` for none.
+
+        Raises:
+            InvalidArgumentException: the strategy's token makes no sense, or a function that stands for ``on`` answered
+                nonsense; the error is its cause.
+            Exception: whatever the strategy or such a function raises that is no ``RetryError``.
+        """
+        try:
+            info = info_of_error(self._on, error)
+        except InvalidArgumentException as nonsense:
+            raise nonsense from error
+        return self._decide(error, info, now, deadline)
+
+    def reject(self, info: ErrorInfo, *, now: float, deadline: float) -> Decision:
+        """Decide what follows an attempt whose result is to be retried, of which the caller says ``info``.
+
+        Raises what ``fail`` raises.
+        """
+        return self._decide(None, info, now, deadline)
+
+    def succeed(self) -> None:
+        """Note that the attempt succeeded, and forget the errors of those before."""
+        self._records = []
+
+    def grant(self, token: RetryToken, *, now: float, deadline: float) -> Sleep | GiveUp:
+        """Go on with the ``token`` that the strategy answered in its time.
+
+        Raises:
+            InvalidArgumentException: it makes no sense.
+        """
+        delay = delay_of(self._strategy, token, self._error)
+        if not cap(delay, deadline - now).dispatches:
+            return self._give_up(RetryEnding.DEADLINE)
+        self._records.append(AttemptRecord(self.number, self._error, self._delay, self._elapsed))
+        if len(self._records) > RECORDS_MAX:
+            del self._records[0]
+        self.number += 1
+        self.token = token
+        self._delay = delay
+        self._error = None
+        return Sleep(delay)
+
+    def refuse(self, refusal: Exception) -> GiveUp:
+        """Give up, for the strategy raised ``refusal``.
+
+        Raises:
+            Exception: ``refusal``, where it is no ``RetryError``.
+        """
+        if not is_refusal(refusal):
+            raise refusal
+        if self._info is None or not self._info.is_retry_safe:
+            return self._give_up(RetryEnding.NOT_RETRY_SAFE)
+        if getattr(refusal, "retry_after", None) is not None:
+            return self._give_up(RetryEnding.QUOTA)
+        attempts_max = getattr(self._strategy, "max_attempts", None)
+        is_last = isinstance(attempts_max, int) and self.number >= attempts_max
+        return self._give_up(RetryEnding.EXHAUSTED if is_last else RetryEnding.REFUSED)
+
+    def _decide(self, error: Exception | None, info: ErrorInfo, now: float, deadline: float) -> Decision:
+        self._error, self._info, self._elapsed = error, info, now - self._began
+        if not info.is_retry_safe:
+            return self._give_up(RetryEnding.NOT_RETRY_SAFE)
+        if self.token is None:
+            return self._give_up(RetryEnding.NO_TOKEN)
+        if self._attempts_max is not None and self.number >= self._attempts_max:
+            return self._give_up(RetryEnding.EXHAUSTED)
+        if not cap(0.0, deadline - now).dispatches:
+            return self._give_up(RetryEnding.DEADLINE)
+        shown = for_strategy(error, info)
+        try:
+            answer = self._strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown)
+        except Exception as refusal:
+            return self.refuse(refusal)
+        if self._is_async:
+            return AwaitStrategy(answer)  # type: ignore[arg-type]
+        return self.grant(answer, now=now, deadline=deadline)  # type: ignore[arg-type]
+
+    def _give_up(self, ending: RetryEnding) -> GiveUp:
+        last = AttemptRecord(self.number, self._error, self._delay, self._elapsed, ending)
+        attach(self._records, last, ended=self._began + self._elapsed)
+        self._records, self._error = [], None
+        return GiveUp(ending)

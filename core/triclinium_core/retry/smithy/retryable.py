@@ -1,0 +1,170 @@
+"""What a caller says of the errors and the results of a call, where they do not say it themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.bounds import is_seconds
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+
+T = TypeVar("T")
+
+RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | ErrorInfo] | None
+"""Which errors are retried: those of a type or of one of several, those that a function picks, or with None those that say
+of themselves, with ``is_retry_safe``, that they may be."""
+
+RETRY_SAFE = ErrorInfo(is_retry_safe=True)
+"""What a caller says who says no more than: yes."""
+
+_CODE_IS_COROUTINE = 0x80
+"""The flag of the code of an ``async def``."""
+
+_ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error")
+"""What other people's strategies look for, all four of them."""
+
+
+def check_retry_on(on: object) -> None:
+    """Pass what may stand for ``on``.
+
+    Raises:
+        InvalidArgumentException: it is neither a subclass of Exception, nor a tuple of such, nor a function, nor None.
+    """
+    if on is None or (on.__class__ is type and issubclass(on, Exception)):
+        return
+    for kind in on if isinstance(on, tuple) else (on,):
+        if isinstance(kind, type):
+            if not issubclass(kind, Exception):
+                raise _wrong_on(kind, "only subclasses of Exception are retried: a cancellation or an exit never is")
+        elif isinstance(on, tuple) or not callable(kind) or isinstance(kind, BaseException):
+            raise _wrong_on(kind, "it must be an exception type, a tuple of such, a function of the error, or None")
+    if on == ():
+        raise _wrong_on(on, "an empty tuple names no error; leave it out to go by what errors say of themselves")
+    check_is_sync("on", on)
+
+
+def check_is_sync(parameter: str, function: object) -> None:
+    """Pass a function that answers at once.
+
+    Raises:
+        InvalidArgumentException: it is an ``async def``.
+    """
+    if getattr(getattr(function, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
+        raise InvalidArgumentException(
+            f"{parameter}={function!r} must answer at once: make it a plain function", parameter=parameter
+        )
+
+
+def check_retry_result(retry_result: object) -> None:
+    """Pass what may stand for ``retry_result``.
+
+    Raises:
+        InvalidArgumentException: it is neither a function nor None, or an ``async def``.
+    """
+    if retry_result is None:
+        return
+    if not callable(retry_result):
+        raise InvalidArgumentException(
+            f"retry_result={retry_result!r} must be a function of the result, or None", parameter="retry_result"
+        )
+    check_is_sync("retry_result", retry_result)
+
+
+def _wrong_on(value: object, hint: str) -> InvalidArgumentException:
+    return InvalidArgumentException(f"on={value!r}: {hint}", parameter="on")
+
+
+def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
+    """Return what ``error`` and the caller say of it.
+
+    A type that matches, like a function that answers True, makes an error retry-safe unless it says of itself that it is not;
+    what else it says counts. An ``ErrorInfo`` that a function answers counts alone. A group of exceptions matches no type but
+    a group's: what is in it may be anything.
+
+    Raises:
+        InvalidArgumentException: a function answers anything else.
+    """
+    if on is None:
+        return classify(error)
+    if isinstance(on, type | tuple):
+        return _retry_safe(error) if _matches(error, on) else _but(classify(error), is_retry_safe=False)
+    answer = on(error)
+    if answer is True:
+        return _retry_safe(error)
+    if answer is False:
+        return _but(classify(error), is_retry_safe=False)
+    return _told("on", on, answer)
+
+
+def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> ErrorInfo | None:
+    """Return what the caller says of a result that is to be retried; None for one that is welcome.
+
+    Raises:
+        InvalidArgumentException: the function answers neither a bool nor an ErrorInfo.
+    """
+    answer = retry_result(result)
+    if answer is False:
+        return None
+    return RETRY_SAFE if answer is True else _told("retry_result", retry_result, answer)
+
+
+def _matches(error: Exception, on: type[Exception] | tuple[type[Exception], ...]) -> bool:
+    if not isinstance(error, on):
+        return False
+    if not isinstance(error, ExceptionGroup):
+        return True
+    kinds = on if isinstance(on, tuple) else (on,)
+    return any(issubclass(kind, ExceptionGroup) and isinstance(error, kind) for kind in kinds)
+
+
+def _retry_safe(error: Exception) -> ErrorInfo:
+    own = classify(error)
+    return own if own.is_retry_safe is not None else _but(own, is_retry_safe=True)
+
+
+def _but(info: ErrorInfo, *, is_retry_safe: bool) -> ErrorInfo:
+    return ErrorInfo(is_retry_safe, info.retry_after, info.is_throttling_error, info.is_timeout_error, info.fault)
+
+
+def _told(parameter: str, function: object, answer: object) -> ErrorInfo:
+    if not isinstance(answer, ErrorInfo):
+        raise InvalidArgumentException(
+            f"{parameter}={function!r} answered {answer!r}; it must answer True, False or an ErrorInfo",
+            parameter=parameter,
+        )
+    return check_info(parameter, answer)
+
+
+def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
+    """Return ``info``.
+
+    Raises:
+        InvalidArgumentException: it is no ErrorInfo, or its ``retry_after`` is no time that can be waited.
+    """
+    if not isinstance(info, ErrorInfo):
+        raise InvalidArgumentException(f"{parameter}={info!r} must be an ErrorInfo", parameter=parameter)
+    if info.retry_after is not None and not is_seconds(info.retry_after):
+        raise InvalidArgumentException(
+            f"{parameter}: retry_after={info.retry_after!r} of an ErrorInfo must be a finite number of seconds of at "
+            "least 0, or None",
+            parameter=parameter,
+        )
+    return info
+
+
+def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
+    """Return the error that a strategy is shown: ``error`` where it says all of ``info`` itself, else one that does.
+
+    Args:
+        error: None where it was a result that was not welcome.
+    """
+    if error is None:
+        return ClassifiedError(UnwelcomeResultError("the result is to be retried"), info)
+    if all(hasattr(error, name) for name in _ATTRIBUTES) and classify(error) == info:
+        return error
+    return ClassifiedError(error, info)
+
+
+class UnwelcomeResultError(Exception):
+    """Stands for a result that is to be retried, where a strategy wants an error; nobody else sees it."""

@@ -1,0 +1,141 @@
+"""On what terms a function is retried: what a caller chose, checked before anything is called."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.bounds import is_seconds
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
+from triclinium_core.retry.smithy.reports import RetryHook
+from triclinium_core.retry.smithy.retryable import (
+    RetryOn,
+    check_is_sync,
+    check_retry_on,
+    check_retry_result,
+    info_of_result,
+)
+
+T = TypeVar("T")
+
+_METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
+
+KINDS_MAX = 64
+"""Classes of strategies that are known to be such; a program has a few."""
+
+
+class CallTerms(Generic[T]):
+    """On what terms a function is retried.
+
+    Args:
+        strategy: decides about retries.
+        on: which errors are retried.
+        retry_result: which results are.
+        token_scope: separates the quotas of the strategy.
+        name: of the call, for reports; None for that of the function.
+        hooks: are told the reports.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+
+    __slots__ = ("hooks", "is_async", "name", "on", "retry_result", "strategy", "token_scope")
+
+    def __init__(
+        self,
+        strategy: AnyRetryStrategy,
+        *,
+        on: RetryOn = None,
+        retry_result: Callable[[T], bool | ErrorInfo] | None = None,
+        token_scope: str | None = None,
+        name: str | None = None,
+        hooks: Sequence[RetryHook] = (),
+    ) -> None:
+        # Every call makes one of these, so what is usual is passed quickly.
+        kind = _kind_is_async(type(strategy))
+        self.is_async = kind if kind is not None else _check_strategy(strategy)
+        if on is not None:
+            check_retry_on(on)
+        if retry_result is not None:
+            check_retry_result(retry_result)
+        if hooks != ():
+            check_hooks(hooks)
+        self.strategy = strategy
+        self.on = on
+        self.retry_result = retry_result
+        self.token_scope = token_scope
+        self.name = name
+        self.hooks = hooks
+
+    def ask_first(self) -> RetryToken | Awaitable[RetryToken]:
+        """Ask the strategy for the token of the first attempt; its answer is to be awaited where ``is_async``."""
+        return self.strategy.acquire_initial_retry_token(token_scope=self.token_scope)
+
+    def info_of_result(self, result: T) -> ErrorInfo | None:
+        """Return what is said of a result that is to be retried; None for one that is welcome.
+
+        Raises:
+            InvalidArgumentException: ``retry_result`` answered nonsense.
+        """
+        return None if self.retry_result is None else info_of_result(self.retry_result, result)
+
+
+@functools.lru_cache(maxsize=KINDS_MAX)
+def _kind_is_async(kind: type[AnyRetryStrategy]) -> bool | None:
+    """Tell whether strategies of a class are to be awaited; None where the class alone does not show that they are any."""
+    if issubclass(kind, type) or not all(callable(getattr(kind, name, None)) for name in _METHODS):
+        return None
+    # A class has the functions that its objects have as methods.
+    return is_async(kind)  # type: ignore[arg-type]
+
+
+def _check_strategy(strategy: AnyRetryStrategy) -> bool:
+    missing = [name for name in _METHODS if not callable(getattr(strategy, name, None))]
+    if isinstance(strategy, type) or missing:
+        hint = "" if isinstance(strategy, type) else f"; it lacks {', '.join(missing)}"
+        raise InvalidArgumentException(
+            f"strategy={strategy!r} must be an object such as StandardRetryStrategy(){hint}", parameter="strategy"
+        )
+    return is_async(strategy)
+
+
+def check_hooks(hooks: object) -> None:
+    """Pass hooks.
+
+    Raises:
+        InvalidArgumentException: they are no list or tuple of functions that answer at once.
+    """
+    if not isinstance(hooks, list | tuple):
+        raise InvalidArgumentException(f"hooks={hooks!r} must be a list or tuple of functions", parameter="hooks")
+    for hook in hooks:
+        if not callable(hook):
+            raise InvalidArgumentException(f"hooks: {hook!r} must be a function of the report", parameter="hooks")
+        check_is_sync("hooks", hook)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Tell whether a strategy says with ``error`` that there is no token: ours, or another library's of the same name."""
+    return isinstance(error, RetryError) or any(kind.__name__ == "RetryError" for kind in type(error).__mro__)
+
+
+def delay_of(strategy: AnyRetryStrategy, token: object, error: Exception | None = None) -> float:
+    """Return the seconds that a strategy's ``token`` asks for.
+
+    Args:
+        error: what led to the token.
+
+    Raises:
+        InvalidArgumentException: there is none, or not a finite number of at least 0; ``error`` is its cause.
+    """
+    delay: float | None = getattr(token, "retry_delay", None)
+    if delay is not None and is_seconds(delay):
+        return delay
+    what = f"retry_delay={delay!r} in its token" if hasattr(token, "retry_delay") else f"{token!r} for a token"
+    raise InvalidArgumentException(
+        f"strategy {type(strategy).__qualname__} answered {what}; "
+        "retry_delay must be a finite number of seconds of at least 0",
+        parameter="strategy",
+    ) from error

@@ -1,0 +1,96 @@
+"""Retries of any async function, with a quota that all calls share."""
+
+from __future__ import annotations
+
+import random
+
+import trio
+import trio.testing
+
+import triclinium
+from triclinium import StandardRetryStrategy
+from triclinium.testing import retries
+
+quota = StandardRetryStrategy(rng=random.Random(0))
+
+
+class Printer:
+    """Fails as often as it is told to, then prints."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+
+    async def print(self, page: str) -> str:
+        """Print a page, unless there is no paper."""
+        await trio.lowlevel.checkpoint()
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("no paper")
+        return f"printed {page}"
+
+
+async def as_a_loop() -> None:
+    """Whatever stands in the block is tried again."""
+    printer = Printer(failures=2)
+    async for attempt in triclinium.attempts(quota, on=ConnectionError):
+        with attempt:
+            print(f"attempt {attempt.number}:", await printer.print("a"))
+
+
+async def as_a_call() -> None:
+    """One function, with its arguments."""
+    printer = Printer(failures=1)
+    print(await triclinium.retry(printer.print, "b", strategy=quota, on=ConnectionError))
+
+
+@triclinium.retried(strategy=quota, on=ConnectionError)
+async def print_once(printer: Printer) -> str:
+    """Every call of this is retried."""
+    return await printer.print("c")
+
+
+async def when_it_does_not_help() -> None:
+    """The last error is the function's own; its attempts are told by the notes, and as data."""
+    try:
+        await print_once(Printer(failures=9))
+    except ConnectionError as error:
+        print("failed:", error)
+        for record in triclinium.attempts_of(error):
+            print(f"  attempt {record.number} waited {record.delay:.3f} s, then {record.error!r}; {record.ending}")
+
+
+async def before_the_deadline() -> None:
+    """A service that wants us to wait for longer than we have gets no further request, and we get its error."""
+
+    def busy(_: Exception) -> triclinium.ErrorInfo:
+        return triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)
+
+    with trio.move_on_after(10) as scope:
+        try:
+            await triclinium.retry(Printer(failures=1).print, "d", strategy=quota, on=busy)
+        except ConnectionError as error:
+            print("not waited for:", triclinium.attempts_of(error)[-1].ending)
+    print("timed out:", scope.cancelled_caught)
+
+
+async def results_too() -> None:
+    """What is returned may be as good a reason as what is raised."""
+    answers = iter(["busy", "busy", "done"])
+
+    async def ask() -> str:
+        await trio.lowlevel.checkpoint()
+        return next(answers)
+
+    with retries():  # in tests: nobody sleeps
+        print(await triclinium.retry(ask, strategy=quota, retry_result=lambda answer: answer == "busy"))
+
+
+async def main() -> None:
+    """Show them all, and what is left of the quota."""
+    for show in (as_a_loop, as_a_call, when_it_does_not_help, before_the_deadline, results_too):
+        await show()
+        print(f"quota: {quota.available_quota()} of {quota.quota_capacity}")
+
+
+if __name__ == "__main__":
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

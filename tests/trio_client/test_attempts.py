@@ -1,0 +1,271 @@
+"""``attempts``: retries of a block, in virtual time."""
+
+# ruff: noqa: PT012 - what raises is a loop, not a simple statement
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import trio
+from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
+
+import triclinium.testing
+from tests.trio_client.retry_doubles import AsyncStrategy, Token
+from triclinium import ErrorInfo, RetryEnding, StandardRetryStrategy, attempts, attempts_of
+from triclinium.errors import InvalidArgumentException
+
+COST = 14
+"""What a retry takes from the quota."""
+CAPACITY = 500
+
+
+@pytest.fixture
+def strategy() -> StandardRetryStrategy:
+    """Return a strategy with a full quota."""
+    return StandardRetryStrategy()
+
+
+async def test_one_attempt_where_it_succeeds(strategy: StandardRetryStrategy) -> None:
+    """The loop ends after the first block."""
+    numbers = []
+    async for attempt in attempts(strategy, on=OSError):
+        with attempt:
+            numbers.append(attempt.number)
+
+    assert ([1], CAPACITY) == (numbers, strategy.available_quota())
+
+
+async def test_another_one_after_an_error(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The error ends at its block, and what stands behind the block runs as well."""
+    numbers, behind = [], []
+    async for attempt in attempts(strategy, on=OSError):
+        with attempt:
+            numbers.append(attempt.number)
+            if attempt.number < 3:
+                raise OSError
+        behind.append(attempt.number)
+
+    assert ([1, 2, 3], CAPACITY - COST) == (numbers, strategy.available_quota())
+    assert 3 == len(behind)
+
+
+async def test_the_last_error_leaves_the_loop(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The same object, with its attempts."""
+    errors = [OSError("1"), OSError("2"), OSError("3")]
+
+    with pytest.raises(OSError, match="3") as caught:
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                raise errors[attempt.number - 1]
+
+    assert errors[2] is caught.value
+    assert (None, None) == (caught.value.__cause__, caught.value.__context__)
+    assert errors == [record.error for record in attempts_of(caught.value)]
+
+
+async def test_another_error_leaves_the_loop_at_once(strategy: StandardRetryStrategy) -> None:
+    """And costs no quota."""
+    with pytest.raises(ValueError, match="mine"):
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                raise ValueError("mine")
+
+    assert CAPACITY == strategy.available_quota()
+
+
+@pytest.mark.parametrize("way", ["return", "break", "continue"])
+async def test_leaving_the_block_is_a_success(
+    strategy: StandardRetryStrategy, way: str, autojump_clock: MockClock
+) -> None:
+    """What the last retry took from the quota comes back."""
+
+    async def work() -> int:
+        number = 0
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                number = attempt.number
+                if attempt.number < 2:
+                    raise OSError
+                if way == "return":
+                    return number
+                if way == "break":
+                    break
+                continue
+        return number
+
+    assert (2, CAPACITY) == (await work(), strategy.available_quota())
+
+
+async def test_results_are_judged_in_the_block(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """With what the server asked for; when attempts are used up the loop ends and the last one is there."""
+    result, waited = 0, []
+    began = trio.current_time()
+    async for attempt in attempts(strategy):
+        with attempt:
+            waited.append(trio.current_time() - began)
+            result = attempt.number
+            attempt.retry(ErrorInfo(is_retry_safe=True, retry_after=10.0))
+
+    assert (3, [0.0, 10.0, 20.0]) == (result, waited)
+    assert CAPACITY - 2 * COST == strategy.available_quota()
+
+
+async def test_an_error_wins_over_a_result(strategy: StandardRetryStrategy) -> None:
+    """Of an attempt that was to be retried and then raised what is not."""
+    with pytest.raises(ValueError, match="mine"):
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                attempt.retry()
+                raise ValueError("mine")
+
+
+async def test_a_result_counts_for_one_attempt(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The next one begins without a judgement."""
+    numbers = []
+    async for attempt in attempts(strategy):
+        with attempt:
+            numbers.append(attempt.number)
+            if attempt.number == 1:
+                attempt.retry()
+
+    assert [1, 2] == numbers
+
+
+async def test_cancelled_in_the_block(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """Nobody swallows it."""
+    numbers = []
+    with trio.move_on_after(1) as scope:
+        async for attempt in attempts(strategy, on=Exception):
+            with attempt:
+                numbers.append(attempt.number)
+                await trio.sleep_forever()
+
+    assert (True, [1], CAPACITY) == (scope.cancelled_caught, numbers, strategy.available_quota())
+
+
+async def test_cancelled_between_attempts(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """There is no other one."""
+    numbers = []
+    with trio.CancelScope() as scope:
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                numbers.append(attempt.number)
+                raise OSError
+            scope.cancel()
+
+    assert (True, [1], CAPACITY - COST) == (scope.cancelled_caught, numbers, strategy.available_quota())
+
+
+async def test_the_deadline(autojump_clock: MockClock) -> None:
+    """The error leaves at once where the next attempt could not begin before it."""
+    error = OSError()
+
+    with pytest.raises(OSError) as caught, trio.fail_after(10):  # noqa: PT011 - it is that very object
+        async for attempt in attempts(
+            StandardRetryStrategy(), on=lambda _: ErrorInfo(is_retry_safe=True, retry_after=10.0)
+        ):
+            with attempt:
+                raise error
+
+    assert (error, 0.0) == (caught.value, trio.current_time())
+    assert RetryEnding.DEADLINE is attempts_of(error)[-1].ending
+
+
+async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
+    """What is in the block has its own."""
+    with assert_no_checkpoints():
+        async for attempt in attempts(strategy):
+            with attempt:
+                pass
+
+
+async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
+    """Also where nobody sleeps."""
+    with triclinium.testing.retries(), assert_checkpoints():
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                if attempt.number == 1:
+                    raise OSError
+
+
+async def test_a_block_that_was_not_entered(strategy: StandardRetryStrategy) -> None:
+    """Nobody can know what became of the attempt."""
+    with pytest.raises(InvalidArgumentException, match="attempt 1: its block was not entered; write `with attempt:`"):
+        async for _ in attempts(strategy):
+            pass
+
+
+async def test_a_block_that_is_entered_twice(strategy: StandardRetryStrategy) -> None:
+    """Each attempt is one block."""
+    with pytest.raises(InvalidArgumentException, match="attempt 1 cannot be entered: it is over"):
+        async for attempt in attempts(strategy):
+            with attempt:
+                pass
+            with attempt:
+                pass
+
+
+async def test_a_loop_is_for_once(strategy: StandardRetryStrategy) -> None:
+    """A second one would end before its first block, and nobody would notice."""
+    used = attempts(strategy)
+    async for attempt in used:
+        with attempt:
+            pass
+
+    with pytest.raises(InvalidArgumentException, match="call attempts\\(\\) again"):
+        async for _ in used:
+            pass
+
+
+async def test_a_result_outside_of_its_block(strategy: StandardRetryStrategy) -> None:
+    """It would be too late."""
+    async for attempt in attempts(strategy):
+        with attempt:
+            pass
+        with pytest.raises(InvalidArgumentException, match="call retry\\(\\) inside of the block"):
+            attempt.retry()
+
+
+@pytest.mark.parametrize("info", [True, None, ErrorInfo(is_retry_safe=True, retry_after=math.nan)])
+async def test_what_is_no_judgement(strategy: StandardRetryStrategy, info: object) -> None:
+    """It is refused, and the attempt fails with that."""
+    with pytest.raises(InvalidArgumentException, match="ErrorInfo"):
+        async for attempt in attempts(strategy):
+            with attempt:
+                attempt.retry(info)  # type: ignore[arg-type]
+
+
+async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
+    """Its blocks are ``async with``; every answer is awaited."""
+    later, numbers = AsyncStrategy(Token(1.0), Token(2.0)), []
+    async for attempt in attempts(later, on=OSError):
+        async with attempt:
+            numbers.append((attempt.number, trio.current_time()))
+            if attempt.number == 1:
+                raise OSError
+
+    assert [(1, 1.0), (2, 3.0)] == numbers
+    assert ["acquire", "refresh", "success"] == later.told
+
+
+async def test_a_plain_block_for_a_strategy_that_answers_later() -> None:
+    """It cannot wait, and says what to write."""
+    with pytest.raises(InvalidArgumentException, match="write `async with attempt:`"):
+        async for attempt in attempts(AsyncStrategy(Token(0.0))):
+            with attempt:
+                pass
+
+
+async def test_async_with_for_a_strategy_that_answers_at_once(
+    strategy: StandardRetryStrategy, autojump_clock: MockClock
+) -> None:
+    """It fits both."""
+    numbers = []
+    async for attempt in attempts(strategy, on=OSError):
+        async with attempt:
+            numbers.append(attempt.number)
+            if attempt.number == 1:
+                raise OSError
+
+    assert ([1, 2], CAPACITY) == (numbers, strategy.available_quota())

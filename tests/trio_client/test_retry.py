@@ -1,0 +1,304 @@
+"""``retry`` and ``retried``: any async function, in virtual time."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import trio
+from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
+
+import triclinium
+import triclinium.testing
+from triclinium import ErrorInfo, RetryEnding, StandardRetryStrategy, attempts_of, retried, retry
+from triclinium.errors import InvalidArgumentException
+
+COST = 14
+"""What a retry takes from the quota."""
+CAPACITY = 500
+
+
+class Flaky:
+    """Fails with one error after the other, then returns what it was called with; sleeps a second each time."""
+
+    def __init__(self, *errors: BaseException) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    async def __call__(self, *args: object, **kwargs: object) -> tuple[object, ...]:
+        """Return the arguments, or raise."""
+        self.calls += 1
+        await trio.sleep(1)
+        if self.errors:
+            raise self.errors.pop(0)
+        return (*args, *kwargs.items())
+
+
+@pytest.fixture
+def strategy() -> StandardRetryStrategy:
+    """Return a strategy with a full quota."""
+    return StandardRetryStrategy()
+
+
+async def test_a_success_at_once(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The function is called once, with its arguments, and its result is returned."""
+    flaky = Flaky()
+
+    assert ("a", ("b", 1)) == await retry(functools.partial(flaky, b=1), "a", strategy=strategy, on=OSError)
+    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
+
+
+async def test_a_success_after_errors(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """What the last retry took from the quota comes back, what those before took does not."""
+    flaky = Flaky(OSError("1"), OSError("2"))
+
+    assert () == await retry(flaky, strategy=strategy, on=OSError)
+    assert (3, CAPACITY - COST) == (flaky.calls, strategy.available_quota())
+
+
+async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The same object, with its attempts, and neither wrapped nor chained to those before."""
+    errors = [OSError("1"), OSError("2"), OSError("3")]
+
+    with pytest.raises(OSError, match="3") as caught:
+        await retry(Flaky(*errors), strategy=strategy, on=OSError)
+
+    assert errors[2] is caught.value
+    assert (None, None) == (caught.value.__cause__, caught.value.__context__)
+    assert errors == [record.error for record in attempts_of(caught.value)]
+    assert [1.0, 1.0, 1.0] == pytest.approx([record.elapsed for record in attempts_of(caught.value)])
+    assert RetryEnding.EXHAUSTED is attempts_of(caught.value)[-1].ending
+    assert 3 == len(caught.value.__notes__)
+    assert CAPACITY - 2 * COST == strategy.available_quota()
+
+
+async def test_another_error_is_raised_at_once(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """It costs no quota and gets no notes."""
+    flaky = Flaky(ValueError("mine"))
+
+    with pytest.raises(ValueError, match="mine") as caught:
+        await retry(flaky, strategy=strategy, on=OSError)
+
+    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
+    assert not hasattr(caught.value, "__notes__")
+    assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[0].ending
+
+
+async def test_no_sleep_that_would_reach_the_deadline(autojump_clock: MockClock) -> None:
+    """The error is raised instead of the timeout, without waiting for it."""
+    strategy = StandardRetryStrategy()
+    error = OSError()
+
+    with pytest.raises(OSError) as caught, trio.fail_after(11):  # noqa: PT011 - it is that very object
+        await retry(Flaky(error), strategy=strategy, on=lambda _: ErrorInfo(is_retry_safe=True, retry_after=10.0))
+
+    assert error is caught.value
+    assert 1.0 == trio.current_time()
+    assert RetryEnding.DEADLINE is attempts_of(error)[-1].ending
+
+
+async def test_cancelled_during_an_attempt(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """It is not retried, nobody swallows it, and the quota stays as it is."""
+    flaky = Flaky()
+    with trio.move_on_after(0.5) as scope:
+        await retry(flaky, strategy=strategy, on=Exception)
+
+    assert scope.cancelled_caught
+    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
+
+
+async def test_cancelled_during_the_sleep(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """There is no other attempt, and what the retry took from the quota is not given back."""
+    flaky = Flaky(OSError())
+
+    def answer(_: Exception) -> ErrorInfo:
+        return ErrorInfo(is_retry_safe=True, retry_after=10.0)
+
+    async with trio.open_nursery() as nursery:
+
+        async def work() -> None:
+            await retry(flaky, strategy=strategy, on=answer)
+
+        nursery.start_soon(work)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+
+    assert 5.0 == trio.current_time()
+    assert (1, CAPACITY - COST) == (flaky.calls, strategy.available_quota())
+
+
+async def test_results_that_are_to_be_retried(strategy: StandardRetryStrategy) -> None:
+    """Until one is welcome."""
+    results = [1, 2, 3]
+
+    async def draw() -> int:
+        await trio.lowlevel.checkpoint()
+        return results.pop(0)
+
+    with triclinium.testing.retries():
+        assert 2 == await retry(draw, strategy=strategy, retry_result=lambda result: result < 2)
+    assert CAPACITY == strategy.available_quota()
+
+
+async def test_the_last_result_is_returned(strategy: StandardRetryStrategy) -> None:
+    """Where attempts are used up, as it is; the quota counts a failure."""
+    results = [1, 2, 3]
+
+    async def draw() -> int:
+        await trio.lowlevel.checkpoint()
+        return results.pop(0)
+
+    with triclinium.testing.retries():
+        assert 3 == await retry(draw, strategy=strategy, retry_result=lambda _: True)
+    assert CAPACITY - 2 * COST == strategy.available_quota()
+
+
+async def test_a_decorated_function(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """It keeps its name and takes its arguments."""
+    flaky = Flaky(OSError())
+
+    @retried(strategy=strategy, on=OSError)
+    async def fetch(url: str, *, size: int) -> tuple[object, ...]:
+        """Fetch."""
+        return await flaky(url, size=size)
+
+    assert ("u", ("size", 1)) == await fetch("u", size=1)
+    assert ("fetch", "Fetch.") == (fetch.__name__, fetch.__doc__)
+    assert 2 == flaky.calls
+
+
+async def test_a_decorated_method(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """Its object arrives."""
+
+    class Client:
+        def __init__(self) -> None:
+            self.flaky = Flaky(OSError())
+
+        @retried(strategy=strategy, on=OSError)
+        async def fetch(self) -> tuple[object, ...]:
+            return await self.flaky(1)
+
+    assert (1,) == await Client().fetch()
+
+
+def test_what_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
+    """Plain functions and generators, with what is wrong."""
+    decorate = retried(strategy=strategy, on=OSError)
+
+    def plain() -> None:
+        pass
+
+    async def generator() -> object:
+        yield 1
+
+    with pytest.raises(TypeError, match="plain.*must be an async function to be retried: it is not async"):
+        decorate(plain)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="it is an async generator"):
+        decorate(generator)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="it is not async"):
+        decorate(3)  # type: ignore[arg-type]
+
+
+async def test_what_was_called_already(strategy: StandardRetryStrategy) -> None:
+    """A coroutine in the place of its function is a common mistake."""
+    with pytest.raises(TypeError, match="write retry\\(function, arguments\\)"):
+        await retry(Flaky()(), strategy=strategy)  # type: ignore[arg-type]
+
+
+async def test_wrong_calls_are_not_retried(strategy: StandardRetryStrategy) -> None:
+    """Neither wrong arguments nor a plain function, whatever errors are."""
+
+    async def fetch(url: str) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def plain() -> int:
+        return 1
+
+    with pytest.raises(TypeError, match="missing 1 required"):
+        await retry(fetch, strategy=strategy, on=Exception)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="can't be used in 'await'"):
+        await retry(plain, strategy=strategy, on=Exception)  # type: ignore[arg-type]
+    assert CAPACITY == strategy.available_quota()
+
+
+async def test_its_own_type_errors_are_retried(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """A TypeError of the function is an error as any other."""
+    assert () == await retry(Flaky(TypeError()), strategy=strategy, on=TypeError)
+
+
+async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
+    """The awaited call is itself the checkpoint, where it is one."""
+
+    async def nothing() -> None:
+        pass
+
+    with assert_no_checkpoints():
+        await retry(nothing, strategy=strategy)
+
+
+async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
+    """Also where nobody sleeps."""
+    errors = [OSError()]
+
+    async def fail() -> None:
+        if errors:
+            raise errors.pop()
+
+    with triclinium.testing.retries(), assert_checkpoints():
+        await retry(fail, strategy=strategy, on=OSError)
+
+
+async def test_nested_retries(autojump_clock: MockClock) -> None:
+    """The inner call gives up, the outer one goes on; both tell their attempts."""
+    inner, outer = StandardRetryStrategy(max_attempts=2), StandardRetryStrategy(max_attempts=2)
+    flaky = Flaky(*[OSError(str(number)) for number in range(9)])
+
+    async def both() -> None:
+        await retry(flaky, strategy=inner, on=OSError)
+
+    with pytest.raises(OSError, match="3") as caught:
+        await retry(both, strategy=outer, on=OSError, name="outer")
+
+    assert (4, CAPACITY - 2 * COST, CAPACITY - COST) == (
+        flaky.calls,
+        inner.available_quota(),
+        outer.available_quota(),
+    )
+    assert 2 == len(attempts_of(caught.value))
+    assert 4 == len(caught.value.__notes__)
+
+
+@pytest.mark.parametrize(
+    "on", [BaseException, trio.Cancelled, KeyboardInterrupt, (OSError, SystemExit), [OSError], (), "OSError", OSError()]
+)
+async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: object) -> None:
+    """Only subclasses of Exception; nothing is called."""
+    flaky = Flaky()
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        await retry(flaky, strategy=strategy, on=on)  # type: ignore[arg-type]
+
+    assert ("on", 0) == (caught.value.parameter, flaky.calls)
+
+
+@pytest.mark.parametrize("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
+async def test_what_is_no_strategy(given: object) -> None:
+    """A class, and Couchbase's strategies, which are about something else."""
+    with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy\\(\\)"):
+        await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
+
+
+async def test_groups_are_not_taken_apart(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """A nursery's group matches no type but a group's."""
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(flaky)
+
+    flaky = Flaky(OSError())
+    with pytest.raises(ExceptionGroup):
+        await retry(both, strategy=strategy, on=Exception)
+    flaky = Flaky(OSError())
+    await retry(both, strategy=strategy, on=ExceptionGroup)
+
+    assert 2 == flaky.calls

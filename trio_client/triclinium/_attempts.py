@@ -1,0 +1,192 @@
+"""``attempts``: retries of a block of code, as a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from types import TracebackType
+from typing import Self
+
+import trio
+
+from triclinium._retry_calls import Recovery, first_token, record_success
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.calls import Sleep
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.retry.smithy.reports import RetryHook
+from triclinium_core.retry.smithy.retryable import RETRY_SAFE, RetryOn, check_info
+from triclinium_core.retry.smithy.terms import CallTerms
+
+
+def attempts(
+    strategy: AnyRetryStrategy,
+    *,
+    on: RetryOn = None,
+    token_scope: str | None = None,
+    name: str | None = None,
+    hooks: Sequence[RetryHook] = (),
+) -> Attempts:
+    """Return an async iterator over attempts; ``with attempt:`` stands around what is to be retried.
+
+    An error of that block that is to be retried ends there, and the loop goes on with the next attempt when ``strategy``
+    lets it. Any other error, and that of the last attempt, leaves the loop as it is. A block that raises nothing is a
+    success and ends the loop, be it by ``return`` or ``break``. What stands behind the block runs after failures as well.
+
+    The arguments are those of ``retry``, and what it says of errors, cancellation and checkpoints holds here. Results are
+    judged in the block, with ``attempt.retry()``. A strategy that does not answer at once needs ``async with attempt:``.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+    return Attempts(CallTerms(strategy, on=on, token_scope=token_scope, name=name, hooks=hooks))
+
+
+class Attempts:
+    """What ``attempts`` returns; one loop goes over it, once."""
+
+    __slots__ = ("_attempt", "_terms")
+
+    def __init__(self, terms: CallTerms[None]) -> None:
+        self._terms = terms
+        self._attempt: Attempt | None = None
+
+    def __aiter__(self) -> Attempts:
+        if self._attempt is not None:
+            raise InvalidArgumentException(
+                "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
+            )
+        return self
+
+    async def __anext__(self) -> Attempt:
+        attempt = self._attempt
+        if attempt is None:
+            token = await first_token(self._terms)
+            attempt = self._attempt = Attempt(self._terms, token)
+        elif not await attempt.again():
+            raise StopAsyncIteration
+        return attempt
+
+
+class _Stage(Enum):
+    WAITING = "its block was not entered"
+    OPEN = "its block is open"
+    FAILED = "it has failed, and another one follows"
+    OVER = "it is over, and no other one follows"
+
+
+class Attempt:
+    """One attempt: ``with attempt:`` stands around what is to be retried.
+
+    ``async with attempt:`` does the same, for strategies of both kinds. Neither adds a checkpoint.
+    """
+
+    __slots__ = ("_began", "_info", "_recovery", "_stage", "_terms", "_token")
+
+    def __init__(self, terms: CallTerms[None], token: RetryToken | None) -> None:
+        self._terms = terms
+        self._token = token
+        self._recovery: Recovery | None = None
+        self._info: ErrorInfo | None = None
+        self._stage = _Stage.WAITING
+        self._began = trio.current_time()
+
+    @property
+    def number(self) -> int:
+        """1 for the first, and 1 more for each that follows."""
+        return 1 if self._recovery is None else self._recovery.number
+
+    def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
+        """Have the attempt count as failed although its block raises nothing: what it got is to be retried.
+
+        When attempts are used up the loop ends without an error, and what the last block got is still there.
+
+        Args:
+            info: what else is to be said of it, such as a server's ``retry_after``.
+
+        Raises:
+            InvalidArgumentException: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
+        """
+        if self._stage is not _Stage.OPEN:
+            raise InvalidArgumentException(
+                f"attempt {self.number}: {self._stage.value}; call retry() inside of the block", parameter="attempt"
+            )
+        self._info = check_info("info", info)
+
+    async def again(self) -> bool:
+        """Wait until the next attempt may begin, which is this object again; return False where none follows.
+
+        Raises:
+            InvalidArgumentException: the block of this one was not entered, so nobody knows what became of it.
+        """
+        if self._stage is _Stage.OVER:
+            return False
+        if self._stage is not _Stage.FAILED or self._recovery is None:
+            raise InvalidArgumentException(
+                f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
+                parameter="attempt",
+            )
+        await self._recovery.sleep()
+        self._token = self._recovery.token
+        self._stage = _Stage.WAITING
+        return True
+
+    def __enter__(self) -> Self:
+        if self._terms.is_async:
+            name = type(self._terms.strategy).__qualname__
+            raise InvalidArgumentException(
+                f"strategy {name} does not answer at once: write `async with attempt:`", parameter="strategy"
+            )
+        return self._open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._stage = _Stage.OVER
+        if error is None and self._info is None:
+            if self._token is not None:
+                self._terms.strategy.record_success(token=self._token)
+            if self._recovery is not None:
+                self._recovery.succeeded()
+            return False
+        if error is not None and not isinstance(error, Exception):
+            return False
+        info, self._info = self._info, None
+        return self._settle(isinstance(self._made().decide(error, info), Sleep), error)
+
+    async def __aenter__(self) -> Self:
+        return self._open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._stage = _Stage.OVER
+        if error is None and self._info is None:
+            await record_success(self._terms, self._token)
+            if self._recovery is not None:
+                self._recovery.succeeded()
+            return False
+        if error is not None and not isinstance(error, Exception):
+            return False
+        info, self._info = self._info, None
+        return self._settle(await self._made().goes_on(error, info), error)
+
+    def _open(self) -> Self:
+        if self._stage is not _Stage.WAITING:
+            raise InvalidArgumentException(
+                f"attempt {self.number} cannot be entered: {self._stage.value}", parameter="attempt"
+            )
+        self._stage = _Stage.OPEN
+        return self
+
+    def _made(self) -> Recovery:
+        if self._recovery is None:
+            self._recovery = Recovery(self._terms, "attempts", self._token, self._began)
+        return self._recovery
+
+    def _settle(self, goes_on: bool, error: Exception | None) -> bool:
+        if not goes_on:
+            return False
+        self._stage = _Stage.FAILED
+        # What was raised ends here; of a result there is nothing to end.
+        return error is not None

@@ -1,0 +1,73 @@
+"""Smithy's strategies for a trio program: with randomness of their own, and trio's clock."""
+
+from __future__ import annotations
+
+import random
+
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy as CoreSimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy as CoreStandardRetryStrategy
+
+
+class StandardRetryStrategy(CoreStandardRetryStrategy):
+    """Retries what is safe to retry, while the quota lasts.
+
+    When a service is down, all its clients together send it little more than first attempts. Share one strategy among
+    all calls to a service.
+
+    Args:
+        rng: draws for the backoffs; a generator of its own unless given.
+        max_attempts: attempts of one call, the first among them; 0 means 1, for the first is never refused. That of
+            ``numbers`` unless given.
+        numbers: costs, backoffs, and what is not given here.
+        quota_capacity: what the quota of each scope begins with; 0 permits no retry at all. That of ``numbers`` unless
+            given.
+        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by 5 s at most. Without that, a retry
+            waits for as long as the server asked.
+        backoff: replaces the backoff of ``numbers``.
+        throttling_backoff: replaces that after throttling errors.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        rng: Random | None = None,
+        max_attempts: int | None = None,
+        numbers: AwsRetryNumbers = AwsRetryNumbers.OF_2026,
+        quota_capacity: int | None = None,
+        clamp_retry_after: bool = False,
+        backoff: RetryBackoffStrategy | None = None,
+        throttling_backoff: RetryBackoffStrategy | None = None,
+    ) -> None:
+        super().__init__(
+            rng=random.Random() if rng is None else rng,
+            max_attempts=max_attempts,
+            numbers=numbers,
+            quota_capacity=quota_capacity,
+            clamp_retry_after=clamp_retry_after,
+            backoff=backoff,
+            throttling_backoff=throttling_backoff,
+        )
+
+
+class SimpleRetryStrategy(CoreSimpleRetryStrategy):
+    """Retries what is safe to retry until ``max_attempts`` were made. It stops no storm: see ``StandardRetryStrategy``.
+
+    Args:
+        rng: draws for the backoff; a generator of its own unless given.
+        max_attempts: attempts of one request, the first among them; 0 means 1, for the first is never refused.
+        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    def __init__(
+        self, *, rng: Random | None = None, max_attempts: int = 5, backoff: RetryBackoffStrategy | None = None
+    ) -> None:
+        super().__init__(rng=random.Random() if rng is None else rng, max_attempts=max_attempts, backoff=backoff)
