@@ -139,6 +139,7 @@ IMPLEMENTATION_VARIABLE = "TRICLINIUM_IMPL"
 
 DRIVER_MAY_NAME = frozenset(
     {
+        "AdaptiveRetryStrategy",
         "AnyRetryStrategy",
         "AsyncRetryStrategy",
         "AttemptRecord",

@@ -14,7 +14,7 @@ from triclinium._doors import open_cluster, run_cluster
 from triclinium._keyspace import Bucket, Scope
 from triclinium._replicas import ReplicaResults
 from triclinium._retry import retried, retry
-from triclinium._retry_strategies import SimpleRetryStrategy, StandardRetryStrategy
+from triclinium._retry_strategies import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
 from triclinium._retry_watching import watching_retries
 from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
@@ -95,6 +95,7 @@ from triclinium_core.transcoding.transcoder import (
 
 __all__ = [
     "AbandonedOperation",
+    "AdaptiveRetryStrategy",
     "AnyRetryStrategy",
     "AsyncRetryStrategy",
     "Attempt",

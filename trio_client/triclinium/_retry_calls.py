@@ -31,7 +31,11 @@ async def first_token(terms: CallTerms[T]) -> RetryToken | None:
         return None
     delay = first_delay(terms, token)
     if delay:
-        await sleep(delay)
+        try:
+            await sleep(delay)
+        except BaseException:
+            terms.abandon(token)
+            raise
     return token
 
 
@@ -153,7 +157,11 @@ class Recovery:
 
     async def sleep(self) -> None:
         """Wait until the next attempt may begin; a checkpoint in any case."""
-        await sleep(self._delay)
+        try:
+            await sleep(self._delay)
+        except BaseException:
+            self._machine.abandon()
+            raise
         self._machine.begin(trio.current_time())
 
     def succeeded(self) -> None:

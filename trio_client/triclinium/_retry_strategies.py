@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+
+import trio
 
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy as CoreSimpleRetryStrategy
@@ -71,3 +75,43 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
         self, *, rng: Random | None = None, max_attempts: int = 5, backoff: RetryBackoffStrategy | None = None
     ) -> None:
         super().__init__(rng=random.Random() if rng is None else rng, max_attempts=max_attempts, backoff=backoff)
+
+
+class AdaptiveRetryStrategy(CoreAdaptiveRetryStrategy):
+    """The standard strategy that also holds calls back once a service has throttled, first attempts too.
+
+    There is one rate for all scopes: use a strategy for each service.
+
+    Args:
+        rng: draws for the backoffs; a generator of its own unless given.
+        clock: tells the present in seconds, and never goes back; trio's unless given, so that a strategy serves one run of
+            trio.
+        max_attempts, numbers, quota_capacity, clamp_retry_after, backoff, throttling_backoff: as for
+            ``StandardRetryStrategy``.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        rng: Random | None = None,
+        clock: Callable[[], float] = trio.current_time,
+        max_attempts: int | None = None,
+        numbers: AwsRetryNumbers = AwsRetryNumbers.OF_2026,
+        quota_capacity: int | None = None,
+        clamp_retry_after: bool = False,
+        backoff: RetryBackoffStrategy | None = None,
+        throttling_backoff: RetryBackoffStrategy | None = None,
+    ) -> None:
+        super().__init__(
+            rng=random.Random() if rng is None else rng,
+            clock=clock,
+            max_attempts=max_attempts,
+            numbers=numbers,
+            quota_capacity=quota_capacity,
+            clamp_retry_after=clamp_retry_after,
+            backoff=backoff,
+            throttling_backoff=throttling_backoff,
+        )

@@ -88,11 +88,9 @@ class CallMachine:
         "_delay",
         "_elapsed",
         "_error",
-        "_info",
-        "_is_async",
-        "_on",
+        "_is_safe",
         "_records",
-        "_strategy",
+        "_terms",
         "number",
         "token",
     )
@@ -104,16 +102,18 @@ class CallMachine:
         """Of the attempt under way, or of the one that failed last."""
         self.token = token
         """Of that attempt; None where there was none to be had."""
-        self._on = terms.on
-        self._strategy = terms.strategy
-        self._is_async = terms.is_async
+        self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max
         self._began = began
         self._delay = 0.0 if token is None else token.retry_delay
         self._records: list[AttemptRecord] = []
         self._elapsed = 0.0
         self._error: Exception | None = None
-        self._info: ErrorInfo | None = None
+        self._is_safe = False
+
+    def abandon(self) -> None:
+        """Hand back the token of the next attempt, for which nobody waits any more."""
+        self._terms.abandon(self.token)
 
     def begin(self, now: float) -> None:
         """Note that the next attempt begins."""
@@ -132,7 +132,7 @@ class CallMachine:
             Exception: whatever the strategy or such a function raises that is no ``RetryError``.
         """
         try:
-            info = info_of_error(self._on, error)
+            info = info_of_error(self._terms.on, error)
         except InvalidArgumentException as nonsense:
             raise nonsense from error
         return self._decide(error, info, now, deadline)
@@ -154,9 +154,12 @@ class CallMachine:
         Raises:
             InvalidArgumentException: it makes no sense.
         """
-        delay = delay_of(self._strategy, token, self._error)
+        delay = delay_of(self._terms.strategy, token, self._error)
+        # A strategy may let an error pass that nobody called retry-safe; Smithy forbids it to, and so do we.
+        if not self._is_safe:
+            return self._abandon(token, RetryEnding.NOT_RETRY_SAFE)
         if not cap(delay, deadline - now).dispatches:
-            return self._give_up(RetryEnding.DEADLINE)
+            return self._abandon(token, RetryEnding.DEADLINE)
         self._records.append(AttemptRecord(self.number, self._error, self._delay, self._elapsed))
         if len(self._records) > RECORDS_MAX:
             del self._records[0]
@@ -174,32 +177,37 @@ class CallMachine:
         """
         if not is_refusal(refusal):
             raise refusal
-        if self._info is None or not self._info.is_retry_safe:
+        if not self._is_safe:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
         if getattr(refusal, "retry_after", None) is not None:
             return self._give_up(RetryEnding.QUOTA)
-        attempts_max = getattr(self._strategy, "max_attempts", None)
+        attempts_max = getattr(self._terms.strategy, "max_attempts", None)
         is_last = isinstance(attempts_max, int) and self.number >= attempts_max
         return self._give_up(RetryEnding.EXHAUSTED if is_last else RetryEnding.REFUSED)
 
     def _decide(self, error: Exception | None, info: ErrorInfo, now: float, deadline: float) -> Decision:
-        self._error, self._info, self._elapsed = error, info, now - self._began
-        if not info.is_retry_safe:
+        self._error, self._is_safe, self._elapsed = error, info.is_retry_safe is True, now - self._began
+        # What throttles is shown to the strategy all the same: it may have a rate to lower.
+        if not self._is_safe and not info.is_throttling_error:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
         if self.token is None:
-            return self._give_up(RetryEnding.NO_TOKEN)
+            return self._give_up(RetryEnding.NO_TOKEN if self._is_safe else RetryEnding.NOT_RETRY_SAFE)
         if self._attempts_max is not None and self.number >= self._attempts_max:
             return self._give_up(RetryEnding.EXHAUSTED)
         if not cap(0.0, deadline - now).dispatches:
             return self._give_up(RetryEnding.DEADLINE)
         shown = for_strategy(error, info)
         try:
-            answer = self._strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown)
+            answer = self._terms.strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown)
         except Exception as refusal:
             return self.refuse(refusal)
-        if self._is_async:
+        if self._terms.is_async:
             return AwaitStrategy(answer)  # type: ignore[arg-type]
         return self.grant(answer, now=now, deadline=deadline)  # type: ignore[arg-type]
+
+    def _abandon(self, token: RetryToken, ending: RetryEnding) -> GiveUp:
+        self._terms.abandon(token)
+        return self._give_up(ending)
 
     def _give_up(self, ending: RetryEnding) -> GiveUp:
         last = AttemptRecord(self.number, self._error, self._delay, self._elapsed, ending)

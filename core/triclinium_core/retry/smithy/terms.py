@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
@@ -73,6 +74,16 @@ class CallTerms(Generic[T]):
     def ask_first(self) -> RetryToken | Awaitable[RetryToken]:
         """Ask the strategy for the token of the first attempt; its answer is to be awaited where ``is_async``."""
         return self.strategy.acquire_initial_retry_token(token_scope=self.token_scope)
+
+    def abandon(self, token: RetryToken | None) -> None:
+        """Hand back the token of an attempt that will not be made, where the strategy takes such tokens back at once.
+
+        What it raises is dropped: whoever abandons an attempt has something else to tell.
+        """
+        take_back = getattr(self.strategy, "abandon", None)
+        if take_back is not None and token is not None and not self.is_async:
+            with suppress(Exception):
+                take_back(token=token)
 
     def info_of_result(self, result: T) -> ErrorInfo | None:
         """Return what is said of a result that is to be retried; None for one that is welcome.
