@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -198,6 +199,8 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
                 return RETRY_SAME
             case WriteType.COUNTER | WriteType.CAS | WriteType.VIEW | WriteType.CDC:
                 return RETHROW
+            case _:
+                assert_never(write_type)
 
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
