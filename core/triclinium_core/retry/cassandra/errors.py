@@ -186,7 +186,7 @@ class Unavailable(CoordinatorError):
         require_level(consistency)
         require_count("required", required)
         require_count("alive", alive)
-        super().__init__(f"{consistency.name} needs {required} replicas, {alive} are alive")
+        super().__init__(f"{consistency.name} needs {required} replicas, {alive} {'is' if alive == 1 else 'are'} alive")
         self.consistency = consistency
         self.required = required
         self.alive = alive
