@@ -1,6 +1,6 @@
 """Which policy a profile names, and with which options: checked as data, then made, one for all that say the same.
 
-Source: the Cassandra Java driver, "Using multiple policies"; decision A10.
+Source: the Cassandra Java driver, "Using multiple policies"; decision A11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A document of execution profiles: its shape as types, and what each profile means once it has inherited.
 
-Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decision A10.
+Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decision A11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Execution profiles: which policies a request runs under, and what holds where it says nothing itself.
 
-Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decision A10.
+Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decision A11.
 """
 
 from __future__ import annotations

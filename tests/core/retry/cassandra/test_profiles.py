@@ -168,7 +168,7 @@ def test_speculative_policies_are_shared_as_well() -> None:
 
 
 def test_options_go_with_their_class() -> None:
-    """A profile that names another class does not inherit options that the class would not know (decision A10)."""
+    """A profile that names another class does not inherit options that the class would not know (decision A11)."""
     profiles = ExecutionProfiles.from_toml(
         """
         retry_policy = { class = "default", rethrow_cas_write_unknown = true }
