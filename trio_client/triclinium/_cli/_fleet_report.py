@@ -71,10 +71,10 @@ def _summary(scenario: Scenario, figures: Sequence[FleetFigures], room: int) -> 
         totals = found.totals
         cells: list[Text | str] = [
             Text(found.strategy, style="bold"),
-            f"{totals.succeeded / totals.begun:.1%}" if totals.begun else "-",
+            share_succeeded(found),
             f"{totals.amplification:.2f} x" if totals.amplification is not None else "-",
             f"{found.peak_sent:,.0f}/s",
-            _recovery(scenario, found),
+            recovery(scenario, found),
             f"{dict(found.latencies)[99.0] * 1000:,.0f} ms" if found.latencies else "-",
         ]
         if bars >= BARS_LEAST:
@@ -83,7 +83,13 @@ def _summary(scenario: Scenario, figures: Sequence[FleetFigures], room: int) -> 
     return table
 
 
-def _recovery(scenario: Scenario, figures: FleetFigures) -> str:
+def share_succeeded(figures: FleetFigures) -> str:
+    """Return how many of all operations succeeded."""
+    return f"{figures.totals.succeeded / figures.totals.begun:.1%}" if figures.totals.begun else "-"
+
+
+def recovery(scenario: Scenario, figures: FleetFigures) -> str:
+    """Return how long it took to recover."""
     if scenario.outage is None:
         return "no outage"
     return "never" if figures.recovered_after is None else f"{figures.recovered_after:g} s"

@@ -18,7 +18,7 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
 )
 
-STRATEGIES_DEFAULT = ("none", "best_effort", "best_effort_jittered")
+STRATEGIES_DEFAULT = ("none", "best_effort", "best_effort_jittered", "simple", "standard")
 HEADROOM = 1.5
 """Capacity of a service as a multiple of the demand, where nobody says otherwise."""
 

@@ -7,6 +7,9 @@ work over processes, and shows the figures.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -15,13 +18,15 @@ from triclinium._cli._durations import Duration
 from triclinium._cli._fleet_report import figures_as_json, show_fleet
 from triclinium._cli._fleet_running import simulate_all
 from triclinium._cli._fleet_scenario import ScenarioOptions, build_scenario, choose_strategies
-from triclinium_core.testing.fleet import STRATEGIES, OutageKind, Overload
+from triclinium._cli._wrong_input import WrongInput
+from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, OutageKind, Overload, Scenario
 
 EPILOG = f"""\b
 Examples:
   triclinium simulate
   triclinium simulate --strategy best_effort --strategy none --outage 20-40
-  triclinium simulate --clients 100000 --outage-kind silent --json
+  triclinium simulate --outage-kind silent --attempt-timeout 0.5 --plot outage.svg
+  triclinium simulate --clients 100000 --strategy standard --json
 
 Strategies: {"; ".join(f"{name}, which {strategy.meaning}" for name, strategy in STRATEGIES.items())}.
 
@@ -31,11 +36,12 @@ triclinium_core.testing.simulation, which looks for bugs in the client, is anoth
 Exit status: 0 when there are figures, whatever they say; 2 when something could not be understood.
 """
 
+PLOTS = (".svg", ".png")
 SECONDS = Duration(min_open=True, endless=False)
 
 
 @click.command(epilog=EPILOG)
-@click.option("--clients", type=click.IntRange(min=1), metavar="N", default=10_000, show_default=True)
+@click.option("--clients", type=click.IntRange(min=1), metavar="N", default=1_000, show_default=True)
 @click.option(
     "--period",
     type=SECONDS,
@@ -124,12 +130,19 @@ SECONDS = Duration(min_open=True, endless=False)
 )
 @click.option("--seed", type=int, metavar="SEED", default=1, show_default=True)
 @click.option("--step", type=SECONDS, metavar="SECONDS", default=1.0, show_default=True, help="Width of time steps.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Draw a picture as well: .svg or .png. Needs triclinium[plot].",
+)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one for each processor]")
 def simulate(
     *,
     strategies: tuple[str, ...],
     seed: int,
+    plot: Path | None,
     as_json: bool,
     jobs: int | None,
     **options: Unpack[ScenarioOptions],
@@ -142,8 +155,36 @@ def simulate(
     """
     chosen = choose_strategies(strategies)
     scenario = build_scenario(options)
+    # What is missing for the picture shows before the work is done.
+    draw = None if plot is None else drawing_to(plot)
     figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs)
     if as_json:
         click.echo(json.dumps(figures_as_json(scenario, seed, figures)))
     else:
         show_fleet(scenario, figures)
+    if draw is not None:
+        draw(scenario, figures)
+
+
+def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]:
+    """Return what draws figures into a file.
+
+    Raises:
+        WrongInput: its name does not say which kind it is, its folder is missing, or matplotlib is.
+    """
+    if path.suffix.lower() not in PLOTS:
+        raise WrongInput(f"--plot {str(path)!r} must end in {' or '.join(PLOTS)}")
+    if not path.parent.is_dir():
+        raise WrongInput(f"--plot {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
+    try:
+        draw = import_module("triclinium._cli._fleet_plot").draw
+    except ImportError as error:
+        raise WrongInput(f"--plot needs matplotlib; install it with triclinium[plot] ({error})") from error
+
+    def draw_to_path(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
+        try:
+            draw(scenario, figures, path)
+        except OSError as error:
+            raise click.ClickException(f"--plot {str(path)!r} cannot be written: {error.strerror}") from error
+
+    return draw_to_path

@@ -1,14 +1,14 @@
 """A fleet of clients and the service that they ask, in virtual time: what a retry strategy does to an outage.
 
-``simulate`` plays it. Strategies are the core's own, driven as a client drives them; nothing here knows a rule of
+``simulate`` plays it, and ``play`` with a strategy of one's own. Strategies are the core's own, driven as a client drives them; nothing here knows a rule of
 theirs. Not to be confused with ``testing.simulation``, which looks for bugs in the client: it joins real machines and
 fake nodes byte by byte, and has no load.
 """
 
 from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals
-from triclinium_core.testing.fleet.play import simulate
+from triclinium_core.testing.fleet.play import play, simulate
 from triclinium_core.testing.fleet.scenario import Fleet, Outage, OutageKind, Overload, Scenario, SimulatedService
-from triclinium_core.testing.fleet.strategies import STRATEGIES
+from triclinium_core.testing.fleet.strategies import STRATEGIES, couchbase_clients, smithy_clients
 
 __all__ = [
     "STRATEGIES",
@@ -21,5 +21,8 @@ __all__ = [
     "Scenario",
     "SimulatedService",
     "Totals",
+    "couchbase_clients",
+    "play",
     "simulate",
+    "smithy_clients",
 ]

@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from triclinium_core.retry.backoff import Random, exponential
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
@@ -15,6 +19,7 @@ from triclinium_core.retry.strategy import (
 from triclinium_core.testing.fleet.calls import Process, ProcessWithoutRetries
 from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
 from triclinium_core.testing.fleet.scenario import Fleet
+from triclinium_core.testing.fleet.smithy import MakeStrategy, SmithyProcess
 
 MakeProcess = Callable[[Fleet, Random], Process]
 
@@ -28,22 +33,43 @@ class NamedStrategy:
     """Called once for each process of the fleet."""
 
 
-def _couchbase(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
+def couchbase_clients(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
+    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
     return lambda fleet, rng: CouchbaseProcess(make_strategy(), fleet, rng)
+
+
+def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
+    return lambda fleet, rng: SmithyProcess(make_strategy, fleet, rng)
 
 
 STRATEGIES: Mapping[str, NamedStrategy] = {
     "none": NamedStrategy("sends once", lambda fleet, rng: ProcessWithoutRetries()),
     "best_effort": NamedStrategy(
-        "retries after 1, 2, 4 … 500 ms until the deadline", _couchbase(BestEffortRetryStrategy)
+        "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(BestEffortRetryStrategy)
     ),
     "best_effort_jittered": NamedStrategy(
         "the same delays, each drawn between 0 and itself",
-        _couchbase(lambda: BestEffortRetryStrategy(exponential(jitter=1.0))),
+        couchbase_clients(lambda: BestEffortRetryStrategy(exponential(jitter=1.0))),
     ),
     "fast_fail_on_terminal_error": NamedStrategy(
-        "best effort that gives up where a retry cannot help", _couchbase(FastFailOnTerminalErrorRetryStrategy)
+        "best effort that gives up where a retry cannot help", couchbase_clients(FastFailOnTerminalErrorRetryStrategy)
     ),
-    "fail_fast": NamedStrategy("retries nothing", _couchbase(FailFastRetryStrategy)),
+    "fail_fast": NamedStrategy("retries nothing", couchbase_clients(FailFastRetryStrategy)),
+    "simple": NamedStrategy(
+        "makes five attempts, from 25 ms apart", smithy_clients(lambda rng, clock: SimpleRetryStrategy(rng=rng))
+    ),
+    "standard": NamedStrategy(
+        "makes three attempts while a shared quota lasts",
+        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+    ),
+    "standard_2020": NamedStrategy(
+        "does so with the older numbers, from 1 s apart",
+        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020)),
+    ),
+    "adaptive": NamedStrategy(
+        "is standard, and sends no more than a throttling service bears",
+        smithy_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
+    ),
 }
 """In the order in which they are shown."""

@@ -1,0 +1,100 @@
+"""An operation of a fleet retries as a Smithy client does: with tokens of a strategy that its process shares."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+import pytest
+
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.testing.fleet.scenario import Fleet
+from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.smithy import SmithyProcess
+
+RETRIED = {Outcome.THROTTLED, Outcome.REFUSED, Outcome.CLOSED, Outcome.TIMED_OUT}
+
+
+def standard(rng: Random, clock: Callable[[], float]) -> StandardRetryStrategy:
+    """Return a strategy whose quota is enough for three retries."""
+    return StandardRetryStrategy(rng=rng, quota_capacity=42)
+
+
+def adaptive(rng: Random, clock: Callable[[], float]) -> AdaptiveRetryStrategy:
+    """Return one that learns a rate."""
+    return AdaptiveRetryStrategy(rng=rng, clock=clock)
+
+
+def quota(process: SmithyProcess) -> int:
+    """Return what is left of a process's quota."""
+    assert isinstance(process.strategy, StandardRetryStrategy)
+    return process.strategy.available_quota()
+
+
+@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ANSWERED])
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_what_is_retried(outcome: Outcome, idempotent: bool) -> None:
+    """What a retry can help; and of writes only what was certainly not applied."""
+    process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))
+    expected = outcome in (RETRIED if idempotent else {Outcome.THROTTLED, Outcome.REFUSED})
+
+    assert expected is (process.call(0.0, 9.0).fail(outcome, 0.0) is not None)
+
+
+def test_a_success_gives_back() -> None:
+    """What the last attempt took from the quota that the process shares."""
+    process = SmithyProcess(standard, Fleet(), random.Random(1))
+    first, second = process.call(0.0, 9.0), process.call(0.0, 9.0)
+    resume_at = first.fail(Outcome.REFUSED, 0.0)
+    assert resume_at is not None
+    assert first.resume(resume_at)
+    taken = quota(process)
+    first.succeed(resume_at)
+    second.succeed(resume_at)
+
+    assert (28, 42) == (taken, quota(process))
+
+
+def test_the_quota_ends_the_retries_of_all() -> None:
+    """Three operations get one each, and the fourth none."""
+    process = SmithyProcess(standard, Fleet(), random.Random(1))
+    found = [process.call(0.0, 9.0).fail(Outcome.REFUSED, 0.0) is not None for _ in range(4)]
+
+    assert [True, True, True, False] == found
+    assert 0 == quota(process)
+
+
+def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
+    """The operation is over at once, and what it took goes back."""
+    process = SmithyProcess(standard, Fleet(), random.Random(1))
+
+    assert process.call(0.0, 0.001).fail(Outcome.THROTTLED, 0.0) is None
+    assert 42 == quota(process)
+
+
+def test_first_attempts_wait_for_the_rate() -> None:
+    """Of an adaptive strategy that was throttled; who has no time for that long sends nothing."""
+    process = SmithyProcess(adaptive, Fleet(timeout=0.5), random.Random(1))
+    throttled = process.call(0.0, 9.0)
+    at_once = throttled.begin(0.0)
+    throttled.fail(Outcome.THROTTLED, 1.0)
+    patient, hasty = process.call(1.0, 99.0), process.call(1.0, 1.1)
+    patient_at, hasty_at = patient.begin(1.0), hasty.begin(1.0)
+
+    assert at_once is None
+    assert patient_at is not None
+    assert patient_at > 1.5
+    assert patient.resume(patient_at)
+    assert 1.1 == hasty_at
+    assert not hasty.resume(1.1)
+
+
+def test_attempts_have_the_timeout_of_the_fleet() -> None:
+    """Or none of their own."""
+    limited = SmithyProcess(standard, Fleet(attempt_timeout=0.25), random.Random(1)).call(0.0, 9.0)
+    unlimited = SmithyProcess(standard, Fleet(), random.Random(1)).call(0.0, 9.0)
+
+    assert (0.25, math.inf) == (limited.attempt_timeout, unlimited.attempt_timeout)

@@ -1,0 +1,126 @@
+"""The picture of ``triclinium simulate``: what stands in it, and what is said where there can be none."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from triclinium._cli import main
+from triclinium._cli._fleet_plot import draw
+from triclinium_core.testing.fleet import Fleet, Outage, Scenario, SimulatedService, simulate as play
+
+SVG = "{http://www.w3.org/2000/svg}"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def simulate(*arguments: str) -> Result:
+    """Run the command with a tiny fleet."""
+    few = ("--clients", "20", "--period", "1", "--duration", "8", "--outage", "2-4", "--jobs", "1")
+    return CliRunner().invoke(main, ["simulate", *few, "--strategy", "none", "--strategy", "standard", *arguments])
+
+
+def texts_of(path: Path) -> list[str]:
+    """Return the words in a picture."""
+    root = ET.fromstring(path.read_bytes())  # noqa: S314  # our own
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def test_a_column_for_each_strategy(tmp_path: Path) -> None:
+    """With its name and what came of it; the rows are named once, and so are outage, demand and scenario."""
+    path = tmp_path / "outage.svg"
+    result = simulate("--plot", str(path))
+    texts = texts_of(path)
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    for once in ("none", "standard", "offered load", "goodput", "amplification", "outage", "demand"):
+        assert 1 == texts.count(once), once
+    assert 2 == texts.count("seconds")
+    assert 2 == sum(text.endswith(" succeeded") for text in texts)
+    assert 2 == sum(text.startswith("recovered after ") for text in texts)
+    assert result.output.splitlines()[0] in texts
+
+
+def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:
+    """To the byte, so that nothing changes in a repository that holds one."""
+    paths = [tmp_path / "first.svg", tmp_path / "second.svg"]
+    for path in paths:
+        simulate("--plot", str(path))
+
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_picture_of_pixels(tmp_path: Path) -> None:
+    """Without a display."""
+    path = tmp_path / "outage.PNG"
+
+    assert 0 == simulate("--plot", str(path)).exit_code
+    assert path.read_bytes().startswith(PNG_SIGNATURE)
+
+
+def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
+    """Has nothing shaded, nothing to recover from, and gaps where nobody asked."""
+    scenario = Scenario(
+        fleet=Fleet(clients=1, period=3.0), service=SimulatedService(capacity=9.0), duration=9.0, bucket=1.0
+    )
+    draw(scenario, [play(scenario, "none", rng=random.Random(1))], tmp_path / "calm.svg")
+    texts = texts_of(tmp_path / "calm.svg")
+
+    assert "outage" not in texts
+    assert "100.0% succeeded" in texts
+    assert not any("recover" in text for text in texts)
+
+
+def test_a_storm_that_does_not_end(tmp_path: Path) -> None:
+    """Is told as one, and a long name has its place."""
+    scenario = Scenario(
+        fleet=Fleet(clients=20, period=1.0),
+        service=SimulatedService(capacity=9.0),
+        outage=Outage(1.0, 2.0),
+        duration=5.0,
+    )
+    draw(scenario, [play(scenario, "fast_fail_on_terminal_error", rng=random.Random(1))], tmp_path / "storm.svg")
+
+    assert {"fast_fail_on_terminal_error", "does not recover"} <= set(texts_of(tmp_path / "storm.svg"))
+
+
+def test_what_a_picture_needs_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matplotlib the extra is named, and nothing is simulated."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "triclinium._cli._fleet_plot", raising=False)
+    result = simulate("--plot", str(tmp_path / "outage.svg"))
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "--plot needs matplotlib; install it with triclinium[plot]" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("outage.pdf", "must end in .svg or .png"),
+        ("outage", "must end in .svg or .png"),
+        ("missing/outage.svg", "make it first"),
+    ],
+)
+def test_where_no_picture_can_be(tmp_path: Path, name: str, words: str) -> None:
+    """It is said before anything is simulated, in one line."""
+    result = simulate("--plot", str(tmp_path / name))
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert words in result.stderr
+    assert 1 == len(result.stderr.splitlines())
+
+
+def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
+    """A file that cannot be written is named, with the reason."""
+    path = tmp_path / "gone" / "outage.svg"
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "nowhere" / "outage.svg")
+    result = simulate("--plot", str(path))
+
+    assert 1 == result.exit_code
+    assert f"--plot {str(path)!r} cannot be written: No such file or directory" in result.stderr

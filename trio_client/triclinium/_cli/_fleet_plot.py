@@ -1,0 +1,159 @@
+"""A fleet's outage as a picture: a column for each strategy, and load, goodput and amplification over the same time.
+
+It needs matplotlib, which the extra ``plot`` brings, and neither a display nor a file of settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from triclinium._cli._fleet_report import recovery, share_succeeded, story
+from triclinium_core.testing.fleet import Bucket, FleetFigures, Scenario
+
+STYLE: dict[str, object] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Helvetica Neue", "Arial", "DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.edgecolor": "#888888",
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    # Text stays text: files are smaller, and words in them can be found.
+    "svg.fonttype": "none",
+    # The same figures are the same file.
+    "svg.hashsalt": "triclinium",
+}
+INK, GREY, SHADE = "#222222", "#777777", "#ececec"
+COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.3
+PNG_DPI = 150
+TITLE_SIZE, TITLE_LENGTH = 9.5, 20
+"""Longer names are set smaller, so that they stay above their column."""
+TOP_SHARE = 1.12
+"""Height of a panel, as a multiple of the largest value in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kind of figure, over time. Colours are those of Okabe and Ito, which the colour-blind can tell apart."""
+
+    title: str
+    colour: str
+    value: Callable[[Bucket, float], float | None]
+    """Of a bucket, given its width."""
+
+
+ROWS = (
+    Row("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
+    Row("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width),
+    Row("amplification\nattempts for each", "#CC79A7", lambda bucket, width: bucket.amplification),
+)
+
+
+def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> None:
+    """Write the picture to ``path``, as what its name ends in: ``.svg`` or ``.png``.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    # Which names of settings there are is typed differently from release to release.
+    with mpl.rc_context(cast(Any, STYLE)):
+        width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
+        figure = Figure(figsize=(width, ROW_INCHES * len(ROWS) + MARGIN_INCHES))
+        grid = figure.subplots(len(ROWS), len(figures), sharex=True, sharey="row", squeeze=False)
+        for row, axes in zip(ROWS, grid, strict=True):
+            for column, (panel, found) in enumerate(zip(axes, figures, strict=True)):
+                _draw_panel(panel, row, scenario, found)
+                if column == 0:
+                    panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
+            top = max(value for found in figures for value in _values(row, found, scenario.bucket, 0.0))
+            axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
+        for panel, found in zip(grid[0], figures, strict=True):
+            _entitle(panel, scenario, found)
+        for panel in grid[-1]:
+            panel.set_xlabel("seconds", color=GREY)
+        _label(grid[0][0], grid[1][0], scenario)
+        figure.text(0.012, 0.012, story(scenario), color=GREY, fontsize=7)
+        figure.align_ylabels(grid[:, 0])
+        figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045, 1, 1))
+        figure.savefig(path, dpi=PNG_DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+
+
+def _draw_panel(panel: Axes, row: Row, scenario: Scenario, found: FleetFigures) -> None:
+    values, edges = _steps(_values(row, found, scenario.bucket, float("nan")), scenario)
+    if scenario.outage is not None:
+        panel.axvspan(scenario.outage.start, scenario.outage.end, color=SHADE, linewidth=0)
+    if row is ROWS[1]:
+        panel.axhline(scenario.fleet.demand, color=GREY, linewidth=0.7, dashes=(2, 2))
+    panel.stairs(values, edges, fill=True, color=row.colour, alpha=0.22, linewidth=0)
+    panel.stairs(values, edges, color=row.colour, linewidth=1.2, baseline=None)
+    panel.set_xlim(0, scenario.duration)
+    panel.locator_params(axis="x", nbins=5)
+    panel.locator_params(axis="y", nbins=4)
+    panel.yaxis.set_major_formatter(lambda value, position: f"{value:,g}")
+
+
+def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], list[float]]:
+    """Return the values and the instants between them, neighbours of the same height as one."""
+    heights: list[float] = []
+    edges: list[float] = []
+    for index, value in enumerate(values):
+        if not heights or value != heights[-1]:
+            heights.append(value)
+            edges.append(index * scenario.bucket)
+    return heights, [*edges, scenario.duration]
+
+
+def _values(row: Row, found: FleetFigures, width: float, missing: float) -> list[float]:
+    values = (row.value(bucket, width) for bucket in found.buckets)
+    return [missing if value is None else value for value in values]
+
+
+def _entitle(panel: Axes, scenario: Scenario, found: FleetFigures) -> None:
+    size = TITLE_SIZE if len(found.strategy) <= TITLE_LENGTH else TITLE_SIZE * TITLE_LENGTH / len(found.strategy)
+    panel.set_title(found.strategy, color=INK, fontweight="bold", fontsize=size, pad=28)
+    lines = [f"{share_succeeded(found)} succeeded"]
+    if scenario.outage is not None:
+        how = recovery(scenario, found)
+        lines.append("does not recover" if found.recovered_after is None else f"recovered after {how}")
+    panel.text(0, 1.06, "\n".join(lines), transform=panel.transAxes, color=GREY, fontsize=7.5, linespacing=1.3)
+
+
+def _label(first: Axes, second: Axes, scenario: Scenario) -> None:
+    """Write names onto what is drawn, in the first column: there is no legend."""
+    if scenario.outage is not None:
+        middle = (scenario.outage.start + scenario.outage.end) / 2
+        first.annotate(
+            "outage",
+            (middle, 1.0),
+            (0, -2),
+            ("data", "axes fraction"),
+            "offset points",
+            ha="center",
+            va="top",
+            color=GREY,
+        )
+    second.annotate(
+        "demand",
+        (0.0, scenario.fleet.demand),
+        (3, 2),
+        "data",
+        "offset points",
+        ha="left",
+        va="bottom",
+        color=GREY,
+        fontsize=7,
+    )
