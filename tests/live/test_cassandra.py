@@ -20,6 +20,7 @@ from tests.live.cassandra_server import SLOW_ROWS, TOMBSTONES_MAX, CassandraServ
 from tests.live.watched_policy import Question, WatchedPolicy
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import PolicyFailed
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
 from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
@@ -325,7 +326,7 @@ class Broken(DefaultRetryPolicy):
 
 def test_a_policy_with_a_bug(session: Session, key: int) -> None:
     """An answer that is no verdict is not taken for one: the caller gets an error that names it, and the failure."""
-    with pytest.raises(TypeError, match="on_unavailable of Broken answered 'RETRY_NEXT'") as caught:
+    with pytest.raises(PolicyFailed, match="on_unavailable of Broken answered 'RETRY_NEXT'") as caught:
         start(session, Broken(), INSERTION, key, level=ConsistencyLevel.ALL).result()
 
-    assert ["Broken was asked about Unavailable: ALL needs 3 replicas, 1 are alive"] == caught.value.__notes__
+    assert ["what the node answered: ALL needs 3 replicas, 1 are alive"] == caught.value.__notes__

@@ -5,7 +5,8 @@
     policy = DriverRetryPolicy(ConsistencyDowngradingRetryPolicy())
     cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
 
-The driver asks four questions in words of its own; the tables here translate them, and the answers back.
+The driver asks four questions in words of its own; the tables here translate them, and the answers back. Whether a
+policy is asked at all is decided as in the request machine.
 
 Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
 """
@@ -25,6 +26,7 @@ from triclinium_core.retry.cassandra.errors import (
     ClosedConnection,
     CoordinatorError,
     Overloaded,
+    PolicyFailed,
     ReadTimeout,
     RequestAborted,
     ServerError,
@@ -32,8 +34,9 @@ from triclinium_core.retry.cassandra.errors import (
     Unavailable,
     WriteTimeout,
 )
-from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
-from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
+from triclinium_core.retry.cassandra.judgement import Step, judge
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
+from triclinium_core.retry.cassandra.request import CassandraRequest, RequestKind
 
 try:
     import cassandra
@@ -94,29 +97,31 @@ ERRORS: Mapping[type, type[CoordinatorError]] = by_class(
 )
 """The answers about which the driver asks ``on_request_error``. About all that is missing here it asks nobody."""
 
-DECISIONS: Mapping[RetryDecision, int] = MappingProxyType(
+DECISIONS: Mapping[Step, int] = MappingProxyType(
     {
-        RetryDecision.RETRY_SAME: policies.RetryPolicy.RETRY,
-        RetryDecision.RETRY_NEXT: policies.RetryPolicy.RETRY_NEXT_HOST,
-        RetryDecision.RETHROW: policies.RetryPolicy.RETHROW,
-        RetryDecision.IGNORE: policies.RetryPolicy.IGNORE,
+        Step.RETRY_SAME: policies.RetryPolicy.RETRY,
+        Step.RETRY_NEXT: policies.RetryPolicy.RETRY_NEXT_HOST,
+        Step.GO_ON: policies.RetryPolicy.RETRY_NEXT_HOST,
+        Step.RAISE: policies.RetryPolicy.RETHROW,
+        Step.IGNORE: policies.RetryPolicy.IGNORE,
     }
 )
-"""Decisions as the driver has them; what it does not know it takes for IGNORE."""
+"""What the driver calls what happens next. It prepares anew by itself, and takes what it does not know for IGNORE."""
 
-_LEVEL_VALUES = {level: value for value, level in LEVELS.items()}
+_RETHROW: DriverAnswer = (policies.RetryPolicy.RETHROW, None)
+_VALUES = {level: value for value, level in LEVELS.items()}
 
 
 class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The package has no types.
     """A policy of ours as the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
     As in the Java driver, write timeouts, lost connections and errors of the coordinator come to the policy for
-    statements with ``is_idempotent=True`` only; for any other they are rethrown. PREPARE counts as idempotent. A node
+    statements with ``is_idempotent=True`` only, and are rethrown for any other. A PREPARE counts as idempotent. A node
     that is bootstrapping sends any statement to the next one, unasked.
 
     The driver asks on threads of its own, and nothing else happens on them meanwhile: a policy neither waits nor keeps
-    what is not safe between threads. What a policy raises is what the caller of ``execute`` gets, with a note of what
-    it was asked; so is the TypeError for an answer that is no verdict.
+    what is not safe between threads. Where a policy raises, or answers what is no verdict, the caller of ``execute``
+    gets ``PolicyFailed`` with what it raised as ``__cause__``.
 
     Args:
         policy: such as ``DefaultRetryPolicy()`` or ``ConsistencyDowngradingRetryPolicy()``, or one of your own.
@@ -150,7 +155,7 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
         """Return what the policy's ``on_read_timeout`` says, for any statement.
 
         Raises:
-            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+            PolicyFailed: the policy raised, or answered what is no verdict.
         """
         failure = _understood(
             lambda: ReadTimeout(
@@ -174,7 +179,7 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
         """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW.
 
         Raises:
-            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+            PolicyFailed: the policy raised, or answered what is no verdict.
         """
         failure = _understood(
             lambda: WriteTimeout(
@@ -192,7 +197,7 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
         """Return what the policy's ``on_unavailable`` says, for any statement.
 
         Raises:
-            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+            PolicyFailed: the policy raised, or answered what is no verdict.
         """
         failure = _understood(
             lambda: Unavailable(consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas)
@@ -208,28 +213,25 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
         does not tell an unanswered heartbeat from any other loss. For a statement that is not idempotent it is RETHROW.
 
         Raises:
-            Exception: whatever the policy raised, or a TypeError for what is no verdict.
+            PolicyFailed: the policy raised, or answered what is no verdict.
         """
-        failure = _failure_of(error)
-        if isinstance(failure, Bootstrapping):
-            return _translated(RETRY_NEXT)
-        return self._answer(query, failure, retry_num)
+        return self._answer(query, _failure_of(error), retry_num)
 
     def _answer(self, query: object, failure: CassandraError | None, retry_num: int) -> DriverAnswer:
-        if failure is None or not (isinstance(failure, Unavailable | ReadTimeout) or _is_idempotent(query)):
-            return _translated(RETHROW)
-        try:
-            verdict = verdict_on(self._policy, failure, retry_count=retry_num)
-            return _translated(verdict) if query is not None else _translated_for_prepare(verdict)
-        except Exception as problem:
-            # The caller gets it instead of the failure, which must not be lost.
-            problem.add_note(f"{type(self._policy).__name__} was asked about {type(failure).__name__}: {failure}")
-            raise
-
-
-def _is_idempotent(query: object) -> bool:
-    # The driver prepares without a statement; that changes nothing on any node.
-    return query is None or bool(getattr(query, "is_idempotent", False))
+        if failure is None:
+            return _RETHROW
+        request = CassandraRequest(
+            policy=self._policy,
+            idempotent=bool(getattr(query, "is_idempotent", False)),
+            # The driver prepares without a statement.
+            kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
+        )
+        judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
+        if isinstance(judgement.error, PolicyFailed):
+            judgement.error.add_note(f"what the node answered: {failure}")
+            raise judgement.error
+        level = judgement.verdict.consistency if judgement.verdict and not request.is_prepare else None
+        return DECISIONS[judgement.step], None if level is None else _VALUES[level]
 
 
 def _understood(make: Callable[[], CoordinatorError]) -> CoordinatorError | None:
@@ -249,15 +251,3 @@ def _failure_of(error: Exception) -> CassandraError:
         failure = answer(str(error))
     failure.__cause__ = error
     return failure
-
-
-def _translated(verdict: RetryVerdict) -> DriverAnswer:
-    level = verdict.consistency
-    return DECISIONS[verdict.decision], None if level is None else _LEVEL_VALUES[level]
-
-
-def _translated_for_prepare(verdict: RetryVerdict) -> DriverAnswer:
-    if verdict.decision is RetryDecision.IGNORE:
-        raise ValueError("a statement cannot be prepared by an answer that is ignored; answer RETHROW")
-    # PREPARE has no level.
-    return DECISIONS[verdict.decision], None
