@@ -116,8 +116,9 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
     """A policy of ours as the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
     As in the Java driver, write timeouts, lost connections and errors of the coordinator come to the policy for
-    statements with ``is_idempotent=True`` only, and are rethrown for any other. A PREPARE counts as idempotent. A node
-    that is bootstrapping sends any statement to the next one, unasked.
+    statements with ``is_idempotent=True`` only, and are rethrown for any other. A node that is bootstrapping sends any
+    statement to the next one, unasked. Of read and write failures, of what is wrong with a statement, and of PREPARE no
+    policy hears in this driver.
 
     The driver asks on threads of its own, and nothing else happens on them meanwhile: a policy neither waits nor keeps
     what is not safe between threads. Where a policy raises, or answers what is no verdict, the caller of ``execute``
@@ -223,7 +224,7 @@ class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The pack
         request = CassandraRequest(
             policy=self._policy,
             idempotent=bool(getattr(query, "is_idempotent", False)),
-            # The driver prepares without a statement.
+            # The driver prepares without a statement; 3.30 has a policy of its own for that, and asks no other.
             kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
