@@ -1,21 +1,21 @@
-"""Apache Cassandra 5.0: one real node on a free port of this machine, started from its Maven artifact.
+"""Apache Cassandra 5.0: real nodes on free ports of this machine, started from the Maven artifact.
 
-The jars are fetched once, and kept in the cache. The node listens on loopback only and has neither passwords nor a
+The jars are fetched once, and kept in the cache. A node listens on loopback only and has neither passwords nor a
 connection for administrators; its data live in a folder that goes with it.
-
-It is the only member of its cluster, so that a keyspace of three replicas has one alive for ever. Each read of a row is
-slow, and hooks that Cassandra has for its own tests make some tables fail or time out.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -91,6 +91,7 @@ PROPERTIES: Mapping[str, str] = {
     "cassandra.ring_delay_ms": "1",
     "cassandra.skip_wait_for_gossip_to_settle": "0",
     "cassandra.superuser_setup_delay_ms": "0",
+    "cassandra.test.fail_writes_ks": "unwritable",
     "cassandra.unsafesystem": "true",
     "io.netty.allocator.maxOrder": "11",
     "io.netty.allocator.useCacheForAllThreads": "true",
@@ -99,25 +100,10 @@ PROPERTIES: Mapping[str, str] = {
     "java.security.manager": "allow",
     "jdk.attach.allowAttachSelf": "true",
 }
-"""A node that is alone waits for nobody, and need not keep its system tables safe from a power cut."""
-
-ROW_DELAY_MS = 50
-READ_TIMEOUT_MS = 3000
-SLOW_ROWS = 2 * READ_TIMEOUT_MS // ROW_DELAY_MS
-"""A read of so many rows is too slow."""
+"""It waits for nobody, and need not keep its system tables safe from a power cut; writes to ``unwritable`` fail."""
 
 TOMBSTONES_MAX = 5
 """A read that meets more rows that were deleted fails."""
-
-FAULTS: Mapping[str, str] = {
-    "cassandra.test.fail_mv_locks_count": str(2**31 - 1),
-    "cassandra.test.fail_writes_ks": "unwritable",
-    "cassandra.test.read_iteration_delay_ms": str(ROW_DELAY_MS),
-}
-"""Cassandra's own hooks for tests.
-
-A write to a table that has a view waits for the view's lock in vain, and times out. One to ``unwritable`` fails.
-"""
 
 START_SECONDS = 180.0
 """A node that answers nothing by then is broken, and its test fails."""
@@ -163,12 +149,22 @@ def find_cassandra() -> CassandraProgram:
 
 
 class CassandraServer:
-    """One node; a context manager that ends it and removes what it wrote."""
+    """One node; a context manager that ends it and removes what it wrote.
 
-    host = "127.0.0.1"
+    Args:
+        host: where it listens, an address of the loopback network.
+        seed: the node whose cluster it joins; none to begin one.
+    """
 
-    def __init__(self, program: CassandraProgram) -> None:
-        self.port, self._storage_port = quiet_ports(2)
+    def __init__(
+        self, program: CassandraProgram, *, host: str = "127.0.0.1", seed: CassandraServer | None = None
+    ) -> None:
+        self.host = host
+        # Members of a cluster talk to each other on one port.
+        self.port: int
+        self._storage_port: int
+        self.port, self._storage_port = (seed.port, seed._storage_port) if seed else quiet_ports(2)
+        self._seed = seed.host if seed else host
         self._folder = Path(tempfile.mkdtemp(prefix="cassandra-"))
         self._log = self._folder / "log"
         self._command = self._write_command(program)
@@ -197,6 +193,17 @@ class CassandraServer:
     ) -> None:
         self._end()
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have it stand still for a while; others go on to count on it, until they miss its gossip."""
+        self._process.send_signal(signal.SIGSTOP)
+        # Until all its threads do.
+        os.waitpid(self._process.pid, os.WUNTRACED)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def _end(self) -> None:
         self._process.kill()
         self._process.wait(END_SECONDS)
@@ -209,7 +216,6 @@ class CassandraServer:
         (agent,) = program.jars.glob("jamm-*.jar")
         properties = {
             **PROPERTIES,
-            **FAULTS,
             "cassandra.config": (self._folder / "cassandra.yaml").as_uri(),
             "cassandra.logdir": str(self._folder),
             "cassandra.storagedir": str(self._folder),
@@ -228,7 +234,7 @@ class CassandraServer:
         ]
 
     def _settings(self) -> Mapping[str, object]:
-        seeds = {"seeds": f"{self.host}:{self._storage_port}"}
+        seeds = {"seeds": f"{self._seed}:{self._storage_port}"}
         return {
             "auto_bootstrap": False,
             "cdc_raw_directory": str(self._folder / "cdc_raw"),
@@ -237,10 +243,12 @@ class CassandraServer:
             "commitlog_sync": "periodic",
             "commitlog_sync_period": "10000ms",
             "data_file_directories": [str(self._folder / "data")],
-            "endpoint_snitch": "SimpleSnitch",
+            # A coordinator reads its own replica first.
+            "dynamic_snitch": False,
+            "endpoint_snitch": "RackInferringSnitch",
+            "hinted_handoff_enabled": False,
             "hints_directory": str(self._folder / "hints"),
             "listen_address": self.host,
-            "materialized_views_enabled": True,
             "native_transport_port": self.port,
             "num_tokens": 1,
             "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
@@ -248,7 +256,9 @@ class CassandraServer:
             "saved_caches_directory": str(self._folder / "saved_caches"),
             "seed_provider": [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [seeds]}],
             "storage_port": self._storage_port,
-            "read_request_timeout": f"{READ_TIMEOUT_MS}ms",
+            # A node that stands still is not given up for as long as a test takes.
+            "phi_convict_threshold": 16,
+            "read_request_timeout": "2000ms",
             "tombstone_failure_threshold": TOMBSTONES_MAX,
             "tombstone_warn_threshold": 1,
             "user_defined_functions_enabled": True,

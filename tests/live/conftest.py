@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import shutil
 import signal
 import sys
@@ -12,13 +13,17 @@ from typing import Any
 
 import pytest
 import trio
+from cassandra.cluster import Session
 
 from tests.environment import missing
 from tests.live.cassandra_server import CassandraProgram, CassandraServer, find_cassandra
+from tests.live.cassandra_session import open_session
 from tests.live.couchbase_mock import CouchbaseMock, MockProgram, find_program
 from tests.live.line_process import LineProcess
 from tests.live.memcached import Memcached
 from tests.live.ports import quiet_ports
+from tests.live.watched_policy import WatchedPolicy
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
 
@@ -89,6 +94,34 @@ def cassandra_server(cassandra_program: CassandraProgram) -> Iterator[CassandraS
     """Give the session one node of Cassandra; each test has keys of its own."""
     with CassandraServer(cassandra_program) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def cassandra_session(cassandra_server: CassandraServer) -> Iterator[Session]:
+    """Give the session a client of that node; of the three replicas that the keyspaces have it is the one alive."""
+    with open_session(cassandra_server, replicas=3) as session:
+        yield session
+
+
+@pytest.fixture
+def default() -> WatchedPolicy:
+    """Return the default policy of Cassandra's driver, watched."""
+    return WatchedPolicy(DefaultRetryPolicy())
+
+
+@pytest.fixture
+def downgrading() -> WatchedPolicy:
+    """Return the downgrading policy, watched."""
+    return WatchedPolicy(ConsistencyDowngradingRetryPolicy())
+
+
+KEYS = itertools.count(1)
+
+
+@pytest.fixture
+def key() -> int:
+    """Return a key of the test's own."""
+    return next(KEYS)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,73 @@
+"""A session of ``cassandra-driver`` with a node of ours, and the tables that the tests need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, ResponseFuture, Session
+from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
+
+from tests.live.cassandra_server import CassandraServer
+from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policy import RetryPolicy
+
+SAFETY_NET_SECONDS = 60.0
+"""A statement that has no answer by then has hung, and its test fails."""
+
+THROWS = "RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE java AS 'throw new RuntimeException();'"
+
+SCHEMA = [
+    "CREATE KEYSPACE travel WITH {replication}",
+    "CREATE TABLE travel.people (id int PRIMARY KEY, name text)",
+    "CREATE TABLE travel.buried (id int, n int, PRIMARY KEY (id, n))",
+    f"CREATE FUNCTION travel.throws(x int) {THROWS}",
+    "CREATE KEYSPACE unwritable WITH {replication}",
+    "CREATE TABLE unwritable.people (id int PRIMARY KEY)",
+]
+
+INSERTION = "INSERT INTO travel.people (id, name) VALUES (%s, 'ada')"
+SELECTION = "SELECT name FROM travel.people WHERE id = %s"
+
+
+@contextmanager
+def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]:
+    """Return a session in which nothing is retried and all is done at ONE, unless a statement says otherwise.
+
+    Args:
+        server: its only node, even where the cluster has more.
+        replicas: how many the keyspaces have.
+    """
+    replication = f"replication = {{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}"
+    profile = ExecutionProfile(
+        load_balancing_policy=WhiteListRoundRobinPolicy([server.host]),
+        retry_policy=FallthroughRetryPolicy(),
+        consistency_level=ConsistencyLevel.ONE.value,
+        request_timeout=SAFETY_NET_SECONDS,
+    )
+    cluster = Cluster(
+        [server.host], port=server.port, protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile}
+    )
+    try:
+        session = cluster.connect()
+        for text in SCHEMA:
+            session.execute(text.replace("{replication}", replication))
+        yield session
+    finally:
+        cluster.shutdown()
+
+
+def stored(session: Session, key: int) -> str | None:
+    """Return who is stored at the one replica."""
+    row = session.execute(SELECTION, [key]).one()
+    return None if row is None else row.name
+
+
+def start(session: Session, policy: RetryPolicy, text: str, key: int, **options: Any) -> ResponseFuture:
+    """Return the driver's request of a statement with a policy of ours; the key is what the statement lacks."""
+    level = options.pop("level", ConsistencyLevel.ONE).value
+    statement = SimpleStatement(text, retry_policy=DriverRetryPolicy(policy), consistency_level=level, **options)
+    return session.execute_async(statement, [key] * text.count("%s") or None)
