@@ -1,0 +1,151 @@
+"""Backoffs: the formulas of the four jitters, their bounds for any attempt, and that nothing is kept."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.backoff import WALK_MAX, ExponentialRetryBackoffStrategy, Jitter
+
+seconds = st.one_of(st.floats(0.0, 1e3), st.sampled_from([0.0, 5e-324, 1e-300, 1e300, 1.7e308]))
+attempts = st.one_of(st.integers(1, 40), st.integers(1, 10**9), st.sampled_from([1023, 1024, 1025, 1026, 10**400]))
+draws = st.floats(0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("jitter", "draw", "delays"),
+    [
+        (Jitter.NONE, 0.5, [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
+        (Jitter.EQUAL, 0.0, [0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]),
+        (Jitter.EQUAL, 0.5, [0.0, 0.75, 1.5, 3.0, 6.0, 7.5, 7.5]),
+        (Jitter.EQUAL, 1.0, [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
+        (Jitter.FULL, 0.0, [0.0] * 7),
+        (Jitter.FULL, 0.5, [0.0, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0]),
+        (Jitter.FULL, 1.0, [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
+        (Jitter.DECORRELATED, 0.0, [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        (Jitter.DECORRELATED, 0.5, [0.0, 2.5, 4.75, 8.125, 10.0, 10.0, 10.0]),
+        (Jitter.DECORRELATED, 1.0, [0.0, 4.0, 10.0, 10.0, 10.0, 10.0, 10.0]),
+    ],
+)
+def test_formulas(jitter: Jitter, draw: float, delays: list[float]) -> None:
+    """From 1 s to 10 s, the longest ones that are drawn and the shortest."""
+    backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=1.0, max=10.0, jitter=jitter)
+
+    assert delays == [backoff.compute_next_backoff_delay(attempt) for attempt in range(7)]
+
+
+def test_defaults() -> None:
+    """25 ms to 20 s, half of it random, as the library has it."""
+    backoff = ExponentialRetryBackoffStrategy(rng=Fixed(0.5))
+
+    assert (0.025, 20.0, Jitter.EQUAL) == (backoff.base, backoff.max, backoff.jitter)
+    assert 0.01875 == pytest.approx(backoff.compute_next_backoff_delay(1))
+
+
+@given(seconds, seconds, st.sampled_from(Jitter), attempts, draws)
+def test_any_attempt(base: float, most: float, jitter: Jitter, attempt: int, draw: float) -> None:
+    """No attempt overflows, and no delay is negative, exceeds the ceiling, or lies outside what its jitter allows."""
+    backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=base, max=most, jitter=jitter)
+    plain = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE).compute_next_backoff_delay(attempt)
+
+    delay = backoff.compute_next_backoff_delay(attempt)
+
+    assert 0.0 <= delay <= most
+    match jitter:
+        case Jitter.NONE:
+            assert plain == delay
+        case Jitter.EQUAL:
+            assert plain * 0.5 <= delay <= plain
+        case Jitter.FULL:
+            assert delay <= plain
+        case Jitter.DECORRELATED:
+            assert min(base, most) <= delay
+
+
+@given(seconds, seconds, attempts)
+def test_grows(base: float, most: float, attempt: int) -> None:
+    """Without jitter each delay is twice the one before, until the ceiling is reached, which it is in the end."""
+    backoff = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE)
+
+    before, after = (backoff.compute_next_backoff_delay(number) for number in (attempt, attempt + 1))
+
+    assert min(2 * before, most) == after
+    assert (most if base else 0.0) == backoff.compute_next_backoff_delay(10**4)
+
+
+@pytest.mark.parametrize("jitter", list(Jitter))
+def test_it_keeps_nothing(jitter: Jitter) -> None:
+    """What others asked in between makes no difference (decision S7)."""
+    rng = random.Random(7)
+    backoff = ExponentialRetryBackoffStrategy(rng=rng, base=1.0, max=1e6, jitter=jitter)
+    alone = backoff.compute_next_backoff_delay(6)
+
+    for attempt in (1, 2, 30, 3):
+        backoff.compute_next_backoff_delay(attempt)
+    rng.seed(7)
+
+    assert alone == backoff.compute_next_backoff_delay(6)
+
+
+def test_decorrelated_delays_are_walked() -> None:
+    """A draw for each step, and for a walk that has forgotten where it began no more."""
+    rng = Fixed(0.5)
+    backoff = ExponentialRetryBackoffStrategy(rng=rng, jitter=Jitter.DECORRELATED)
+
+    backoff.compute_next_backoff_delay(5)
+    assert 5 == rng.draws
+    backoff.compute_next_backoff_delay(10**9)
+    assert 5 + WALK_MAX == rng.draws
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("base", -0.1),
+        ("base", math.nan),
+        ("base", "1"),
+        ("base", 10**400),
+        ("max", math.inf),
+        ("max", -1),
+        ("max", True),
+        ("max", None),
+        ("jitter", "full"),
+        ("jitter", None),
+        ("rng", 0.5),
+        ("rng", None),
+    ],
+)
+def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
+    """The error names the argument."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExponentialRetryBackoffStrategy(**{"rng": Fixed(), parameter: value})
+
+    assert parameter == caught.value.parameter
+    assert str(caught.value).startswith(parameter)
+
+
+@pytest.mark.parametrize("attempt", [-1, 1.0, math.nan, True, None])
+def test_attempts_that_are_none(attempt: Any) -> None:
+    """An attempt is a count."""
+    with pytest.raises(InvalidArgumentException, match="retry_attempt=") as caught:
+        ExponentialRetryBackoffStrategy(rng=Fixed()).compute_next_backoff_delay(attempt)
+
+    assert "retry_attempt" == caught.value.parameter
+
+
+@pytest.mark.parametrize("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
+@pytest.mark.parametrize("jitter", [Jitter.EQUAL, Jitter.FULL, Jitter.DECORRELATED])
+def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
+    """What is drawn lies between 0 and 1, or the error says what was drawn."""
+    backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)
+
+    with pytest.raises(InvalidArgumentException, match="rng drew") as caught:
+        backoff.compute_next_backoff_delay(3)
+
+    assert "rng" == caught.value.parameter
