@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from docs._ext.machines import MACHINES
 from docs._ext.markdown import markdown
 from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
+from docs._ext.smithy import aws_retry_numbers
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
@@ -20,6 +21,7 @@ from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAY
 from triclinium_core.retry.failures import HINTS
 from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
 from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.smithy import numbers
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 """The number of an exception in its docstring; the RFC asks that users never see them."""
@@ -241,6 +243,7 @@ def _targets(state: str, targets: Iterable[str], order: Sequence[str]) -> str:
 TABLES: Mapping[str, Callable[[], str]] = {
     **OPTION_TABLES,
     "attribute_errors": attribute_errors,
+    "aws_retry_numbers": aws_retry_numbers,
     "backoffs": backoffs,
     "error_tree": error_tree,
     "idempotent_operations": idempotent_operations,
@@ -261,6 +264,7 @@ SOURCES = (
     idempotency,
     kv_responses,
     kv_status,
+    numbers,
     reasons,
     requests,
     service_responses,

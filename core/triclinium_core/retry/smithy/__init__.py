@@ -1,6 +1,11 @@
 """Smithy's tradition: a strategy hands out tokens, and a shared quota says when to stop. Standard library only.
 
-``protocols`` has the shapes that strategies, tokens and errors have, ours and other people's.
+``protocols`` has the shapes that strategies, tokens and errors have, ours and other people's; ``classification`` reads
+errors. The strategies are ``simple``, ``standard`` and ``adaptive``, and ``resolver`` finds one by options; they are made
+of ``tokens``, ``quota``, ``backoff``, ``numbers``, ``refusals`` and ``rate_limiter``. ``asynchronous`` gives them the
+other shape.
+
+``calls`` plays one call of any function under a strategy; ``questions`` and ``explain`` tell what a strategy would say.
 
 Source: the Smithy Python retry design, and the numbers of its shipped library and of the AWS SDKs.
 """

@@ -99,15 +99,12 @@ class RetryStrategyResolver:
         self, options: RetryStrategyOptions
     ) -> SimpleRetryStrategy | StandardRetryStrategy | AdaptiveRetryStrategy:
         rng, most = self._rng, options.max_attempts
-        match options.retry_mode:
-            case "simple":
-                return SimpleRetryStrategy(rng=rng) if most is None else SimpleRetryStrategy(rng=rng, max_attempts=most)
-            case "standard":
-                return StandardRetryStrategy(rng=rng, max_attempts=most, numbers=self._numbers)
-            case "adaptive":
-                if self._clock is None:
-                    raise InvalidArgumentException(
-                        "retry_mode='adaptive' needs a clock; give the resolver clock=trio.current_time",
-                        parameter="clock",
-                    )
-                return AdaptiveRetryStrategy(rng=rng, clock=self._clock, max_attempts=most, numbers=self._numbers)
+        if options.retry_mode == "simple":
+            return SimpleRetryStrategy(rng=rng) if most is None else SimpleRetryStrategy(rng=rng, max_attempts=most)
+        if options.retry_mode == "standard":
+            return StandardRetryStrategy(rng=rng, max_attempts=most, numbers=self._numbers)
+        if self._clock is None:
+            raise InvalidArgumentException(
+                "retry_mode='adaptive' needs a clock; give the resolver clock=trio.current_time", parameter="clock"
+            )
+        return AdaptiveRetryStrategy(rng=rng, clock=self._clock, max_attempts=most, numbers=self._numbers)

@@ -85,6 +85,18 @@ def test_a_token_is_used_once() -> None:
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
 
 
+def test_abandoned() -> None:
+    """The token of an attempt that is not made is used up as well."""
+    strategy = SimpleRetryStrategy(rng=Fixed())
+    token = strategy.acquire_initial_retry_token()
+
+    strategy.abandon(token=token)
+
+    assert token.is_used
+    with pytest.raises(InvalidArgumentException, match="has been used"):
+        strategy.abandon(token=token)
+
+
 def test_a_backoff_of_ones_own() -> None:
     """It replaces the delays, and can be seen."""
     backoff = ExponentialRetryBackoffStrategy(base=1.0, jitter=Jitter.NONE)
