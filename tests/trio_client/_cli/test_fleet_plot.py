@@ -116,11 +116,12 @@ def test_where_no_picture_can_be(tmp_path: Path, name: str, words: str) -> None:
 
 
 def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
-    """A file that cannot be written is named, with the reason."""
+    """A file that cannot be written is named, with the reason, and the figures are shown all the same."""
     path = tmp_path / "gone" / "outage.svg"
     path.parent.mkdir()
     path.symlink_to(tmp_path / "nowhere" / "outage.svg")
     result = simulate("--plot", str(path))
 
     assert 1 == result.exit_code
+    assert "none sends once:" in result.stdout
     assert f"--plot {str(path)!r} cannot be written: No such file or directory" in result.stderr

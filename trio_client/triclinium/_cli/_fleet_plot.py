@@ -5,8 +5,10 @@ It needs matplotlib, which the extra ``plot`` brings, and neither a display nor 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -56,9 +58,10 @@ class Row:
     """Of a bucket, given its width."""
 
 
+GOODPUT = Row("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width)
 ROWS = (
     Row("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
-    Row("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width),
+    GOODPUT,
     Row("amplification\nattempts for each", "#CC79A7", lambda bucket, width: bucket.amplification),
 )
 
@@ -80,6 +83,8 @@ def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> Non
                 if column == 0:
                     panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
             top = max(value for found in figures for value in _values(row, found, scenario.bucket, 0.0))
+            if row is GOODPUT:
+                top = max(top, scenario.fleet.demand)
             axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
         for panel, found in zip(grid[0], figures, strict=True):
             _entitle(panel, scenario, found)
@@ -89,14 +94,29 @@ def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> Non
         figure.text(0.012, 0.012, story(scenario), color=GREY, fontsize=7)
         figure.align_ylabels(grid[:, 0])
         figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045, 1, 1))
-        figure.savefig(path, dpi=PNG_DPI, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+        if path.suffix.lower() == ".svg":
+            text = StringIO()
+            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+            path.write_text(_concise(text.getvalue()), encoding="utf-8")
+        else:
+            figure.savefig(path, dpi=PNG_DPI)
+
+
+def _concise(svg: str) -> str:
+    """Return the same picture in fewer digits: hundredths of a point, and no point of a line twice."""
+    lines: list[str] = []
+    for line in re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", svg).splitlines():
+        text = line.rstrip()
+        if not (text.startswith("L ") and text == lines[-1]):
+            lines.append(text)
+    return "\n".join([*lines, ""])
 
 
 def _draw_panel(panel: Axes, row: Row, scenario: Scenario, found: FleetFigures) -> None:
     values, edges = _steps(_values(row, found, scenario.bucket, float("nan")), scenario)
     if scenario.outage is not None:
         panel.axvspan(scenario.outage.start, scenario.outage.end, color=SHADE, linewidth=0)
-    if row is ROWS[1]:
+    if row is GOODPUT:
         panel.axhline(scenario.fleet.demand, color=GREY, linewidth=0.7, dashes=(2, 2))
     panel.stairs(values, edges, fill=True, color=row.colour, alpha=0.22, linewidth=0)
     panel.stairs(values, edges, color=row.colour, linewidth=1.2, baseline=None)
@@ -124,7 +144,9 @@ def _values(row: Row, found: FleetFigures, width: float, missing: float) -> list
 
 def _entitle(panel: Axes, scenario: Scenario, found: FleetFigures) -> None:
     size = TITLE_SIZE if len(found.strategy) <= TITLE_LENGTH else TITLE_SIZE * TITLE_LENGTH / len(found.strategy)
-    panel.set_title(found.strategy, color=INK, fontweight="bold", fontsize=size, pad=28)
+    panel.set_title(
+        found.strategy, color=INK, fontweight="bold", fontsize=size, pad=28 if scenario.outage is not None else 17
+    )
     lines = [f"{share_succeeded(found)} succeeded"]
     if scenario.outage is not None:
         how = recovery(scenario, found)

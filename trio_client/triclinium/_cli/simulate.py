@@ -158,12 +158,15 @@ def simulate(
     # What is missing for the picture shows before the work is done.
     draw = None if plot is None else drawing_to(plot)
     figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs)
-    if as_json:
-        click.echo(json.dumps(figures_as_json(scenario, seed, figures)))
-    else:
-        show_fleet(scenario, figures)
-    if draw is not None:
-        draw(scenario, figures)
+    try:
+        if draw is not None:
+            draw(scenario, figures)
+    finally:
+        # The figures of a picture that could not be drawn are worth as much.
+        if as_json:
+            click.echo(json.dumps(figures_as_json(scenario, seed, figures)))
+        else:
+            show_fleet(scenario, figures)
 
 
 def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]:

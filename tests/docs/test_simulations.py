@@ -1,0 +1,56 @@
+"""The figures and pictures on the page about strategies are what its commands give."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from tests.docs.pages import DOCS, ROOT, blocks_of
+from triclinium._cli import main
+
+pytestmark = pytest.mark.native
+
+PAGE = DOCS / "howto" / "choose_a_strategy.md"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@cache
+def commands() -> list[tuple[list[str], str]]:
+    """Return the arguments of each command on the page, and the figures beneath it."""
+    blocks = [block for block in blocks_of(PAGE) if block.language in {"sh", "text"}]
+    lines = [block.text.replace("\\\n", "") for block in blocks[::2]]
+    return [(shlex.split(line), figures.text) for line, figures in zip(lines, blocks[1::2], strict=True)]
+
+
+def words_of(picture: Path) -> list[str]:
+    """Return what is written in a picture: names, results, and the numbers along its axes."""
+    root = ET.fromstring(picture.read_bytes())  # noqa: S314  # our own
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("number", range(len(commands())))
+def test_commands_give_what_the_page_shows(number: int, tmp_path: Path) -> None:
+    """To the last digit, and the picture beside it says the same."""
+    arguments, figures = commands()[number]
+    picture = ROOT / arguments[arguments.index("--plot") + 1]
+    drawn = tmp_path / picture.name
+    arguments = [str(drawn) if argument == str(picture.relative_to(ROOT)) else argument for argument in arguments]
+    result = CliRunner().invoke(main, [*arguments[arguments.index("simulate") :], "--jobs", "1"])
+
+    assert 0 == result.exit_code, result.output
+    assert figures in "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
+    assert words_of(drawn) == words_of(picture)
+    assert f"{{image}} pictures/{picture.name}\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_every_picture_is_shown() -> None:
+    """None lies about that no command makes."""
+    made = {Path(arguments[arguments.index("--plot") + 1]) for arguments, _ in commands()}
+
+    assert {path.relative_to(ROOT) for path in (PAGE.parent / "pictures").iterdir()} == made
+    assert len(made) > 2
