@@ -1,0 +1,33 @@
+"""Retry policies of an embedder's own, as profiles name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from triclinium_core.retry.cassandra.verdicts import RETHROW
+
+
+class Custom(Always):
+    """A policy of an embedder's own, which notes its options."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(RETHROW)
+        self.options = options
+
+
+class Other(Custom):
+    """Another one."""
+
+
+def own(limit: int) -> Custom:
+    """Return a policy with one option."""
+    return Custom(limit=limit)
+
+
+def raises(**options: object) -> Custom:
+    """Raise, as a class may whose options do not fit each other."""
+    raise ZeroDivisionError("no")
+
+
+OWN: dict[str, Any] = {"Own": own, "Raises": raises, "NoPolicy": dict}
