@@ -170,6 +170,10 @@ DRIVER_MAY_NAME = frozenset(
         "StandardRetryStrategy",
         "attempts_of",
         "exponential",
+        # What is known of an HTTP request, and the rules that its user chose: they judge it.
+        "HttpFailure",
+        "HttpRequestFacts",
+        "HttpRetryRules",
         # Retries of any function: the machine, what is told to it, and the two answers that are something to do.
         "AwaitStrategy",
         "CallMachine",

@@ -14,6 +14,7 @@ import trio
 from triclinium._retry_watching import current_test_mode, tell
 from triclinium_core.retry.smithy.calls import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
 from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.history import AttemptRecord
 from triclinium_core.retry.smithy.protocols import RetryToken
 from triclinium_core.retry.smithy.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.smithy.terms import CallTerms
@@ -124,6 +125,11 @@ class Recovery:
     def token(self) -> RetryToken | None:
         """Of the attempt under way, or to come."""
         return self._machine.token
+
+    @property
+    def records(self) -> tuple[AttemptRecord, ...]:
+        """The attempts so far that failed and were followed by another one, oldest first; nothing once the call has ended."""
+        return self._machine.records
 
     @property
     def number(self) -> int:

@@ -24,7 +24,7 @@ from triclinium import (
     RetrySucceeded,
     attempts_of,
 )
-from triclinium.adapters.httpx import ATTEMPTS, AnswerToRetry, HttpRetryRules, RetryTransport
+from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, HttpRetryRules, RetryTransport
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
@@ -126,8 +126,7 @@ async def ask(
 def statuses(records: Sequence[AttemptRecord]) -> list[object]:
     """Return what each attempt ended with: a status, or a type of error."""
     return [
-        record.error.status_code if isinstance(record.error, AnswerToRetry) else type(record.error)
-        for record in records
+        record.error.status_code if isinstance(record.error, FailedAnswer) else type(record.error) for record in records
     ]
 
 
@@ -172,7 +171,16 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
 
     assert last is caught.value
     assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(attempts_of(last))
-    assert "attempt 1: took 0.000 s: AnswerToRetry: 503 Service Unavailable" in last.__notes__
+    assert "attempt 1: took 0.000 s: FailedAnswer: 503 Service Unavailable" in last.__notes__
+
+
+async def test_an_answer_that_is_not_retried(autojump_clock: MockClock) -> None:
+    """An internal error is no success either, and its record says that nobody wanted it retried."""
+    response = await ask(Script(503, 500))
+    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
+
+    assert [503, 500] == statuses(records)
+    assert [None, RetryEnding.NOT_RETRY_SAFE] == [record.ending for record in records]
 
 
 async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClock) -> None:

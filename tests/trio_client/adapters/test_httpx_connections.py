@@ -13,7 +13,7 @@ import trio
 
 from tests.trio_client.adapters.http_server import Answer, HangUp, Server, Silence, Step, serving
 from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts_of
-from triclinium.adapters.httpx import ATTEMPTS, AnswerToRetry, RetryTransport
+from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, RetryTransport
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 
 pytestmark = pytest.mark.native
@@ -198,5 +198,5 @@ async def test_after_a_lost_connection_comes_a_new_one() -> None:
 
     lost, answered = (record.error for record in response.extensions[ATTEMPTS])
     assert isinstance(lost, httpx.RemoteProtocolError)
-    assert isinstance(answered, AnswerToRetry)
+    assert isinstance(answered, FailedAnswer)
     assert (200, 503) == (response.status_code, answered.status_code)

@@ -13,10 +13,10 @@ import trio
 from triclinium._retry_calls import Recovery, first_token, record_success
 from triclinium._retry_strategies import StandardRetryStrategy
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.classification import ErrorInfo, classify
+from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.history import AttemptRecord, attempts_of
 from triclinium_core.retry.smithy.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, Fault, RetryToken
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.reports import RetryHook
 from triclinium_core.retry.smithy.terms import CallTerms
 
@@ -25,12 +25,12 @@ try:
 except ImportError as error:
     raise ImportError("triclinium.adapters.httpx needs the package httpx: pip install 'triclinium[httpx]'") from error
 
-__all__ = ["ATTEMPTS", "AnswerToRetry", "HttpRetryRules", "RetryTransport", "host_of"]
+__all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host_of"]
 
 ATTEMPTS = "triclinium_attempts"
 """The key of ``response.extensions`` under which the failed attempts of the request stand, oldest first: a tuple of
-:py:class:`triclinium.AttemptRecord`, empty where the first attempt was good. Where the response itself is a failure that
-was given up, it is the last of them, and its ``ending`` tells why."""
+:py:class:`triclinium.AttemptRecord`, empty where the first attempt was good. Where the response itself is a failure, it is
+the last of them, and its ``ending`` tells why no other attempt followed."""
 
 # fmt: off
 _FAILURES: Mapping[type[Exception], HttpFailure] = {
@@ -51,23 +51,15 @@ that nobody speaks, a request that is none."""
 # fmt: on
 
 
-class AnswerToRetry(Exception):
-    """Stands for an answer in the records of a request's attempts; it is never raised."""
+class FailedAnswer(Exception):
+    """Stands for an answer among the attempts of a request; it is never raised."""
 
     def __init__(self, status_code: int, info: ErrorInfo) -> None:
         super().__init__(f"{status_code} {httpx.codes.get_reason_phrase(status_code)}".rstrip())
         self.status_code: int = status_code
         """Of the answer."""
-        self.is_retry_safe: bool | None = info.is_retry_safe
-        """Whether the request may be sent again."""
-        self.retry_after: float | None = info.retry_after
-        """Seconds that the answer asked for."""
-        self.is_throttling_error: bool = info.is_throttling_error
-        """Whether the answer asked for fewer requests."""
-        self.is_timeout_error: bool = info.is_timeout_error
-        """Whether it said that time ran out."""
-        self.fault: Fault = info.fault
-        """The server."""
+        self.info: ErrorInfo = info
+        """What a strategy was told of it; ``retry_after`` is what the answer asked for."""
 
 
 def host_of(request: httpx.Request) -> str | None:
@@ -169,28 +161,27 @@ class RetryTransport(httpx.AsyncBaseTransport):
         """Tell whether another attempt follows ``response``, which is closed then."""
         status, rules = response.status_code, self._rules
         async with _closed_on_error(response):
-            if not rules.is_failure(status):
+            if rules.is_success(status):
                 response.extensions[ATTEMPTS] = call.records
-                if rules.is_success(status):
-                    await call.succeed()
+                await call.succeed()
                 return False
             retry_after = response.headers.get("retry-after")
-            answer = AnswerToRetry(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
+            answer = FailedAnswer(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
             if not await call.goes_on_after(answer):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
                 return False
-            # Unread: its body may be without end, and who does not read it gets another connection, perhaps to another server.
+            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
             await response.aclose()
             return True
 
     def _terms(self, request: httpx.Request, facts: HttpRequestFacts) -> CallTerms[httpx.Response]:
-        def judge(error: Exception) -> bool | ErrorInfo:
-            if isinstance(error, AnswerToRetry):
-                return classify(error)
+        def info_of(error: Exception) -> bool | ErrorInfo:
+            if isinstance(error, FailedAnswer):
+                return error.info
             failure = next((_FAILURES[kind] for kind in type(error).__mro__ if kind in _FAILURES), None)
             return False if failure is None else self._rules.judge_failure(facts, failure)
 
-        return CallTerms(self._strategy, on=judge, token_scope=self._token_scope(request), hooks=self._hooks)
+        return CallTerms(self._strategy, on=info_of, token_scope=self._token_scope(request), hooks=self._hooks)
 
 
 class _Call:

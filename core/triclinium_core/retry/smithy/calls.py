@@ -115,6 +115,11 @@ class CallMachine:
         """Hand back the token of the next attempt, for which nobody waits any more."""
         self._terms.abandon(self.token)
 
+    @property
+    def records(self) -> tuple[AttemptRecord, ...]:
+        """The attempts so far that failed and were followed by another one, oldest first; nothing once the call has ended."""
+        return tuple(self._records)
+
     def begin(self, now: float) -> None:
         """Note that the next attempt begins."""
         self._began = now

@@ -54,7 +54,7 @@ again, and what it has done by then nobody knows."""
 
 assert len(RETRIED_STATUSES) == len(_STATUS_ROWS), "a status has one row"
 
-_OTHER_STATUS = StatusRule("chosen by the user")
+_OTHER_STATUS = StatusRule("none of these, or chosen by the user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +122,17 @@ class HttpRetryRules:
                 parameter="retry_after_max",
             )
 
-    def is_failure(self, status: int) -> bool:
-        """Tell whether an answer with this status counts as a failure that passes."""
-        return status in self.statuses
-
     def is_success(self, status: int) -> bool:
-        """Tell whether an answer with this status gives a quota back what the request took.
+        """Tell whether an answer with this status is welcome, and gives a quota back what the request took.
 
         A service that answers 404 is well; one that answers 500 is not, although nothing is retried.
         """
-        return status < 500 and not self.is_failure(status)
+        return status < 500 and status not in self.statuses
 
     def judge_answer(
         self, request: HttpRequestFacts, status: int, retry_after: str | None, wall_seconds: float
     ) -> ErrorInfo:
-        """Return what a strategy reads off an answer that is a failure.
+        """Return what a strategy reads off an answer that is no success.
 
         Args:
             retry_after: the value of the answer's header of that name; None: there is none.
@@ -146,7 +142,7 @@ class HttpRetryRules:
         delay = parse_retry_after(retry_after, wall_seconds)
         too_long = delay is not None and self.retry_after_max is not None and delay > self.retry_after_max
         return ErrorInfo(
-            is_retry_safe=self._may_be_repeated(request) and not too_long,
+            is_retry_safe=status in self.statuses and self._may_be_repeated(request) and not too_long,
             retry_after=delay,
             is_throttling_error=rule.is_throttling,
             is_timeout_error=rule.is_timeout,
