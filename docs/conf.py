@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -25,6 +26,8 @@ html_show_sourcelink = False
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+# It needs Python 3.12; the adapter to it is documented on any.
+autodoc_mock_imports = [] if find_spec("smithy_core") else ["smithy_core"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}

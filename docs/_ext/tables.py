@@ -22,6 +22,7 @@ from triclinium_core.retry.failures import HINTS
 from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.smithy import numbers
+from triclinium_core.retry.smithy import http_rules
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 """The number of an exception in its docstring; the RFC asks that users never see them."""
@@ -240,12 +241,24 @@ def _targets(state: str, targets: Iterable[str], order: Sequence[str]) -> str:
     return ", ".join("stays" if target == state else f"`{target}`" for target in found)
 
 
+def http_statuses() -> str:
+    """Return the HTTP statuses that are retried, with their reasons."""
+    return markdown(
+        ("status", "what it says", "throttling", "timeout"),
+        (
+            (f"{status}", rule.reason, YES if rule.is_throttling else NO, YES if rule.is_timeout else NO)
+            for status, rule in http_rules.RETRIED_STATUSES.items()
+        ),
+    )
+
+
 TABLES: Mapping[str, Callable[[], str]] = {
     **OPTION_TABLES,
     "attribute_errors": attribute_errors,
     "aws_retry_numbers": aws_retry_numbers,
     "backoffs": backoffs,
     "error_tree": error_tree,
+    "http_statuses": http_statuses,
     "idempotent_operations": idempotent_operations,
     "kv_statuses": kv_statuses,
     "operation_commands": operation_commands,
@@ -261,6 +274,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
 SOURCES = (
     errors,
     error_map,
+    http_rules,
     idempotency,
     kv_responses,
     kv_status,
