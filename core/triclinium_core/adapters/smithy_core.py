@@ -10,6 +10,7 @@ from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy import protocols
+from triclinium_core.retry.smithy.asynchronous import require_strategy
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
 
 try:
@@ -56,15 +57,15 @@ class SmithyCoreRetryStrategy:
     def __init__(self, strategy: LimitedRetryStrategy) -> None:
         if isinstance(strategy, type):
             raise InvalidArgumentException(
-                f"strategy={strategy.__name__} is a class; pass an object of it",
-                parameter="strategy",
+                f"strategy={strategy.__name__} is a class; pass an object of it", parameter="strategy"
             )
-        missing = [name for name in _ASKED_FOR if not hasattr(strategy, name)]
-        if missing:
-            raise InvalidArgumentException(
-                f"strategy={strategy!r} lacks {', '.join(missing)}; pass a strategy such as StandardRetryStrategy",
-                parameter="strategy",
-            )
+        require_strategy(strategy)
+        for name in ("max_attempts", "backoff_strategy"):
+            if not hasattr(strategy, name):
+                raise InvalidArgumentException(
+                    f"strategy={strategy!r} lacks {name}, which smithy-core looks for; give it that attribute",
+                    parameter="strategy",
+                )
         if protocols.is_async(strategy):
             raise InvalidArgumentException(
                 f"strategy={strategy!r} has async methods; pass the strategy that answers at once", parameter="strategy"
@@ -119,15 +120,6 @@ class SmithyCoreRetryStrategy:
         """Take back the token of the attempt that succeeded."""
         if not isinstance(token, _SingleAttempt):
             self._strategy.record_success(token=token)
-
-
-_ASKED_FOR = (
-    "acquire_initial_retry_token",
-    "refresh_retry_token_for_retry",
-    "record_success",
-    "max_attempts",
-    "backoff_strategy",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,14 @@ def test_a_mistake_is_no_refusal(adapter: type[SmithyCoreRetryStrategy]) -> None
         now(strategy.record_success(token=token))
 
 
+class Bare:
+    """Has the methods of a strategy, and nothing else."""
+
+    acquire_initial_retry_token = StandardRetryStrategy.acquire_initial_retry_token
+    refresh_retry_token_for_retry = StandardRetryStrategy.refresh_retry_token_for_retry
+    record_success = StandardRetryStrategy.record_success
+
+
 class Waiting(StandardRetryStrategy):
     """Has to wait before it answers."""
 
@@ -193,7 +201,8 @@ class Waiting(StandardRetryStrategy):
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        (None, "strategy=None lacks acquire_initial_retry_token, .*, backoff_strategy; pass"),
+        (None, "strategy=None lacks acquire_initial_retry_token, .*; pass"),
+        (Bare(), "lacks max_attempts, which smithy-core looks for"),
         (StandardRetryStrategy, "is a class"),
         (Waiting(rng=random.Random(7)), "has async methods"),
     ],
