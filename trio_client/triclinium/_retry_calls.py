@@ -166,9 +166,13 @@ class Recovery:
         try:
             await sleep(self._delay)
         except BaseException:
-            self._machine.abandon()
+            self.abandon()
             raise
         self._machine.begin(trio.current_time())
+
+    def abandon(self) -> None:
+        """Give back what was taken for the attempt to come, for nobody will make it."""
+        self._machine.abandon()
 
     def succeeded(self) -> None:
         """Note that an attempt succeeded after others had failed."""

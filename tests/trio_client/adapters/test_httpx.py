@@ -57,6 +57,7 @@ class Script(httpx.AsyncBaseTransport):
         self.asked_at: list[float] = []
         self.bodies: list[bytes] = []
         self.answered: list[Body] = []
+        self.seconds_to_close = 0.0
         self.is_entered = self.is_closed = False
 
     async def __aenter__(self) -> Self:
@@ -77,7 +78,7 @@ class Script(httpx.AsyncBaseTransport):
         if isinstance(step, Exception):
             raise step
         given = step if isinstance(step, httpx.Response) else httpx.Response(step)
-        body = Body()
+        body = Body(self.seconds_to_close)
         self.answered.append(body)
         return httpx.Response(given.status_code, headers=given.headers, stream=body)
 
@@ -85,7 +86,8 @@ class Script(httpx.AsyncBaseTransport):
 class Body(httpx.AsyncByteStream):
     """The body of an answer; it knows whether it was read, and whether it was closed."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds_to_close: float) -> None:
+        self.seconds_to_close = seconds_to_close
         self.is_read = self.is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -94,6 +96,8 @@ class Body(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         self.is_closed = True
+        if self.seconds_to_close:
+            await trio.sleep(self.seconds_to_close)
 
 
 def after(seconds: object) -> httpx.Response:
@@ -315,7 +319,7 @@ async def test_a_deadline_and_an_error(autojump_clock: MockClock) -> None:
 
 
 async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
-    """Nothing is sent afterwards, and the quota has paid for a retry that was never made."""
+    """Nothing is sent afterwards, and the retry that was never made costs the quota nothing."""
     script, strategy = Script(after(30), 200), standard()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -324,7 +328,18 @@ async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
             scope.cancel()
 
     assert scope.cancelled_caught
-    assert ([0.0], 500 - 14) == (script.asked_at, strategy.available_quota("service.test"))
+    assert ([0.0], 500) == (script.asked_at, strategy.available_quota("service.test"))
+
+
+async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) -> None:
+    """The same where the answer takes its time to close."""
+    script, strategy = Script(503, 200), standard()
+    script.seconds_to_close = 30
+    with trio.move_on_after(10) as scope:
+        await ask(script, strategy=strategy)
+
+    assert scope.cancelled_caught
+    assert ([0.0], 500) == (script.asked_at, strategy.available_quota("service.test"))
 
 
 async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:

@@ -170,9 +170,8 @@ class RetryTransport(httpx.AsyncBaseTransport):
             if not await call.goes_on_after(answer):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
                 return False
-            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
-            await response.aclose()
-            return True
+        await call.let_go(response)
+        return True
 
     def _terms(self, request: httpx.Request, facts: HttpRequestFacts) -> CallTerms[httpx.Response]:
         def info_of(error: Exception) -> bool | ErrorInfo:
@@ -209,6 +208,16 @@ class _Call:
         if self._recovery is None:
             self._recovery = Recovery(self._terms, self._name, self._token, self._began)
         return await self._recovery.goes_on(error, None)
+
+    async def let_go(self, response: httpx.Response) -> None:
+        """Close a response that another attempt follows."""
+        assert self._recovery is not None, "there was a failure"
+        try:
+            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
+            await response.aclose()
+        except BaseException:
+            self._recovery.abandon()
+            raise
 
     async def pause(self) -> None:
         """Wait until the next attempt may begin."""
