@@ -21,8 +21,7 @@ from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAY
 from triclinium_core.retry.failures import HINTS
 from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.smithy import numbers
-from triclinium_core.retry.smithy import http_rules
+from triclinium_core.retry.smithy import http_rules, numbers
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 """The number of an exception in its docstring; the RFC asks that users never see them."""
