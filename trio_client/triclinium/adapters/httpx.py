@@ -88,9 +88,9 @@ class RetryTransport(httpx.AsyncBaseTransport):
         strategy: decides, and has the quota: share it among all that talk to the same service. A
             ``StandardRetryStrategy`` of its own unless given: three attempts.
         rules: which requests, answers and waits are in question.
-        token_scope: separates the quotas of one strategy, by request.
+        token_scope: separates the quotas of one strategy, by request; ``host_of`` unless given.
         hooks: functions that are told of each retry and of its end.
-        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date.
+        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; ``time.time`` unless given.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -102,20 +102,20 @@ class RetryTransport(httpx.AsyncBaseTransport):
         *,
         strategy: AnyRetryStrategy | None = None,
         rules: HttpRetryRules | None = None,
-        token_scope: Callable[[httpx.Request], str | None] = host_of,
+        token_scope: Callable[[httpx.Request], str | None] | None = None,
         hooks: Sequence[RetryHook] = (),
-        wall_clock: Callable[[], float] = time.time,
+        wall_clock: Callable[[], float] | None = None,
     ) -> None:
         is_transport = transport is None or isinstance(transport, httpx.AsyncBaseTransport)
         _check("transport", transport, is_transport, "an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport()")
         _check("rules", rules, rules is None or isinstance(rules, HttpRetryRules), "HttpRetryRules(…)")
-        _check("token_scope", token_scope, callable(token_scope), "a function of the request")
-        _check("wall_clock", wall_clock, callable(wall_clock), "a function such as time.time")
+        _check("token_scope", token_scope, token_scope is None or callable(token_scope), "a function of the request")
+        _check("wall_clock", wall_clock, wall_clock is None or callable(wall_clock), "a function such as time.time")
         self._strategy = StandardRetryStrategy() if strategy is None else strategy
         self._rules = HttpRetryRules() if rules is None else rules
-        self._token_scope = token_scope
+        self._token_scope = host_of if token_scope is None else token_scope
         self._hooks = tuple(hooks) if isinstance(hooks, list) else hooks
-        self._wall_clock = wall_clock
+        self._wall_clock = time.time if wall_clock is None else wall_clock
         # Strategy and hooks are looked at where they are used, and here for the first time.
         CallTerms[object](self._strategy, hooks=self._hooks)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
