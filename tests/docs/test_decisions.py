@@ -11,7 +11,7 @@ from tests.docs.pages import DOCS, ROOT, rows_of
 PAGE = DOCS / "explanation" / "decisions.md"
 DECISIONS_COUNT = 38
 
-ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDRS]\d+", row[0])]
+ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDFRS]\d+", row[0])]
 SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
 
 
@@ -22,7 +22,7 @@ def test_every_decision_has_one_row() -> None:
     assert expected == [row[0] for row in ROWS if row[0].startswith("C")]
 
 
-@pytest.mark.parametrize("letter", ["D", "A", "S", "R"])
+@pytest.mark.parametrize("letter", ["D", "A", "S", "R", "F"])
 def test_rows_are_numbered_in_order(letter: str) -> None:
     """Deviations found during the work, and the decisions of the other families, follow each other without a gap."""
     found = [row[0] for row in ROWS if row[0].startswith(letter)]
@@ -45,8 +45,8 @@ def test_every_decision_that_is_named_has_a_row() -> None:
     named = {
         number
         for text in texts
-        for mention in re.findall(r"decisions? ((?:[ACDRS]\d+(?:, | and | to )?)+)", text)
-        for number in re.findall(r"[ACDRS]\d+", mention)
+        for mention in re.findall(r"decisions? ((?:[ACDFRS]\d+(?:, | and | to )?)+)", text)
+        for number in re.findall(r"[ACDFRS]\d+", mention)
     }
 
     assert named

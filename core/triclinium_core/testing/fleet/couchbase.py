@@ -1,7 +1,7 @@
 """Operations that retry as Couchbase clients do: through the retry machine of the core, made at the first failure.
 
 A circuit breaker belongs to a connection, and would stand between machine and service; it is left out, so that the
-figures show the strategy alone (decision R17).
+figures show the strategy alone (decision F4).
 """
 
 from __future__ import annotations

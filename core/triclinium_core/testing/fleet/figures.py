@@ -69,7 +69,7 @@ class FleetFigures:
     """The largest offered load of a bucket, in attempts per second."""
     recovered_after: float | None
     """Seconds from the end of the outage to the first bucket from which on ``RECOVERED_SHARE`` of the operations that
-    begin succeed, and it stays so; None where that never comes, or where there was no outage (decision R14)."""
+    begin succeed, and it stays so; None where that never comes, or where there was no outage (decision F1)."""
     latencies: Sequence[tuple[float, float]]
     """Percentiles of the operations that succeeded, from their beginning to the answer, as (percent, seconds)."""
 

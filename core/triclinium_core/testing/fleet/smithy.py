@@ -66,7 +66,7 @@ class SmithyCall(Call):
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: Outcome, now: float) -> float | None:
-        """Ask for the next token; without one, or without time for it, the operation is over at once (decision R19)."""
+        """Ask for the next token; without one, or without time for it, the operation is over at once (decision F6)."""
         process = self._process
         process.now = now
         try:
