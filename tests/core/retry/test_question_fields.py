@@ -15,6 +15,7 @@ from triclinium_core.retry.question_fields import (
     quote,
     require_choice,
     require_count,
+    require_each,
     require_flag,
     require_http_status,
     require_number,
@@ -138,3 +139,25 @@ def test_names_kinds_in_the_words_of_json(value: object, expected: str) -> None:
 def test_quotes() -> None:
     """A short text is quoted whole, a long one is cut."""
     assert ["'a\\n'", f"'{'b' * 60}'", f"'{'c' * 60}'..."] == [quote(text) for text in ("a\n", "b" * 60, "c" * 1000)]
+
+
+def test_each_item_is_read_like_a_field() -> None:
+    """In order, and named by its place."""
+    assert [2, 0] == require_each({"counts": [2, 0]}, "counts", "whole numbers", require_count)
+    assert [] == require_each({"counts": []}, "counts", "whole numbers", require_count)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({}, "counts is missing"),
+        ({"counts": "12"}, "counts is a string, expected an array of whole numbers"),
+        ({"counts": [1, None]}, "counts[1] is null, expected a number"),
+    ],
+)
+def test_refuses_items(question: dict[str, object], message: str) -> None:
+    """The text says which of them."""
+    with pytest.raises(MalformedQuestion) as caught:
+        require_each(question, "counts", "whole numbers", require_count)
+
+    assert message == str(caught.value)

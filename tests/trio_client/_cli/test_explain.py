@@ -16,6 +16,7 @@ from rich.console import Console
 
 from triclinium._cli import _explanation, _telling, main
 from triclinium._cli._case import EXAMPLE_OF_ENTRY
+from triclinium._cli.explain import FAMILIES
 from triclinium_core.retry.events import HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, KvAnswer, explain as explain_case
 from triclinium_core.retry.idempotency import IDEMPOTENCY
@@ -26,7 +27,7 @@ from triclinium_core.retry.service import Service
 ROOT = Path(__file__).parents[3]
 DECISIONS = ROOT / "tests" / "data" / "decisions.jsonl"
 COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "explain")
-QUESTIONS = [line for line in DECISIONS.read_bytes().splitlines(keepends=True) if b'"family": "couchbase"' in line]
+QUESTIONS = DECISIONS.read_bytes().splitlines(keepends=True)
 BATCH_LINES = 25_000
 BATCH_GROWTH_MAX = 4_000_000
 """Bytes by which a process may grow while it answers; the lines themselves are twice as many."""
@@ -397,6 +398,55 @@ def test_a_deep_error_map_entry() -> None:
 
     assert 2 == result.exit_code
     assert result.stderr.startswith("Error: --error-map-entry is not JSON: ")
+
+
+# -- The other traditions.
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, "Cassandra"])
+def test_the_first_word_may_name_a_tradition(family: str) -> None:
+    """Then what follows is its own, and so is the help."""
+    result = explain(family, "--help")
+
+    assert 0 == result.exit_code
+    assert result.output.startswith(f"Usage: main explain {family.lower()} [OPTIONS]")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_help_leads_to_the_traditions(family: str) -> None:
+    """With an example each, and where the rest stands."""
+    output = explain("--help").output
+
+    assert 2 <= output.count(f"triclinium explain {family} ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("casandra unavailable", "there is no service 'casandra'; did you mean cassandra?"),
+        (
+            "--json smithy",
+            "write smithy first, and its options behind it: triclinium explain smithy --help",
+        ),
+    ],
+)
+def test_a_tradition_in_the_wrong_place(arguments: str, expected: str) -> None:
+    """One line says where it belongs."""
+    result = explain(*arguments.split())
+
+    assert (2, f"Error: {expected}\n") == (result.exit_code, result.stderr)
+
+
+def test_a_tradition_is_imported_when_it_is_asked_about() -> None:
+    """Who asks about one does not wait for the other's command."""
+    program = (
+        "import sys; from triclinium._cli import main; "
+        "main(['explain', 'smithy', '--responses', 'ok'], standalone_mode=False); "
+        "print([name for name in sys.modules if name.startswith('triclinium._cli') and 'cassandra' in name])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "[]" == run.stdout.splitlines()[-1]
 
 
 # -- Files of questions.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
@@ -34,6 +35,8 @@ def build_case(options: SmithyOptions) -> Case:
     """
     if not options["responses"]:
         raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
+    if math.isnan(options["random"]):
+        raise WrongInput("--random nan is not a number from 0 to 1")
     operations = [_operation(text) for text in options["responses"]]
     return Case(strategy=_strategy(options), operations=operations, retry_after=options["retry_after"])
 

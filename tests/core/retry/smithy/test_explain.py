@@ -1,0 +1,179 @@
+"""Operations under a Smithy strategy, explained by the strategy itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.explain import Case, explain
+from triclinium_core.retry.smithy.explanation import Outcome
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.script import Response
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+E, T, TO, N, OK = Response.RETRY_SAFE, Response.THROTTLING, Response.TIMEOUT, Response.NOT_RETRY_SAFE, Response.OK
+
+DELAY = "(design page, Backoff Strategy; decisions S3 and S7)"
+
+
+def standard(quota: int = 500) -> StandardRetryStrategy:
+    """Return a strategy of 2026 whose draws are in the middle."""
+    return StandardRetryStrategy(rng=Fixed(0.5), numbers=AwsRetryNumbers.OF_2026, quota_capacity=quota)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (
+            Case(strategy=standard(), operations=[[E, T, OK]]),
+            [
+                "The attempts end with E,T,ok.",
+                (
+                    f"Attempt 1 ends with an error that is safe to retry. It is tried again in 0.025 s {DELAY}. "
+                    "This takes 14 from the quota, which then has 486 (decision S4)."
+                ),
+                (
+                    f"Attempt 2 ends with a throttling error. It is tried again in 1 s {DELAY}. "
+                    "This takes 5 from the quota, which then has 481 (decision S4)."
+                ),
+                "Attempt 3 succeeds. This gives back 5 to the quota, which then has 486 (decision S4).",
+                "So the caller gets the result, after 3 attempts and 1.025 s of waiting.",
+            ],
+        ),
+        (
+            Case(strategy=standard(14), operations=[[E, TO], [N, OK], [OK]]),
+            [
+                "The attempts end with E,TO; N; ok.",
+                (
+                    "Operation 1, attempt 1 ends with an error that is safe to retry. It is tried again in 0.025 s "
+                    f"{DELAY}. This takes 14 from the quota, which then has 0 (decision S4)."
+                ),
+                (
+                    "Operation 1, attempt 2 ends with a timeout. The strategy permits no further attempt: that costs 14, "
+                    "and the quota of all requests without a scope has 0 of 14 left; successes refill it "
+                    "(design page, Specification)."
+                ),
+                (
+                    "So the caller gets the error of the last attempt, after 2 attempts and 0.025 s of waiting "
+                    "(decision S8)."
+                ),
+                (
+                    "Operation 2, attempt 1 ends with an error that is not safe to retry. The strategy permits no further "
+                    "attempt: its is_retry_safe is False, and only True permits it "
+                    "(design page, Error Classification; decision S2)."
+                ),
+                "So the caller gets the error of the last attempt, after 1 attempt and 0 s of waiting (decision S8).",
+                "Operation 3, attempt 1 succeeds. This gives back 1 to the quota, which then has 1 (decision S4).",
+                "So the caller gets the result, after 1 attempt and 0 s of waiting.",
+            ],
+        ),
+        (
+            Case(strategy=SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
+            [
+                "The attempts end with E.",
+                f"Attempt 1 ends with an error that is safe to retry. It is tried again in 3 s {DELAY}.",
+                "So there is a further attempt, and what it ends with decides.",
+            ],
+        ),
+        (
+            Case(strategy=standard(), operations=[[OK, E]]),
+            [
+                "The attempts end with ok.",
+                "Attempt 1 succeeds. The quota stays at 500 (decision S4).",
+                "So the caller gets the result, after 1 attempt and 0 s of waiting.",
+            ],
+        ),
+    ],
+)
+def test_in_words(case: Case, expected: list[str]) -> None:
+    """Attempt by attempt, each with its clause."""
+    assert expected == explain(case).sentences()
+
+
+def test_as_data() -> None:
+    """The same, for programs."""
+    explanation = explain(Case(strategy=standard(20), operations=[[E, E]]))
+
+    assert {
+        "strategy": "StandardRetryStrategy",
+        "max_attempts": 3,
+        "quota_capacity": 20,
+        "available": 6,
+        "operations": [
+            {
+                "action": "fail",
+                "result": "E",
+                "attempts": 2,
+                "delays_s": [0.025],
+                "steps": [
+                    {
+                        "response": "E",
+                        "meaning": "an error that is safe to retry",
+                        "next_delay_s": 0.025,
+                        "available": 6,
+                        "refusal": None,
+                    },
+                    {
+                        "response": "E",
+                        "meaning": "an error that is safe to retry",
+                        "next_delay_s": None,
+                        "available": 6,
+                        "refusal": "that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
+                        "successes refill it",
+                    },
+                ],
+            }
+        ],
+        "clauses": [
+            "design page, Backoff Strategy; decisions S3 and S7",
+            "decision S4",
+            "design page, Specification",
+            "decision S8",
+        ],
+    } == explanation.to_json()
+
+
+@pytest.mark.parametrize(
+    ("responses", "expected"),
+    [([E, E, E, OK], Outcome.FAIL), ([E, E], Outcome.OPEN), ([TO, OK], Outcome.COMPLETE), ([N, OK], Outcome.FAIL)],
+)
+def test_outcomes(responses: Sequence[Response], expected: Outcome) -> None:
+    """What comes of an operation; where responses run out, nobody knows."""
+    assert [expected] == explain(Case(strategy=standard(), operations=[responses])).outcomes
+
+
+def test_every_attempt_is_one_step() -> None:
+    """None is left out, and none is made up."""
+    (steps,) = explain(Case(strategy=standard(), operations=[[E, TO, T, OK]])).operations
+
+    assert [E, TO, T] == [step.response for step in steps]
+    assert [step.next_delay for step in steps[:-1]] == [step.delay for step in steps[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "parameter"),
+    [
+        ({"strategy": "standard"}, "strategy"),
+        ({"operations": []}, "operations"),
+        ({"operations": [[E], []]}, "operations"),
+        ({"operations": [["E"]]}, "operations"),
+        ({"retry_after": -1}, "retry_after"),
+        ({"retry_after": float("nan")}, "retry_after"),
+    ],
+)
+def test_refuses(change: dict[str, object], parameter: str) -> None:
+    """What cannot be a case is refused, with the name of what is wrong."""
+    arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
+    with pytest.raises(InvalidArgumentException) as caught:
+        Case(
+            strategy=cast(StandardRetryStrategy, arguments["strategy"]),
+            operations=cast(Sequence[Sequence[Response]], arguments["operations"]),
+            retry_after=cast(float | None, arguments.get("retry_after")),
+        )
+
+    assert parameter == caught.value.parameter
