@@ -1,7 +1,7 @@
 """Why would this Cassandra request be retried, or not?
 
-``explain`` has no rule of its own: it asks the policy, feeds the error to a ``RequestMachine``, and tells what the
-machine ordered. The table of routes is asked a second time for its clause only.
+``explain`` has no rule of its own: it tells what ``judgement`` says, which judges for the request machine too. The table
+of routes is asked a second time for its clause only.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A9.
 """
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.cassandra.actions import CompleteEmpty, Fail, ReportFailure, Reprepare, Send
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import (
     CassandraError,
     CoordinatorError,
     FrameTooLong,
+    PolicyFailed,
     ReadTimeout,
     RequestAborted,
     Unavailable,
@@ -26,12 +26,10 @@ from triclinium_core.retry.cassandra.errors import (
     require_count,
     require_flag,
 )
-from triclinium_core.retry.cassandra.events import AttemptAborted, ErrorReceived, RequestSubmitted
 from triclinium_core.retry.cassandra.explanation import Explanation, Outcome
-from triclinium_core.retry.cassandra.fixed_policy import FixedPolicy
-from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
+from triclinium_core.retry.cassandra.judgement import Judgement, Step, judge
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.request import CassandraRequest
-from triclinium_core.retry.cassandra.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.routes import Route, routes_of
 
 PAGE = "driver's page"
@@ -60,7 +58,16 @@ ROUTE_CLAUSES: Mapping[Route, str] = MappingProxyType(
 )
 """Where it stands who decides."""
 
-_THIS_NODE, _NEXT_NODE = "this node", "the next node"
+_OUTCOMES: Mapping[Step, Outcome] = MappingProxyType(
+    {
+        Step.RETRY_SAME: Outcome.SAME_NODE,
+        Step.RETRY_NEXT: Outcome.NEXT_NODE,
+        Step.GO_ON: Outcome.NEXT_NODE,
+        Step.REPREPARE: Outcome.PREPARE,
+        Step.IGNORE: Outcome.EMPTY,
+        Step.RAISE: Outcome.FAIL,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,36 +101,10 @@ class Case:
 
 
 def explain(case: Case) -> Explanation:
-    """Return what happens to the request, and why.
-
-    Raises:
-        TypeError: the policy answered something that is no RetryVerdict.
-        Exception: whatever the policy raised.
-    """
-    error = case.error
-    verdict = None if isinstance(error, FrameTooLong) else verdict_on(case.policy, error, retry_count=case.retry_count)
-    machine = RequestMachine(
-        CassandraRequest(policy=FixedPolicy(verdict), idempotent=case.idempotent), [_THIS_NODE, _NEXT_NODE]
-    )
-    machine.handle(RequestSubmitted(), 0.0)
-    event = ErrorReceived(0, error) if isinstance(error, CoordinatorError) else AttemptAborted(0, error)
-    outcome, asked, level, raised = Outcome.FAIL, False, None, None
-    for action in machine.handle(event, 0.0):
-        match action:
-            case ReportFailure(verdict=answer):
-                asked = answer is not None
-            case Send(node=node, consistency=consistency):
-                outcome = Outcome.SAME_NODE if node == _THIS_NODE else Outcome.NEXT_NODE
-                level = consistency
-            case Reprepare():
-                outcome = Outcome.PREPARE
-            case CompleteEmpty():
-                outcome = Outcome.EMPTY
-            case Fail(error=failure):
-                raised = type(failure).__name__
-            case _:
-                continue
-    route = routes_of(error).of_statement
+    """Return what happens to the request, and why. A policy that fails makes the request fail."""
+    error, route = case.error, routes_of(case.error).of_statement
+    judged = _judge(case, idempotent=case.idempotent)
+    is_asked = judged.verdict is not None or isinstance(judged.error, PolicyFailed)
     return Explanation(
         happened=_describe(error),
         failed_at=_level_of(error),
@@ -132,13 +113,18 @@ def explain(case: Case) -> Explanation:
         policy=type(case.policy).__name__,
         route=route,
         route_clause=ROUTE_CLAUSES[route],
-        is_policy_asked=asked,
-        verdict=verdict,
+        is_policy_asked=is_asked,
+        verdict=judged.verdict,
+        verdict_if_idempotent=None if is_asked else _judge(case, idempotent=True).verdict,
         verdict_clause=next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), ""),
-        outcome=outcome,
-        consistency=level,
-        error=raised,
+        outcome=_OUTCOMES[judged.step],
+        error=type(judged.error).__name__ if judged.step is Step.RAISE else None,
     )
+
+
+def _judge(case: Case, *, idempotent: bool) -> Judgement:
+    request = CassandraRequest(policy=case.policy, idempotent=idempotent)
+    return judge(request, case.error, node="the node", retry_count=case.retry_count, preparing=False)
 
 
 def _level_of(error: CassandraError) -> ConsistencyLevel | None:

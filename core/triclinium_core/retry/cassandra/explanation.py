@@ -50,13 +50,18 @@ class Explanation:
     route_clause: str
     is_policy_asked: bool
     verdict: RetryVerdict | None
-    """What the policy says, or would say if it were asked; None where no policy decides about such errors."""
+    """What the policy says; None where it is not asked, or fails."""
+    verdict_if_idempotent: RetryVerdict | None
+    """What it would say; None where that is no other case."""
     verdict_clause: str
     outcome: Outcome
-    consistency: ConsistencyLevel | None
-    """The level that it is sent with from now on; None where it stays as it was."""
     error: str | None
     """Class name of the error that the caller gets."""
+
+    @property
+    def consistency(self) -> ConsistencyLevel | None:
+        """The level that it is sent with from now on; None where it stays as it was."""
+        return None if self.verdict is None else self.verdict.consistency
 
     @property
     def counts_as_retry(self) -> bool:
@@ -66,11 +71,11 @@ class Explanation:
     @property
     def clauses(self) -> tuple[str, ...]:
         """Every clause that was consulted, in the order of the sentences."""
-        return (self.route_clause, self.verdict_clause) if self.is_policy_asked else (self.route_clause,)
+        return (self.route_clause, self.verdict_clause) if self.verdict is not None else (self.route_clause,)
 
     def to_json(self) -> dict[str, object]:
         """Return the explanation as JSON values, always with the same keys."""
-        verdict = self.verdict if self.is_policy_asked else None
+        verdict, otherwise = self.verdict, self.verdict_if_idempotent
         return {
             "happened": self.happened,
             "failed_at": None if self.failed_at is None else self.failed_at.name,
@@ -81,6 +86,7 @@ class Explanation:
             "is_policy_asked": self.is_policy_asked,
             "decision": None if verdict is None else str(verdict.decision),
             "consistency": None if self.consistency is None else self.consistency.name,
+            "decision_if_idempotent": None if otherwise is None else str(otherwise.decision),
             "action": str(self.outcome),
             "counts_as_retry": self.counts_as_retry,
             "error": self.error,
@@ -114,13 +120,18 @@ class Explanation:
                 assert_never(unexpected)
 
     def _aside(self) -> str:
-        if self.is_policy_asked or self.verdict is None or self.route is not Route.ASK_IF_IDEMPOTENT:
-            return ""
-        return f" If the statement were idempotent, {self.policy} would say {_words_of(self.verdict)}."
+        verdict = self.verdict_if_idempotent
+        return (
+            ""
+            if verdict is None
+            else f" If the statement were idempotent, {self.policy} would say {_words_of(verdict)}."
+        )
 
     def _sentences_on_verdict(self) -> list[str]:
-        if not self.is_policy_asked or self.verdict is None:
+        if not self.is_policy_asked:
             return []
+        if self.verdict is None:
+            return [f"{self.policy} fails to answer."]
         return [f"{self.policy} says {_words_of(self.verdict)} ({self.verdict_clause})."]
 
     def _sentence_on_outcome(self) -> str:

@@ -181,6 +181,14 @@ def test_it_follows_the_table_of_routes(monkeypatch: pytest.MonkeyPatch) -> None
     assert (Outcome.FAIL, False) == (explanation.outcome, explanation.is_policy_asked)
 
 
+def test_a_policy_that_fails() -> None:
+    """It makes the request fail, and that is told."""
+    explanation = explain(Case(error=READ, policy=FixedPolicy(None)))
+
+    assert ["FixedPolicy fails to answer.", "So the caller gets PolicyFailed."] == explanation.sentences()[2:]
+    assert ("decision A2",) == explanation.clauses
+
+
 def test_a_policy_of_ones_own() -> None:
     """Whatever it is called, it is asked."""
     explanation = explain(Case(error=READ, policy=FixedPolicy(RETRY_NEXT)))
