@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import draw_svg
 from docs._ext.tables import TABLES, state_table
 from triclinium._cli import main
+from triclinium._cli.explain import FAMILIES, ExplainCommand, family_command
 
 WIDTH = 88
 """Columns of the help texts."""
@@ -79,16 +81,24 @@ class CliHelp(SphinxDirective):
         """Return a section for each command."""
         parts: list[nodes.Node] = []
         group = click.Context(main, info_name="triclinium", **main.context_settings)
-        for name in main.list_commands(group):
-            command = main.get_command(group, name)
-            assert command is not None, f"{name} is listed, so it is there"
+        for name, command in self._commands(group):
             text = command.get_help(
                 click.Context(command, group, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
             )
-            section = nodes.section("", nodes.title("", f"triclinium {name}"), ids=[f"triclinium-{name}"])
+            anchor = f"triclinium-{name}".replace(" ", "-")
+            section = nodes.section("", nodes.title("", f"triclinium {name}"), ids=[anchor])
             section += nodes.literal_block(text, text, language="text")
             parts.append(section)
         return parts
+
+    def _commands(self, group: click.Context) -> Iterator[tuple[str, click.Command]]:
+        for name in main.list_commands(group):
+            command = main.get_command(group, name)
+            assert command is not None, f"{name} is listed, so it is there"
+            yield name, command
+            if isinstance(command, ExplainCommand):
+                for family in FAMILIES:
+                    yield f"{name} {family}", family_command(family)
 
 
 class Newsfragments(SphinxDirective):

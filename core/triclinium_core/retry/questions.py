@@ -1,7 +1,7 @@
 """Decisions as data: one question, as decoded JSON, and its answer.
 
-A question names a ``family`` and what it ``ask``s; the other fields depend on that, and stand in the module of the
-family. Every answer comes from the tables and objects that requests are decided by.
+A question has a ``family`` and an ``ask``; the other fields depend on these, and stand in the module of the family.
+Every answer comes from the tables and objects that requests are decided by.
 """
 
 from __future__ import annotations

@@ -40,7 +40,10 @@ def explain(arguments: str) -> Result:
             "write-timeout --received 0 --block-for 2 --write-type batch-log --idempotent",
             {"decision": "RETRY_SAME", "action": "same_node"},
         ),
-        ("write-timeout --received 0 --block-for 2", {"decision": None, "decision_if_idempotent": "RETHROW", "is_policy_asked": False, "action": "fail"}),
+        (
+            "write-timeout --received 0 --block-for 2",
+            {"decision": None, "decision_if_idempotent": "RETHROW", "is_policy_asked": False, "action": "fail"},
+        ),
         (
             "write-timeout --received 1 --block-for 2 --idempotent --policy ConsistencyDowngradingRetryPolicy",
             {"decision": "IGNORE", "action": "empty", "error": None},
