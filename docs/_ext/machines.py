@@ -8,6 +8,10 @@ from typing import NamedTuple, TypeVar
 
 from docs._ext.state_diagram import Choice, Frame, Layout, Table
 from triclinium_core.kv.node.states import NODE_TRANSITIONS
+from triclinium_core.retry.cassandra.states import (
+    EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
+    REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
+)
 from triclinium_core.retry.circuit_breaker import BREAKER_TRANSITIONS
 from triclinium_core.retry.states import REQUEST_TRANSITIONS
 
@@ -108,8 +112,41 @@ _NODE = Layout(
     starts={("alive", "LOST"): (225, 260), ("connected", "LOST"): (255, 330)},
 )
 
+_CASSANDRA_REQUEST = Layout(
+    title="One Cassandra request",
+    size=(800, 470),
+    states={
+        "NEW": (70, 240),
+        "RUNNING": (330, 240),
+        "COMPLETED": (730, 50),
+        "FAILED": (730, 240),
+        "ABANDONED": (730, 430),
+    },
+    final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
+    bends={("NEW", "FAILED"): -90, ("NEW", "ABANDONED"): 60},
+)
+
+_CASSANDRA_EXECUTION = Layout(
+    title="One execution of a Cassandra request",
+    size=(800, 430),
+    states={"SENDING": (110, 60), "WAITING": (110, 370), "PREPARING": (430, 215), "ENDED": (740, 215)},
+    final=frozenset({"ENDED"}),
+    bends={
+        ("SENDING", "WAITING"): -60,
+        ("WAITING", "SENDING"): -60,
+        ("SENDING", "PREPARING"): -40,
+        ("PREPARING", "SENDING"): -30,
+    },
+)
+
 MACHINES: Mapping[str, Machine] = {
     "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/states.py"),
     "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/circuit_breaker.py"),
+    "cassandra_request": Machine(
+        by_name(CASSANDRA_REQUEST_TRANSITIONS), _CASSANDRA_REQUEST, "triclinium_core/retry/cassandra/states.py"
+    ),
+    "cassandra_execution": Machine(
+        by_name(CASSANDRA_EXECUTION_TRANSITIONS), _CASSANDRA_EXECUTION, "triclinium_core/retry/cassandra/states.py"
+    ),
     "connection": Machine(by_name(NODE_TRANSITIONS), _NODE, "triclinium_core/kv/node/states.py"),
 }
