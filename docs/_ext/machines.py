@@ -123,19 +123,24 @@ _CASSANDRA_REQUEST = Layout(
         "ABANDONED": (730, 430),
     },
     final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
-    bends={("NEW", "FAILED"): -90, ("NEW", "ABANDONED"): 60},
+    frames={"unsettled": Frame(frozenset({"NEW", "RUNNING"}), (10, 130, 420, 350))},
+    bends={("NEW", "FAILED"): 75},
+    labels={("NEW", "FAILED"): 0.3},
+    starts={("unsettled", "ABANDONED"): (420, 310)},
 )
 
 _CASSANDRA_EXECUTION = Layout(
     title="One execution of a Cassandra request",
     size=(800, 430),
-    states={"SENDING": (110, 60), "WAITING": (110, 370), "PREPARING": (430, 215), "ENDED": (740, 215)},
+    states={"SENDING": (160, 60), "WAITING": (160, 370), "PREPARING": (450, 215), "ENDED": (740, 215)},
     final=frozenset({"ENDED"}),
     bends={
         ("SENDING", "WAITING"): -60,
         ("WAITING", "SENDING"): -60,
         ("SENDING", "PREPARING"): -40,
         ("PREPARING", "SENDING"): -30,
+        ("SENDING", "ENDED"): 70,
+        ("WAITING", "ENDED"): -70,
     },
 )
 

@@ -13,6 +13,8 @@ import triclinium_core.retry
 from tests.docs.pages import DOCS
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.events import Event
+from triclinium_core.retry.cassandra.actions import CassandraAction
+from triclinium_core.retry.cassandra.events import CassandraEvent
 
 pytestmark = pytest.mark.native
 
@@ -39,8 +41,13 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     assert set() == named - {module.name for folder in (KV, RETRY) for module in folder.rglob("*.py")}
 
 
-def test_the_contract_of_a_driver_names_every_event_and_action() -> None:
+@pytest.mark.parametrize(
+    ("page", "events", "actions"),
+    [
+        ("howto/embed_the_core.md", Event, Action),
+        ("howto/cassandra_driver.md", CassandraEvent, CassandraAction),
+    ],
+)
+def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events: object, actions: object) -> None:
     """Whoever writes a driver finds all that it has to tell and to do."""
-    assert set() == {kind.__name__ for kind in (*get_args(Event), *get_args(Action))} - names_on(
-        "howto/embed_the_core.md"
-    )
+    assert set() == {kind.__name__ for kind in (*get_args(events), *get_args(actions))} - names_on(page)
