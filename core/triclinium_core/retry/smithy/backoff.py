@@ -32,6 +32,9 @@ class Jitter(StrEnum):
     begin with, then drawn anew for each retry that lies between."""
 
 
+_NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialRetryBackoffStrategy:
     """Doubles the delay from retry to retry, up to a ceiling.
@@ -83,16 +86,16 @@ class ExponentialRetryBackoffStrategy:
         if retry_attempt == 0:
             return 0.0
         jitter = self.jitter
-        if jitter is Jitter.DECORRELATED:
+        if jitter is _DECORRELATED:
             return self._walk(retry_attempt)
         delay = self.max
         if retry_attempt <= self._doublings:
             # The exponent is small here, so that nothing overflows.
             delay = min(delay, math.ldexp(self.base, retry_attempt - 1))
-        if jitter is Jitter.NONE:
+        if jitter is _NONE:
             return delay
         share = self._draw()
-        return delay * (0.5 + 0.5 * share if jitter is Jitter.EQUAL else share)
+        return delay * (0.5 + 0.5 * share if jitter is _EQUAL else share)
 
     def _walk(self, retry_attempt: int) -> float:
         delay = self.base
@@ -104,6 +107,6 @@ class ExponentialRetryBackoffStrategy:
         assert self.rng is not None
         share = self.rng.random()
         # 1 itself does no harm, and is what a test draws that wants the longest delays.
-        if not (is_seconds(share) and share <= 1.0):
+        if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
             raise InvalidArgumentException(f"rng drew {share!r}; it must draw from [0, 1)", parameter="rng")
         return share

@@ -15,6 +15,8 @@ def require_count(name: str, value: int, *, least: int = 0) -> int:
     Raises:
         InvalidArgumentException: it is no whole number of at least ``least``.
     """
+    if type(value) is int and value >= least:
+        return value
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least {least}", parameter=name)
     return value

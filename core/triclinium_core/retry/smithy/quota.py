@@ -31,6 +31,11 @@ class RetryQuota:
         self.capacity = require_count("quota_capacity", capacity)
         self._taken: dict[str | None, int] = {}
 
+    @property
+    def lacks(self) -> bool:
+        """Whether the bucket of any scope is not full."""
+        return bool(self._taken)
+
     def available(self, scope: str | None = None) -> int:
         """Return what is left in the bucket of ``scope``."""
         return self.capacity - self._taken.get(scope, 0)
@@ -50,8 +55,6 @@ class RetryQuota:
 
     def release(self, amount: int, scope: str | None = None) -> None:
         """Give back ``amount``, or what the bucket of ``scope`` lacks where that is less."""
-        if not self._taken:
-            return
         taken = self._taken.get(scope, 0)
         if taken > amount:
             self._taken[scope] = taken - amount

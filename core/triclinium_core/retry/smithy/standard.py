@@ -142,7 +142,9 @@ class StandardRetryStrategy:
         """
         mine = require_token(token, self, "token")
         mine.use()
-        self._quota.release(mine.quota_acquired or 1, mine.token_scope)
+        # Nearly always every quota is full.
+        if self._quota.lacks:
+            self._quota.release(mine.quota_acquired or 1, mine.token_scope)
 
     def abandon(self, *, token: RetryToken) -> None:
         """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
