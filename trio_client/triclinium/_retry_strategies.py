@@ -97,7 +97,7 @@ class AdaptiveRetryStrategy(CoreAdaptiveRetryStrategy):
         self,
         *,
         rng: Random | None = None,
-        clock: Callable[[], float] = trio.current_time,
+        clock: Callable[[], float] | None = None,
         max_attempts: int | None = None,
         numbers: AwsRetryNumbers = AwsRetryNumbers.OF_2026,
         quota_capacity: int | None = None,
@@ -107,7 +107,7 @@ class AdaptiveRetryStrategy(CoreAdaptiveRetryStrategy):
     ) -> None:
         super().__init__(
             rng=random.Random() if rng is None else rng,
-            clock=clock,
+            clock=trio.current_time if clock is None else clock,
             max_attempts=max_attempts,
             numbers=numbers,
             quota_capacity=quota_capacity,
