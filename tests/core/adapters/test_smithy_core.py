@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from itertools import pairwise
 
 import pytest
 from smithy_core.aio.interfaces.retries import RetryStrategy
@@ -18,6 +19,7 @@ from tests.core.adapters.smithy_service import Service, call, fault
 from tests.core.adapters.virtual_loop import run
 from triclinium_core.adapters.smithy_core import SmithyCoreRetryStrategy
 from triclinium_core.retry.smithy import protocols
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -180,6 +182,25 @@ def test_scopes_have_quotas_of_their_own() -> None:
     run(main())
 
     assert (0, 14, 14) == (bare.available_quota("orders"), bare.available_quota("stock"), bare.available_quota())
+
+
+def test_the_adaptive_strategy() -> None:
+    """Once the service has throttled, first attempts wait for their turn too: the pipeline heeds the first token's delay."""
+    services = [Service([fault(throttling=True), "answer"]), *(Service(["answer"]) for _ in range(4))]
+
+    async def main() -> list[float]:
+        loop = asyncio.get_running_loop()
+        strategy = SmithyCoreRetryStrategy(AdaptiveRetryStrategy(rng=random.Random(7), clock=loop.time))
+        began = []
+        for service in services:
+            began.append(loop.time())
+            await call(service, strategy)
+        return [later - earlier for earlier, later in pairwise(began)]
+
+    lasted, _ = run(main())
+
+    assert [2, 1, 1, 1, 1] == [service.sent for service in services]
+    assert all(seconds > 0 for seconds in lasted)
 
 
 def test_a_long_poll_waits_although_the_quota_is_empty() -> None:
