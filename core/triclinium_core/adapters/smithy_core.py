@@ -15,11 +15,11 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryTo
 
 try:
     from smithy_core.exceptions import RetryError
-except ImportError as error:
+except ImportError as _missing:
     raise ImportError(
         "triclinium_core.adapters.smithy_core needs the package smithy-core, on Python 3.12 or newer:"
         " pip install 'triclinium-core[smithy-core]'"
-    ) from error
+    ) from _missing
 
 __all__ = ["LimitedRetryStrategy", "SmithyCoreRetryStrategy"]
 

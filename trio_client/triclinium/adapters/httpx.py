@@ -22,7 +22,7 @@ from triclinium_core.retry.smithy.terms import CallTerms
 
 try:
     import httpx
-except ImportError as error:
+except ImportError as _missing:
     raise ImportError("triclinium.adapters.httpx needs the package httpx: pip install 'triclinium[httpx]'") from error
 
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host_of"]
