@@ -17,8 +17,7 @@ try:
     from smithy_core.exceptions import RetryError
 except ImportError as _missing:
     raise ImportError(
-        "triclinium_core.adapters.smithy_core needs the package smithy-core, on Python 3.12 or newer:"
-        " pip install 'triclinium-core[smithy-core]'"
+        "the package smithy-core is missing; on Python 3.12 or newer, run: pip install 'triclinium-core[smithy-core]'"
     ) from _missing
 
 __all__ = ["LimitedRetryStrategy", "SmithyCoreRetryStrategy"]

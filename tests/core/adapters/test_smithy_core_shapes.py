@@ -220,5 +220,7 @@ def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "smithy_core", None)
     monkeypatch.setitem(sys.modules, "smithy_core.exceptions", None)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)
-    with pytest.raises(ImportError, match=r"on Python 3\.12 or newer: pip install 'triclinium-core\[smithy-core\]'"):
+    with pytest.raises(
+        ImportError, match=r"on Python 3\.12 or newer, run: pip install 'triclinium-core\[smithy-core\]'"
+    ):
         importlib.import_module(MODULE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import random
 import sys
@@ -503,6 +504,19 @@ async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
         with pytest.raises(InvalidArgumentException, match="token_scope=7 must be a string or None"):
             await client.get(URL)
 
+    assert [] == script.asked_at
+
+
+def test_without_trio() -> None:
+    """Another event loop is told what is missing, before anything is sent."""
+    script = Script(200)
+
+    async def get() -> None:
+        async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
+            await client.get(URL)
+
+    with pytest.raises(RuntimeError, match="use its client in trio.run"):
+        asyncio.run(get())
     assert [] == script.asked_at
 
 

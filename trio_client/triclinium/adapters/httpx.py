@@ -23,7 +23,7 @@ from triclinium_core.retry.smithy.terms import CallTerms
 try:
     import httpx
 except ImportError as _missing:
-    raise ImportError("triclinium.adapters.httpx needs the package httpx: pip install 'triclinium[httpx]'") from error
+    raise ImportError("the package httpx is missing; run: pip install 'triclinium[httpx]'") from _missing
 
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host_of"]
 
@@ -142,7 +142,12 @@ class RetryTransport(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: the last attempt ended without an answer.
             InvalidArgumentException: the strategy, or ``token_scope``, answered nonsense.
+            RuntimeError: it is not called on trio.
         """
+        if not trio.lowlevel.in_trio_task():
+            raise RuntimeError(
+                "RetryTransport sleeps and counts as trio does; use its client in trio.run, or anyio.run(backend='trio')"
+            )
         facts = _facts_of(request)
         call = _Call(self._terms(request, facts), f"{request.method} {request.url.host}")
         await call.begin()
