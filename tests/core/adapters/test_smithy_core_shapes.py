@@ -5,6 +5,7 @@ What stands in for the package is its error class, and its protocols copied in s
 
 from __future__ import annotations
 
+import copy
 import importlib
 import random
 import sys
@@ -122,6 +123,14 @@ def test_it_has_the_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
     assert 3 == strategy.max_attempts
     assert 0.0 == strategy.backoff_strategy.compute_next_backoff_delay(0)
     assert "SmithyCoreRetryStrategy(" in repr(strategy)
+
+
+def test_a_copy_is_the_same_object(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """Clients copy their settings deeply for each call, and the quota must not go along."""
+    strategy = adapter(standard())
+
+    assert strategy is copy.copy(strategy)
+    assert strategy is copy.deepcopy([strategy])[0]
 
 
 def test_tokens_go_to_and_fro(adapter: type[SmithyCoreRetryStrategy]) -> None:
