@@ -9,13 +9,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Self
 
 import httpx
 import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.trio_client.adapters.scripted_transport import Script, Step, standard
 from triclinium import (
     AttemptRecord,
     RetryEnding,
@@ -27,78 +27,11 @@ from triclinium import (
 )
 from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, HttpRetryRules, RetryTransport
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 URL = "http://service.test/orders"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-
-Step = int | httpx.Response | Exception
-"""A status, an answer, or what the transport raises."""
-
-
-def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRetryStrategy:
-    """Return a strategy without jitter: it waits for 0.05 s, 0.1 s …, and for 1 s, 2 s … after 429."""
-    rng = random.Random(7)
-    return StandardRetryStrategy(
-        rng=rng,
-        max_attempts=max_attempts,
-        quota_capacity=quota_capacity,
-        backoff=ExponentialRetryBackoffStrategy(rng=rng, base=0.05, jitter=Jitter.NONE),
-        throttling_backoff=ExponentialRetryBackoffStrategy(rng=rng, base=1.0, jitter=Jitter.NONE),
-    )
-
-
-class Script(httpx.AsyncBaseTransport):
-    """A transport that answers from a script, and notes when it was asked and which answers were closed."""
-
-    def __init__(self, *steps: Step) -> None:
-        self.steps = iter(steps)
-        self.asked_at: list[float] = []
-        self.bodies: list[bytes] = []
-        self.answered: list[Body] = []
-        self.seconds_to_close = 0.0
-        self.is_entered = self.is_closed = False
-
-    async def __aenter__(self) -> Self:
-        self.is_entered = True
-        return self
-
-    async def aclose(self) -> None:
-        self.is_closed = True
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.asked_at.append(trio.current_time())
-        await trio.lowlevel.checkpoint()
-        step = next(self.steps)
-        if isinstance(step, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-            raise step
-        assert isinstance(request.stream, httpx.AsyncByteStream)
-        self.bodies.append(b"".join([part async for part in request.stream]))
-        if isinstance(step, Exception):
-            raise step
-        given = step if isinstance(step, httpx.Response) else httpx.Response(step)
-        body = Body(self.seconds_to_close)
-        self.answered.append(body)
-        return httpx.Response(given.status_code, headers=given.headers, stream=body)
-
-
-class Body(httpx.AsyncByteStream):
-    """The body of an answer; it knows whether it was read, and whether it was closed."""
-
-    def __init__(self, seconds_to_close: float) -> None:
-        self.seconds_to_close = seconds_to_close
-        self.is_read = self.is_closed = False
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        self.is_read = True
-        yield b"body"
-
-    async def aclose(self) -> None:
-        self.is_closed = True
-        if self.seconds_to_close:
-            await trio.sleep(self.seconds_to_close)
 
 
 def after(seconds: object) -> httpx.Response:
