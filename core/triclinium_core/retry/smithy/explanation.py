@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
+from typing import assert_never
 
 from triclinium_core.retry.smithy.script import ERRORS, Response, Step
 
@@ -115,6 +116,8 @@ def _end(steps: Sequence[Step]) -> str:
             return f"So the caller gets the error of the last attempt, {took} ({END_CLAUSE})."
         case Outcome.OPEN:
             return "So there is a further attempt, and what it ends with decides."
+        case unexpected:
+            assert_never(unexpected)
 
 
 def outcome_of(steps: Sequence[Step]) -> Outcome:

@@ -57,10 +57,10 @@ class ScriptedError(Exception):
     def __init__(self, response: Response, retry_after: float | None) -> None:
         info = ERRORS[response]
         super().__init__(response.meaning)
-        self.is_retry_safe = info.is_retry_safe
-        self.retry_after = retry_after
-        self.is_throttling_error = info.is_throttling_error
-        self.is_timeout_error = info.is_timeout_error
+        self.is_retry_safe: bool | None = info.is_retry_safe
+        self.retry_after: float | None = retry_after
+        self.is_throttling_error: bool = info.is_throttling_error
+        self.is_timeout_error: bool = info.is_timeout_error
 
 
 @dataclass(frozen=True, slots=True)
