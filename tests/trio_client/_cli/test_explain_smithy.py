@@ -31,6 +31,11 @@ def explain(arguments: str) -> Result:
         ("--responses E", 486, [("open", "E", [])]),
         ("--responses E,E --responses E --quota 20", 6, [("fail", "E", [0.025]), ("fail", "E", [])]),
         ("--responses T,ok --retry-after 60", 500, [("complete", "ok", [60])]),
+        (
+            "--responses T,ok --responses ok --strategy adaptive",
+            500,
+            [("complete", "ok", [2]), ("complete", "ok", [])],
+        ),
         ("--responses E,ok --strategy simple", None, [("complete", "ok", [0.01875])]),
         ("--responses E,ok --strategy Simple --max-attempts 1", None, [("fail", "E", [])]),
     ],
@@ -112,7 +117,7 @@ def test_a_changed_quota_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
         ("", "say with --responses what the attempts end with, such as E,T,ok; --help says what they are"),
         ("--responses E,X", "there is no response 'X'; there is E, T, TO, N, ok"),
         ("--responses E,,ok", "--responses 'E,,ok' has an empty place; write it like E,T,ok"),
-        ("--responses E --strategy adaptive", "there is no strategy 'adaptive'; there is standard, simple"),
+        ("--responses E --strategy none", "there is no strategy 'none'; there is standard, adaptive, simple"),
         ("--responses E --strategy standart", "there is no strategy 'standart'; did you mean standard?"),
         ("--responses E --numbers 1999", "there is no year of numbers '1999'; there is 2020, 2026"),
         (

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.explain import Case
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.questions import NUMBERS, RESPONSES, STRATEGIES, Draws
-from triclinium_core.retry.smithy.script import Response
+from triclinium_core.retry.smithy.script import Response, ScriptedClock
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -38,7 +39,13 @@ def build_case(options: SmithyOptions) -> Case:
     if math.isnan(options["random"]):
         raise WrongInput("--random nan is not a number from 0 to 1")
     operations = [_operation(text) for text in options["responses"]]
-    return Case(strategy=_strategy(options), operations=operations, retry_after=options["retry_after"])
+    clock = ScriptedClock()
+    return Case(
+        strategy=_strategy(options, clock),
+        operations=operations,
+        retry_after=options["retry_after"],
+        wait=clock.wait,
+    )
 
 
 def _operation(text: str) -> Sequence[Response]:
@@ -48,11 +55,15 @@ def _operation(text: str) -> Sequence[Response]:
     return [choose(name, RESPONSES, "response") for name in names]
 
 
-def _strategy(options: SmithyOptions) -> StandardRetryStrategy | SimpleRetryStrategy:
+def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
     name = choose(options["strategy"], _NAMES, "strategy")
     rng, attempts, quota = Draws(options["random"]), options["max_attempts"], options["quota"]
     if name == "standard":
         return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
+    if name == "adaptive":
+        return AdaptiveRetryStrategy(
+            rng=rng, clock=clock, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota
+        )
     for option, value in (("--numbers", options["numbers"]), ("--quota", quota)):
         if value is not None:
             raise WrongInput(f"{option} says nothing about the strategy {name}, which has none; leave it out")

@@ -25,6 +25,7 @@ Examples:
   triclinium explain smithy --responses E,E,ok --responses E,ok --quota 30
   triclinium explain smithy --responses E,ok --strategy simple --max-attempts 2
   triclinium explain smithy --responses T,ok --retry-after 3
+  triclinium explain smithy --responses T,ok --responses ok --strategy adaptive
 
 \b
 Responses:

@@ -8,10 +8,11 @@ Source: the Smithy Python retry design; decisions S2 to S8.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.bounds import require_seconds
 from triclinium_core.retry.smithy.explanation import Explanation
 from triclinium_core.retry.smithy.script import Response, play
@@ -27,6 +28,7 @@ class Case:
         strategy: decides about all of them; its quota is what they leave it.
         operations: of each the responses, at least one; what follows its end goes unused.
         retry_after: what every error asks for, in seconds.
+        wait: is told the seconds before each attempt; what moves the clock of an adaptive strategy.
 
     Raises:
         InvalidArgumentException: an argument is of the wrong type or out of range.
@@ -35,6 +37,7 @@ class Case:
     strategy: StandardRetryStrategy | SimpleRetryStrategy
     operations: Sequence[Sequence[Response]]
     retry_after: float | None = None
+    wait: Callable[[float], None] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.strategy, StandardRetryStrategy | SimpleRetryStrategy):
@@ -69,5 +72,9 @@ def explain(case: Case) -> Explanation:
         max_attempts=case.strategy.max_attempts,
         quota_capacity=None if quota is None else quota.quota_capacity,
         available_before=before,
-        operations=[play(case.strategy, script, available, retry_after=case.retry_after) for script in case.operations],
+        operations=[
+            play(case.strategy, script, available, retry_after=case.retry_after, wait=case.wait)
+            for script in case.operations
+        ],
+        allowed_rate=case.strategy.allowed_rate if isinstance(case.strategy, AdaptiveRetryStrategy) else None,
     )

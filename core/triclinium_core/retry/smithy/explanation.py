@@ -14,7 +14,8 @@ QUOTA_CLAUSE = "decision S4"
 CLASSIFICATION_CLAUSE = "design page, Error Classification; decision S2"
 REFUSAL_CLAUSE = "design page, Specification"
 END_CLAUSE = "decision S8"
-CLAUSES = (BACKOFF_CLAUSE, QUOTA_CLAUSE, CLASSIFICATION_CLAUSE, REFUSAL_CLAUSE, END_CLAUSE)
+RATE_CLAUSE = "decision S9"
+CLAUSES = (BACKOFF_CLAUSE, QUOTA_CLAUSE, CLASSIFICATION_CLAUSE, REFUSAL_CLAUSE, END_CLAUSE, RATE_CLAUSE)
 
 
 @unique
@@ -40,6 +41,8 @@ class Explanation:
     """What the quota had before the first operation."""
     operations: Sequence[Sequence[Step]]
     """The attempts of each, at least one."""
+    allowed_rate: float | None = None
+    """Requests a second that are allowed after the last operation; None where nothing limits them."""
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -59,6 +62,7 @@ class Explanation:
             "max_attempts": self.max_attempts,
             "quota_capacity": self.quota_capacity,
             "available": self.operations[-1][-1].available,
+            "allowed_rate": None if self.allowed_rate is None else seconds(self.allowed_rate),
             "operations": [
                 {
                     "action": str(outcome_of(steps)),
@@ -80,9 +84,16 @@ class Explanation:
         for number, steps in enumerate(self.operations, start=1):
             operation = f"Operation {number}, attempt" if len(self.operations) > 1 else "Attempt"
             for attempt, step in enumerate(steps, start=1):
-                yield f"{operation} {attempt} {_consequence(step, before)}"
+                held = (
+                    f" waits {seconds(step.delay)} s for the rate ({RATE_CLAUSE}), and"
+                    if step.delay and attempt == 1
+                    else ""
+                )
+                yield f"{operation} {attempt}{held} {_consequence(step, before)}"
                 before = step.available
             yield _end(steps)
+        if self.allowed_rate is not None:
+            yield f"From now on {seconds(self.allowed_rate)} requests a second are allowed ({RATE_CLAUSE})."
 
 
 def _consequence(step: Step, before: int | None) -> str:
@@ -141,6 +152,7 @@ def _in_json(step: Step) -> dict[str, object]:
     return {
         "response": str(step.response),
         "meaning": step.response.meaning,
+        "delay_s": seconds(step.delay),
         "next_delay_s": None if step.next_delay is None else seconds(step.next_delay),
         "available": step.available,
         "refusal": step.refusal,

@@ -4,7 +4,7 @@
 
     backoff     jitter (NONE, EQUAL or DEFAULT, FULL, DECORRELATED), base_s, max_s, random, attempts
                 -> delays_s, one for each of the attempts
-    sequence    strategy (standard, simple), numbers ("2020", "2026"), quota_capacity, max_attempts, random,
+    sequence    strategy (standard, adaptive, simple), numbers ("2020", "2026"), quota_capacity, max_attempts, random,
                 operations: [{responses: [E, T, TO, N, ok]}]; simple has neither numbers nor quota
                 -> available at the end, operations: [{result, attempts, delays_s}]
 
@@ -31,11 +31,12 @@ from triclinium_core.retry.question_fields import (
     require_each,
     require_number,
 )
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.explanation import operation_in_json, seconds
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryStrategy
-from triclinium_core.retry.smithy.script import Response, play
+from triclinium_core.retry.smithy.script import Response, ScriptedClock, play
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -79,14 +80,17 @@ def _answer_backoff(question: Mapping[str, object]) -> Answer:
 
 
 def _answer_sequence(question: Mapping[str, object]) -> Answer:
-    strategy, available = require_choice(question, "strategy", STRATEGIES)(question, _draws(question))
+    clock = ScriptedClock()
+    strategy, available = require_choice(question, "strategy", STRATEGIES)(question, _draws(question), clock)
     scripts = require_each(question, "operations", "objects", _responses)
-    played = [_played(strategy, script, available, index) for index, script in enumerate(scripts)]
+    played = [_played(strategy, script, available, clock, index) for index, script in enumerate(scripts)]
     return {"available": available(), "operations": played}
 
 
-def _played(strategy: RetryStrategy, script: Sequence[Response], available: Quota, index: int) -> Answer:
-    steps = play(strategy, script, available)
+def _played(
+    strategy: RetryStrategy, script: Sequence[Response], available: Quota, clock: ScriptedClock, index: int
+) -> Answer:
+    steps = play(strategy, script, available, wait=clock.wait)
     if steps[-1].next_delay is not None:
         raise MalformedQuestion(
             f"operations[{index}].responses ends before the operation does: attempt {len(steps) + 1} has no response"
@@ -117,21 +121,29 @@ def _draws(question: Mapping[str, object]) -> Draws:
     return Draws(value)
 
 
-def _simple(question: Mapping[str, object], rng: Random) -> tuple[RetryStrategy, Quota]:
+def _simple(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
     strategy = SimpleRetryStrategy(rng=rng, max_attempts=require_count(question, "max_attempts"))
     # It takes nothing from a quota, so that one that is there stays as it was.
     untouched = require_count(question, "quota_capacity") if "quota_capacity" in question else None
     return strategy, lambda: untouched
 
 
-def _standard(question: Mapping[str, object], rng: Random) -> tuple[RetryStrategy, Quota]:
-    strategy = StandardRetryStrategy(
-        rng=rng,
-        numbers=_numbers(question),
-        quota_capacity=require_count(question, "quota_capacity"),
-        max_attempts=require_count(question, "max_attempts"),
+def _standard(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    numbers, capacity, attempts = _settings(question)
+    strategy = StandardRetryStrategy(rng=rng, numbers=numbers, quota_capacity=capacity, max_attempts=attempts)
+    return strategy, strategy.available_quota
+
+
+def _adaptive(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    numbers, capacity, attempts = _settings(question)
+    strategy = AdaptiveRetryStrategy(
+        rng=rng, clock=clock, numbers=numbers, quota_capacity=capacity, max_attempts=attempts
     )
     return strategy, strategy.available_quota
+
+
+def _settings(question: Mapping[str, object]) -> tuple[AwsRetryNumbers, int, int]:
+    return _numbers(question), require_count(question, "quota_capacity"), require_count(question, "max_attempts")
 
 
 def _numbers(question: Mapping[str, object]) -> AwsRetryNumbers:
@@ -140,10 +152,10 @@ def _numbers(question: Mapping[str, object]) -> AwsRetryNumbers:
     return require_choice({"numbers": written}, "numbers", NUMBERS)
 
 
-STRATEGIES: Mapping[str, Callable[[Mapping[str, object], Random], tuple[RetryStrategy, Quota]]] = MappingProxyType(
-    {"standard": _standard, "simple": _simple}
+STRATEGIES: Mapping[str, Callable[[Mapping[str, object], Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = (
+    MappingProxyType({"standard": _standard, "adaptive": _adaptive, "simple": _simple})
 )
-"""The strategies that need no clock."""
+"""What makes each strategy of a question."""
 
 ASKS: Mapping[str, Ask] = MappingProxyType({"backoff": _answer_backoff, "sequence": _answer_sequence})
 """All that may be asked."""

@@ -51,6 +51,23 @@ ERRORS: Mapping[Response, ErrorInfo] = MappingProxyType(
 """What each error says of itself."""
 
 
+class ScriptedClock:
+    """A clock that stands still until it is told to wait."""
+
+    __slots__ = ("_now",)
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        """Return the present in seconds."""
+        return self._now
+
+    def wait(self, seconds: float) -> None:
+        """Move on."""
+        self._now += seconds
+
+
 class ScriptedError(Exception):
     """Says of itself what a response of the script is."""
 
@@ -88,6 +105,7 @@ def play(
     available: Callable[[], int | None],
     *,
     retry_after: float | None = None,
+    wait: Callable[[float], None] | None = None,
 ) -> Sequence[Step]:
     """Return the attempts of one operation, from the first to a success or a refusal; responses beyond it go unused.
 
@@ -98,11 +116,14 @@ def play(
         responses: at least one.
         available: tells what the strategy's quota has left.
         retry_after: what every error asks for, in seconds.
+        wait: is told the seconds before each attempt, so that a clock can be moved.
     """
     steps: list[Step] = []
     token = strategy.acquire_initial_retry_token()
     for response in responses:
         delay = token.retry_delay
+        if wait is not None:
+            wait(delay)
         if response is Response.OK:
             strategy.record_success(token=token)
             steps.append(Step(delay, response, available()))

@@ -9,10 +9,11 @@ import pytest
 
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.explain import Case, explain
 from triclinium_core.retry.smithy.explanation import Outcome
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.script import Response
+from triclinium_core.retry.smithy.script import Response, ScriptedClock
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -104,6 +105,7 @@ def test_as_data() -> None:
         "max_attempts": 3,
         "quota_capacity": 20,
         "available": 6,
+        "allowed_rate": None,
         "operations": [
             {
                 "action": "fail",
@@ -114,6 +116,7 @@ def test_as_data() -> None:
                     {
                         "response": "E",
                         "meaning": "an error that is safe to retry",
+                        "delay_s": 0,
                         "next_delay_s": 0.025,
                         "available": 6,
                         "refusal": None,
@@ -121,6 +124,7 @@ def test_as_data() -> None:
                     {
                         "response": "E",
                         "meaning": "an error that is safe to retry",
+                        "delay_s": 0.025,
                         "next_delay_s": None,
                         "available": 6,
                         "refusal": "that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
@@ -153,6 +157,24 @@ def test_every_attempt_is_one_step() -> None:
 
     assert [E, TO, T] == [step.response for step in steps]
     assert [step.next_delay for step in steps[:-1]] == [step.delay for step in steps[1:]]
+
+
+def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
+    """First attempts wait as well once the service has throttled, and the rate that it has come to is told."""
+    clock = ScriptedClock()
+    strategy = AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=AwsRetryNumbers.OF_2026)
+
+    explanation = explain(Case(strategy=strategy, operations=[[T, OK], [OK]], wait=clock.wait))
+
+    (throttled, _), (held_back,) = explanation.operations
+    assert 0 == throttled.delay < held_back.delay
+    assert clock() == sum(step.delay for steps in explanation.operations for step in steps)
+    assert strategy.allowed_rate == explanation.allowed_rate
+    *_, second, end, rate = explanation.sentences()
+    assert f"Operation 2, attempt 1 waits {held_back.delay} s for the rate (decision S9), and succeeds." in second
+    assert f"after 1 attempt and {held_back.delay} s of waiting." in end
+    assert f"From now on {strategy.allowed_rate} requests a second are allowed (decision S9)." == rate
+    assert "decision S9" in explanation.clauses
 
 
 @pytest.mark.parametrize(

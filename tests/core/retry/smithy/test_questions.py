@@ -49,6 +49,11 @@ def operation(result: str, attempts: int, *delays: float) -> dict[str, object]:
         ({"quota_capacity": 0, "operations": [{"responses": ["E"]}]}, 0, [operation("E", 1)]),
         ({"max_attempts": 0, "operations": [{"responses": ["E"]}]}, 500, [operation("E", 1)]),
         (
+            {"strategy": "adaptive", "operations": [{"responses": ["E", "T", "ok"]}]},
+            486,
+            [operation("ok", 3, 0.05, 2)],
+        ),
+        (
             {"strategy": "simple", "operations": [{"responses": ["E", "E", "ok"]}]},
             500,
             [operation("ok", 3, 0.025, 0.05)],
@@ -87,7 +92,7 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
         (BACKOFF | {"attempts": 3}, "attempts is a number, expected an array of whole numbers"),
         (BACKOFF | {"attempts": [1, 0.5]}, "attempts[1] is 0.5, expected a whole number"),
         (BACKOFF | {"attempts": [-1]}, "attempts[0] is -1.0, expected a finite number of at least 0"),
-        (SEQUENCE | {"strategy": "adaptive"}, "strategy 'adaptive' is not known; expected one of standard, simple"),
+        (SEQUENCE | {"strategy": "hopeful"}, "strategy 'hopeful' is not known; expected one of standard, adaptive"),
         (SEQUENCE | {"numbers": "2021"}, "numbers '2021' is not known; expected one of 2020, 2026"),
         (SEQUENCE | {"numbers": 2021}, "numbers '2021' is not known; expected one of 2020, 2026"),
         (SEQUENCE | {"numbers": True}, "numbers is a boolean, expected a string"),
