@@ -3,7 +3,7 @@
 ``explain`` has no rule of its own: it tells what ``judgement`` says, which judges for the request machine too. The table
 of routes is asked a second time for its clause only.
 
-Source: the retry page of the Cassandra Java driver; decisions A1 to A9.
+Source: the retry page of the Cassandra Java driver; decisions A1 to A12.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ROUTE_CLAUSES: Mapping[Route, str] = MappingProxyType(
         Route.ASK: "decision A2",
         Route.ASK_IF_IDEMPOTENT: "decision A2",
         Route.NEXT: f"{PAGE}, Hard-coded rules; decision A8",
-        Route.REPREPARE: f"{PAGE}, Hard-coded rules; decision A8",
+        Route.REPREPARE: f"{PAGE}, Hard-coded rules; decisions A8 and A10",
         Route.RAISE: f"{PAGE}, Hard-coded rules; decision A9",
         Route.RAISE_AS_PROTOCOL_ERROR: f"{PAGE}, Hard-coded rules",
         Route.RAISE_AS_UNEXPECTED: f"{PAGE}, Hard-coded rules",

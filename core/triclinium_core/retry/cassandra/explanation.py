@@ -10,6 +10,9 @@ from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.routes import Route
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
+FAILURE_CLAUSE = "decision A12"
+"""Where it stands what becomes of a policy that fails."""
+
 
 @unique
 class Outcome(StrEnum):
@@ -71,7 +74,9 @@ class Explanation:
     @property
     def clauses(self) -> tuple[str, ...]:
         """Every clause that was consulted, in the order of the sentences."""
-        return (self.route_clause, self.verdict_clause) if self.verdict is not None else (self.route_clause,)
+        if not self.is_policy_asked:
+            return (self.route_clause,)
+        return (self.route_clause, FAILURE_CLAUSE if self.verdict is None else self.verdict_clause)
 
     def to_json(self) -> dict[str, object]:
         """Return the explanation as JSON values, always with the same keys."""
@@ -131,7 +136,7 @@ class Explanation:
         if not self.is_policy_asked:
             return []
         if self.verdict is None:
-            return [f"{self.policy} fails to answer."]
+            return [f"{self.policy} fails to answer ({FAILURE_CLAUSE})."]
         return [f"{self.policy} says {_words_of(self.verdict)} ({self.verdict_clause})."]
 
     def _sentence_on_outcome(self) -> str:

@@ -16,7 +16,7 @@
 
 ``verdict`` is what the policy answers whenever it is asked; null: it must not be asked.
 
-Source: the retry page of the Cassandra Java driver; decisions A1 to A9.
+Source: the retry page of the Cassandra Java driver; decisions A1 to A16.
 """
 
 from __future__ import annotations

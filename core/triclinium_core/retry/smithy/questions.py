@@ -11,7 +11,7 @@
 ``random`` is what every draw gives, from 0 to 1. Operations come one after the other. ``result`` is the response that
 the caller gets, that of the last attempt; ``delays_s`` are the waits between attempts, so one less than attempts.
 
-Source: the Smithy Python retry design; decisions S3 to S7.
+Source: the Smithy Python retry design; decisions S3 to S9 and S14.
 """
 
 from __future__ import annotations

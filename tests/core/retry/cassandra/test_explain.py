@@ -134,7 +134,7 @@ def test_the_policy_is_told_the_count() -> None:
                 "The coordinator answered Unprepared (the statement is not prepared).",
                 (
                     "The node does not know the statement any more, so no policy is asked "
-                    "(driver's page, Hard-coded rules; decision A8)."
+                    "(driver's page, Hard-coded rules; decisions A8 and A10)."
                 ),
                 (
                     "So the statement is prepared on that node again, and the request sent there anew. "
@@ -185,8 +185,11 @@ def test_a_policy_that_fails() -> None:
     """It makes the request fail, and that is told."""
     explanation = explain(Case(error=READ, policy=FixedPolicy(None)))
 
-    assert ["FixedPolicy fails to answer.", "So the caller gets PolicyFailed."] == explanation.sentences()[2:]
-    assert ("decision A2",) == explanation.clauses
+    assert [
+        "FixedPolicy fails to answer (decision A12).",
+        "So the caller gets PolicyFailed.",
+    ] == explanation.sentences()[2:]
+    assert ("decision A2", "decision A12") == explanation.clauses
 
 
 def test_a_policy_of_ones_own() -> None:
