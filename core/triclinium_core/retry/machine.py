@@ -10,7 +10,7 @@ Source: SDK-RFC 0049 "Retry Orchestration".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -122,16 +122,6 @@ class RetryMachine:
         self._failure: _Failure | None = None
         self._resume_at = math.inf
         self._verdict: Retry | None = None
-        self._handlers: dict[type, Callable[..., Sequence[RequestAction]]] = {
-            Dispatched: self._on_dispatched,
-            DispatchFailed: self._on_dispatch_failed,
-            SocketClosed: self._on_socket_closed,
-            ResponseReceived: self._on_response_received,
-            ErrorMapLoaded: self._on_error_map_loaded,
-            StrategyDecided: self._on_strategy_decided,
-            TimePassed: self._on_time_passed,
-            Abandoned: self._on_abandoned,
-        }
 
     @property
     def state(self) -> RequestState:
@@ -176,7 +166,7 @@ class RetryMachine:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
         if self._state.is_final:
             return [Ignore()]
-        actions = self._handlers[type(event)](event, now)
+        actions = _HANDLERS[type(event)](self, event, now)
         assert self._state in allowed, f"{type(event).__name__} led to {self._state.value}"
         return actions
 
@@ -394,3 +384,16 @@ class RetryMachine:
             retry_reasons=frozenset(str(reason) for reason in self._retry_reasons),
             elapsed=now - self.annotation.submitted_at,
         )
+
+
+# Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
+_HANDLERS: Mapping[type, Callable[..., Sequence[RequestAction]]] = {
+    Dispatched: RetryMachine._on_dispatched,
+    DispatchFailed: RetryMachine._on_dispatch_failed,
+    SocketClosed: RetryMachine._on_socket_closed,
+    ResponseReceived: RetryMachine._on_response_received,
+    ErrorMapLoaded: RetryMachine._on_error_map_loaded,
+    StrategyDecided: RetryMachine._on_strategy_decided,
+    TimePassed: RetryMachine._on_time_passed,
+    Abandoned: RetryMachine._on_abandoned,
+}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -425,3 +427,17 @@ def test_a_limit_of_the_strategy() -> None:
 
     assert RetryAfter(0.1, False) == hear(machine, answer(LOCKED))[-1]
     assert errors.DocumentLockedException is type(error_of(hear(machine, TimePassed(), 100.1)))
+
+
+def test_a_request_that_is_over_leaves_nothing() -> None:
+    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    machine = machine_of(annotation())
+    hear(machine, answer(TEMPORARY))
+    seen = weakref.ref(machine)
+    gc.disable()
+    try:
+        del machine
+
+        assert seen() is None
+    finally:
+        gc.enable()
