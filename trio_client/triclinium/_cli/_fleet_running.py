@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import signal
@@ -15,9 +14,6 @@ from multiprocessing import get_context
 import click
 
 from triclinium_core.testing.fleet import FleetFigures, Scenario, simulate
-
-COLLECT_AFTER = 50_000
-"""Objects after which a process of its own looks for garbage: a simulation keeps many for long."""
 
 
 def simulate_all(
@@ -49,4 +45,3 @@ def _simulate_one(scenario: Scenario, seed: int, strategy: str) -> FleetFigures:
 def _prepare_process() -> None:
     # Control-C reaches all processes; only the first has something to say about it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    gc.set_threshold(COLLECT_AFTER)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
+from itertools import accumulate
 
 from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals, recovered_after
 from triclinium_core.testing.fleet.scenario import Scenario
@@ -83,9 +85,6 @@ class Tally:
         )
 
     def _percentile(self, percent: float) -> float:
-        rest = percent / 100 * sum(self._latencies)
-        for step, count in enumerate(self._latencies):
-            rest -= count
-            if rest <= 0:
-                return _FASTEST * float(10 ** ((step + 0.5) / _STEPS_A_DECADE))
-        raise AssertionError("no operation succeeded")
+        counts = list(accumulate(self._latencies))
+        step = bisect_left(counts, percent / 100 * counts[-1])
+        return _FASTEST * float(10 ** ((step + 0.5) / _STEPS_A_DECADE))
