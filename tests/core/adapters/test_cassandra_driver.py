@@ -250,7 +250,7 @@ def test_policies_that_fail() -> None:
         adapted.on_unavailable(IDEMPOTENT, retry_num=0, **UNAVAILABLE)
 
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    assert ["what the node answered: QUORUM needs 2 replicas, 1 are alive"] == caught.value.__notes__
+    assert ["what the node answered: QUORUM needs 2 replicas, 1 is alive"] == caught.value.__notes__
 
 
 @pytest.mark.parametrize("received", range(5))

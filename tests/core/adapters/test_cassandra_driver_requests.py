@@ -300,7 +300,7 @@ def test_policies_that_fail(nodes: CqlCluster, answer: object) -> None:
     with pytest.raises(errors.PolicyFailed) as caught:
         play_in_driver(nodes, [[unavailable(2, 1)]], Always(answer))
 
-    assert ["what the node answered: QUORUM needs 2 replicas, 1 are alive"] == caught.value.__notes__
+    assert ["what the node answered: QUORUM needs 2 replicas, 1 is alive"] == caught.value.__notes__
     assert isinstance(caught.value.__cause__, ZeroDivisionError if isinstance(answer, Exception) else TypeError)
     assert [(0, QUORUM)] == nodes.asked
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import event as note, strategies as st
@@ -42,6 +43,8 @@ from triclinium_core.retry.cassandra.verdicts import (
 )
 from triclinium_core.retry.invalid_event import InvalidEvent
 
+Error = TypeVar("Error", bound=e.CassandraError)
+
 LEVELS = [None, ConsistencyLevel.QUORUM, ConsistencyLevel.ONE]
 DOWNGRADED = [
     RetryVerdict(decision, level)
@@ -54,6 +57,15 @@ answers: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 UNPREPARED = e.Unprepared(statement_id=b"id")
+
+
+def fresh(error: Error) -> Error:
+    """Return an error as a driver makes one for each answer: no other request has written into it."""
+    twin = copy(error)
+    twin.execution_info = None
+    return twin
+
+
 OFTEN: list[e.CoordinatorError] = [SERVER, READ, UNAVAILABLE, WRITE, UNPREPARED, e.Bootstrapping("joining")]
 node_errors = st.sampled_from(
     [
@@ -64,10 +76,10 @@ node_errors = st.sampled_from(
         e.InvalidQuery("no"),
         e.AuthenticationError("no"),
     ]
-)
+).map(fresh)
 aborts = st.sampled_from(
     [CLOSED, CLOSED, e.HeartbeatFailure("silent"), e.RequestAborted("garbled"), e.FrameTooLong("17 MiB")]
-)
+).map(fresh)
 handed_over = st.sampled_from([0, 0, 1, None])
 
 
