@@ -83,6 +83,9 @@ class ResultReceived:
 class ErrorReceived:
     """The node answered this attempt with an ERROR.
 
+    Args:
+        error: made for this answer alone, since it carries how the request went where it is raised.
+
     Raises:
         InvalidArgumentException: ``error`` is no CoordinatorError.
     """

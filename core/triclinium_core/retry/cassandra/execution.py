@@ -25,7 +25,8 @@ class Execution:
     """The attempt that it has under way; what is told of its earlier ones came too late."""
     retry_count: int = 0
     is_first_attempt: bool = True
-    """Whether nothing of it was ever written; the write of its first attempt starts the clock of the next execution."""
+    """Whether nothing of it was written so far, and no verdict retried it; the write of such an attempt starts the clock
+    of the next execution."""
     returns: bool = False
     """Whether it goes to its node once more; then a missing connection there is nobody's error."""
     statement_id: bytes = b""

@@ -267,6 +267,7 @@ class RequestMachine:
     def _retry(self, execution: Execution, error: CassandraError, judgement: Judgement) -> Sequence[CassandraAction]:
         self._history.record(execution, error)
         execution.retry_count += 1
+        execution.is_first_attempt = False  # also where it broke off in the middle of its write
         if judgement.verdict and judgement.verdict.consistency is not None and not self.request.is_prepare:
             execution.consistency = judgement.verdict.consistency
         if judgement.step is Step.RETRY_SAME:

@@ -114,11 +114,12 @@ def test_the_last_node_fails() -> None:
 def test_rethrow() -> None:
     """The error itself is raised; it knows what was met before it, and is not among that."""
     error = e.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
-    run = play(request(), {"n1": [SERVER], "n2": [error]})
+    met = e.ServerError("no")
+    run = play(request(), {"n1": [met], "n2": [error]})
 
     assert run.error is error
-    assert ExecutionInfo("n2", (("n1", SERVER),), 0, 0, None, 1) == run.info
-    assert SERVER.execution_info is None
+    assert ExecutionInfo("n2", (("n1", met),), 0, 0, None, 1) == run.info
+    assert met.execution_info is None
 
 
 def test_ignore() -> None:

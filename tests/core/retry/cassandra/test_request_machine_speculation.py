@@ -150,6 +150,15 @@ def test_retries_schedule_nothing() -> None:
     assert [("n1", 1)] == policy.asked
 
 
+def test_a_write_that_broke_off_schedules_nothing() -> None:
+    """Neither does the retry of an attempt of which only a part was handed over."""
+    policy = Says(0.1)
+    machine = submitted(request(Always(RETRY_SAME), speculation=policy))
+    hear(machine, AttemptAborted(0, CLOSED, 1), RequestWritten(1))
+
+    assert [] == policy.asked
+
+
 def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
     """A level that a verdict changed in between is not taken over."""
     machine = submitted(
