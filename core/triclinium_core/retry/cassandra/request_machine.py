@@ -9,7 +9,7 @@ Source: the retry page of the Cassandra Java driver; where it is silent, the dri
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from triclinium_core.errors import InvalidArgumentException
@@ -101,18 +101,6 @@ class RequestMachine:
         self._deadline = math.inf
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
-        self._handlers: dict[type, Callable[..., Sequence[CassandraAction]]] = {
-            RequestSubmitted: self._on_request_submitted,
-            TimePassed: self._on_time_passed,
-            RequestAbandoned: self._on_request_abandoned,
-            ConnectionMissed: self._on_connection_missed,
-            RequestWritten: self._on_request_written,
-            AttemptAborted: self._on_attempt_aborted,
-            ResultReceived: self._on_result_received,
-            ErrorReceived: self._on_error_received,
-            StatementPrepared: self._on_statement_prepared,
-            StatementForgotten: self._on_statement_forgotten,
-        }
 
     @property
     def state(self) -> RequestState:
@@ -143,7 +131,7 @@ class RequestMachine:
             actions = [Ignore()]
         else:
             self._now = now
-            actions = self._handlers[type(event)](now)
+            actions = _HANDLERS[type(event)](self, now)
         assert self._state in allowed, f"{type(event).__name__} led to {self._state.value}"
         return actions
 
@@ -159,7 +147,7 @@ class RequestMachine:
         self._now = now
         if not isinstance(event, RequestWritten):
             execution.attempt = NO_ATTEMPT
-        actions = self._handlers[type(event)](event, execution)
+        actions = _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
         assert execution.state in allowed, f"{type(event).__name__} led to {execution.state.value}"
         return actions
 
@@ -353,3 +341,20 @@ class RequestMachine:
         self, execution: Execution, error: CassandraError, verdict: RetryVerdict | None = None, *, unsent: bool = False
     ) -> ReportFailure:
         return ReportFailure(execution.index, execution.node, error, execution.retry_count, verdict, unsent)
+
+
+# Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
+_HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
+    RequestSubmitted: RequestMachine._on_request_submitted,
+    TimePassed: RequestMachine._on_time_passed,
+    RequestAbandoned: RequestMachine._on_request_abandoned,
+}
+_HANDLERS_OF_ATTEMPTS: Mapping[type, Callable[..., Sequence[CassandraAction]]] = {
+    ConnectionMissed: RequestMachine._on_connection_missed,
+    RequestWritten: RequestMachine._on_request_written,
+    AttemptAborted: RequestMachine._on_attempt_aborted,
+    ResultReceived: RequestMachine._on_result_received,
+    ErrorReceived: RequestMachine._on_error_received,
+    StatementPrepared: RequestMachine._on_statement_prepared,
+    StatementForgotten: RequestMachine._on_statement_forgotten,
+}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -190,3 +192,17 @@ def test_a_plan_that_fails_at_once() -> None:
 
     assert isinstance(error_of(hear(machine, RequestSubmitted())), e.PolicyFailed)
     assert machine.state is RequestState.FAILED
+
+
+def test_a_request_that_is_over_leaves_nothing() -> None:
+    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    machine = submitted(request())
+    hear(machine, ResultReceived(0))
+    seen = weakref.ref(machine)
+    gc.disable()
+    try:
+        del machine
+
+        assert seen() is None
+    finally:
+        gc.enable()
