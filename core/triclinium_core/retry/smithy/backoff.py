@@ -11,7 +11,7 @@ from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds
+from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds, shown
 
 WALK_MAX = 256
 """Steps that a decorrelated delay is walked, at most: a longer walk ends no differently, and would cost more draws."""
@@ -108,5 +108,5 @@ class ExponentialRetryBackoffStrategy:
         share = self.rng.random()
         # 1 itself does no harm, and is what a test draws that wants the longest delays.
         if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
-            raise InvalidArgumentException(f"rng drew {share!r}; it must draw from [0, 1)", parameter="rng")
+            raise InvalidArgumentException(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
         return share

@@ -9,6 +9,14 @@ from triclinium_core.retry.backoff import Random, is_number
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 
 
+def shown(value: object) -> str:
+    """Return ``repr(value)``, or what kind of value it is where Python refuses that, as it does for very long integers."""
+    try:
+        return repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
 def require_count(name: str, value: int, *, least: int = 0) -> int:
     """Return ``value``.
 
@@ -18,7 +26,9 @@ def require_count(name: str, value: int, *, least: int = 0) -> int:
     if type(value) is int and value >= least:
         return value
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least {least}", parameter=name)
+        raise InvalidArgumentException(
+            f"{name}={shown(value)} must be a whole number of at least {least}", parameter=name
+        )
     return value
 
 
@@ -30,7 +40,7 @@ def require_seconds(name: str, value: float) -> float:
     """
     if not is_seconds(value):
         raise InvalidArgumentException(
-            f"{name}={value!r} must be a finite number of seconds of at least 0", parameter=name
+            f"{name}={shown(value)} must be a finite number of seconds of at least 0", parameter=name
         )
     return value
 
@@ -56,7 +66,8 @@ def require_random(rng: Random) -> Random:
     """
     if not callable(getattr(rng, "random", None)):
         raise InvalidArgumentException(
-            f"rng={rng!r} must have a method random() that draws from [0, 1), as random.Random() has", parameter="rng"
+            f"rng={shown(rng)} must have a method random() that draws from [0, 1), as random.Random() has",
+            parameter="rng",
         )
     return rng
 
@@ -69,7 +80,7 @@ def require_backoff(name: str, backoff: RetryBackoffStrategy) -> RetryBackoffStr
     """
     if not callable(getattr(backoff, "compute_next_backoff_delay", None)):
         raise InvalidArgumentException(
-            f"{name}={backoff!r} must have a method compute_next_backoff_delay(retry_attempt)", parameter=name
+            f"{name}={shown(backoff)} must have a method compute_next_backoff_delay(retry_attempt)", parameter=name
         )
     return backoff
 
@@ -83,7 +94,7 @@ def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int) -> float:
     delay = backoff.compute_next_backoff_delay(retry_attempt)
     if not is_seconds(delay):
         raise InvalidArgumentException(
-            f"{type(backoff).__name__} computed delay={delay!r} for retry {retry_attempt}; "
+            f"{type(backoff).__name__} computed delay={shown(delay)} for retry {shown(retry_attempt)}; "
             "it must be a finite number of seconds of at least 0",
             parameter="backoff",
         )

@@ -15,6 +15,7 @@ import math
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.smithy.bounds import shown
 
 BETA = 0.7
 """What a throttling answer leaves of the rate."""
@@ -40,6 +41,9 @@ HEADROOM = 2.0
 WAIT_MAX = 20.0
 """Seconds that no send waits for longer. What would is told this much and reserves nothing: callers that give up without
 saying so would keep all that come later waiting for tokens that nobody uses."""
+
+_FAR = 1e300
+"""No clock tells so many seconds, and differences and products of fewer can be reckoned with."""
 
 
 class RateLimiter:
@@ -101,8 +105,8 @@ class RateLimiter:
             InvalidArgumentException: ``now`` is not finite, or lies before an instant that was told earlier; nothing has
                 changed then.
         """
-        if not (is_number(now) and -math.inf < now < math.inf):
-            raise InvalidArgumentException(f"now={now!r} must be a finite number of seconds", parameter="now")
+        if not (is_number(now) and -_FAR < now < _FAR):
+            raise InvalidArgumentException(f"now={shown(now)} must be a finite number of seconds", parameter="now")
         if self._now is None:
             self._now = self._throttled_at = now
             self._window = _window_of(now)

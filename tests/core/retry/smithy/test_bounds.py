@@ -1,0 +1,91 @@
+"""What arguments have to be: each check lets through what it should, and names what it does not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+from triclinium_core.retry.smithy.bounds import (
+    backoff_delay,
+    is_seconds,
+    require_backoff,
+    require_count,
+    require_random,
+    require_seconds,
+    shown,
+)
+
+
+class Hundred(int):
+    """A whole number of somebody's own making."""
+
+
+class Unshowable:
+    """Something that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise OSError("not to be shown")
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
+def test_seconds(seconds: float) -> None:
+    """Any finite number of at least 0 can be slept."""
+    assert is_seconds(seconds)
+    assert seconds == require_seconds("base", seconds)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j],
+    ids=shown,
+)
+def test_no_seconds(seconds: Any) -> None:
+    """What cannot be slept is named, however long it is."""
+    assert not is_seconds(seconds)
+    with pytest.raises(InvalidArgumentException, match=r"^base=.* must be a finite number") as caught:
+        require_seconds("base", seconds)
+    assert "base" == caught.value.parameter
+
+
+@pytest.mark.parametrize("count", [0, 1, 10**9, 10**5000, Hundred(100)], ids=shown)
+def test_counts(count: int) -> None:
+    """Any whole number that is large enough."""
+    assert count == require_count("attempts", count)
+
+
+@pytest.mark.parametrize(
+    ("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)], ids=shown
+)
+def test_no_counts(count: Any, least: int) -> None:
+    """What is no count, or too small, is named."""
+    with pytest.raises(InvalidArgumentException, match=f"^attempts=.* must be a whole number of at least {least}"):
+        require_count("attempts", count, least=least)
+
+
+def test_shown() -> None:
+    """A message never fails for the value that it is about."""
+    assert ["'1'", "<int>", "<Unshowable>"] == [shown(value) for value in ("1", 10**5000, Unshowable())]
+
+
+def test_parts() -> None:
+    """Randomness and backoffs are known by their methods."""
+    rng, backoff = random.Random(1), ExponentialRetryBackoffStrategy(rng=Fixed(1.0))
+
+    assert (rng, backoff) == (require_random(rng), require_backoff("backoff", backoff))
+    assert 0.05 == backoff_delay(backoff, 2)
+
+
+@pytest.mark.parametrize("check", [require_random, lambda part: require_backoff("backoff", part)])
+@pytest.mark.parametrize("part", [None, 0.5, Unshowable()], ids=shown)
+def test_no_parts(check: Callable[[Any], object], part: Any) -> None:
+    """What lacks the method is named, with the method."""
+    with pytest.raises(InvalidArgumentException, match="must have a method"):
+        check(part)

@@ -1,0 +1,94 @@
+"""A token: what it tells, and who may take it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
+
+OWNER = object()
+
+
+def test_what_it_tells() -> None:
+    """All of it can be read, and nothing changed."""
+    token: Any = SingleUseToken(OWNER, "s3", 2, 0.5, 14)
+
+    assert (2, 3, 0.5, 14, "s3", False, False) == (
+        token.retry_count,
+        token.attempt_count,
+        token.retry_delay,
+        token.quota_acquired,
+        token.token_scope,
+        token.holds_slot,
+        token.is_used,
+    )
+    assert "SingleUseToken(token_scope='s3', retry_count=2, retry_delay=0.5)" == repr(token)
+    for name in ("retry_count", "retry_delay", "quota_acquired", "token_scope", "is_used", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(token, name, 1)
+
+
+@pytest.mark.parametrize(("delay", "expected"), [(0.1, 0.5), (0.5, 0.5), (3.0, 3.0)])
+def test_postponed(delay: float, expected: float) -> None:
+    """It waits for the longer of both."""
+    token = SingleUseToken(OWNER, retry_delay=0.5)
+
+    token.postpone(delay, holds_slot=True)
+
+    assert (expected, True) == (token.retry_delay, token.holds_slot)
+
+
+def test_its_owner_takes_it_once() -> None:
+    """Then the error says that it was used."""
+    token = SingleUseToken(OWNER)
+    assert token is require_token(token, OWNER, "token")
+
+    token.use()
+
+    assert token.is_used
+    with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(.*has been used; a token serves one"):
+        require_token(token, OWNER, "token")
+
+
+class Stranger:
+    """A token of another library, which cannot be shown."""
+
+    retry_count = 0
+    retry_delay = 0.0
+
+    def __repr__(self) -> str:
+        raise OSError("not to be shown")
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (SingleUseToken(object()), r"^token=SingleUseToken\(.* comes from another strategy; give it back"),
+        (Stranger(), "^token is a Stranger; it must be the token that"),
+        (None, "^token is a NoneType; it must be the token that"),
+    ],
+)
+def test_tokens_of_others(token: Any, message: str) -> None:
+    """Each error says what to do."""
+    with pytest.raises(InvalidArgumentException, match=message) as caught:
+        require_token(token, OWNER, "token")
+
+    assert "token" == caught.value.parameter
+
+
+@pytest.mark.parametrize("scope", [None, "", "s3"])
+def test_scopes(scope: str | None) -> None:
+    """Any text is a scope, and None is one as well."""
+    require_scope(scope)
+
+
+@pytest.mark.parametrize("scope", [0, b"s3", ["s3"]])
+def test_what_is_no_scope(scope: Any) -> None:
+    """The error names it."""
+    with pytest.raises(InvalidArgumentException, match="token_scope=") as caught:
+        require_scope(scope)
+
+    assert "token_scope" == caught.value.parameter
