@@ -7,6 +7,7 @@ decisions C2, C3, C23.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,8 +25,13 @@ _EXPONENT_MAX = 1_000.0
 
 
 def is_number(value: object) -> bool:
-    """Tell whether ``value`` is an int or a float; a bool is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Tell whether ``value`` is an int or a float; a bool is none, nor is an int that no float can hold.
+
+    Such an int raises OverflowError as soon as it is added to an instant.
+    """
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -sys.float_info.max <= value <= sys.float_info.max
+    return isinstance(value, float)
 
 
 def require_retry_attempts(value: int) -> None:

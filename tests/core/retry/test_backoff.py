@@ -148,7 +148,7 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
     assert 0.0 <= delay <= plain
 
 
-@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, "1", None, True])
+@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 10**400, -(10**400), "1", None, True])
 @pytest.mark.parametrize("name", ["first", "most", "factor", "jitter"])
 def test_refuses_what_is_no_number_in_range(name: str, value: object) -> None:
     """A mistake is told when the calculator is made, by the name of its parameter and the value."""
@@ -186,10 +186,22 @@ def test_a_most_below_the_first_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("value", "expected"),
-    [(0, True), (0.5, True), (math.nan, True), (True, False), ("1", False), (None, False), (1j, False)],
+    [
+        (0, True),
+        (0.5, True),
+        (math.nan, True),
+        (math.inf, True),
+        (10**308, True),
+        (10**309, False),
+        (-(10**309), False),
+        (True, False),
+        ("1", False),
+        (None, False),
+        (1j, False),
+    ],
 )
 def test_is_number(value: object, expected: bool) -> None:
-    """A bool is an int to Python, not to a reader."""
+    """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
     assert expected is is_number(value)
 
 

@@ -120,6 +120,11 @@ WRONG: list[tuple[str, str, str]] = [
         "=nan must be a number of seconds",
     ),
     (
+        f"speculative_execution_policy = {{ class = 'constant', max_executions = 2, delay = {10**400} }}",
+        "speculative_execution_policy.delay",
+        "=1000000000",
+    ),
+    (
         "speculative_execution_policy = { class = 'constant', max_executions = -1, delay = 0.1 }",
         "speculative_execution_policy.max_executions",
         "=-1 must be a whole number of at least 1",

@@ -44,7 +44,7 @@ def test_constant(delay: float) -> None:
     ("parameter", "value"),
     [
         *(("max_executions", value) for value in (0, -1, 1.5, True, None, "2", math.nan)),
-        *(("delay", value) for value in (-0.001, math.nan, math.inf, True, None, "0.1")),
+        *(("delay", value) for value in (-0.001, math.nan, math.inf, 10**400, True, None, "0.1")),
     ],
 )
 def test_bad_settings(parameter: str, value: Any) -> None:
@@ -56,7 +56,7 @@ def test_bad_settings(parameter: str, value: Any) -> None:
     assert parameter == caught.value.parameter
 
 
-@pytest.mark.parametrize("answer", [-1.0, math.nan, math.inf, "soon", True])
+@pytest.mark.parametrize("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
 def test_nonsense(answer: Any) -> None:
     """A policy's answer is looked at before it is believed."""
     with pytest.raises(TypeError, match="next_execution of Says answered"):
