@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 import trio
 
-from triclinium._retry_calls import Recovery, first_token, record_success
+from triclinium._retry_calls import Recovery, begin_first, record_success
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.calls import Sleep
+from triclinium_core.retry.smithy.calls import Sleep, refuse_first
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
 from triclinium_core.retry.smithy.reports import RetryHook
@@ -39,7 +39,7 @@ def attempts(
     Raises:
         InvalidArgumentException: an argument is wrong.
     """
-    return Attempts(CallTerms(strategy, on=on, token_scope=token_scope, name=name, hooks=hooks))
+    return Attempts(CallTerms(strategy, on, None, token_scope, name, hooks))
 
 
 class Attempts:
@@ -61,10 +61,24 @@ class Attempts:
     async def __anext__(self) -> Attempt:
         attempt = self._attempt
         if attempt is None:
-            token = await first_token(self._terms)
-            attempt = self._attempt = Attempt(self._terms, token)
-        elif not await attempt.again():
+            terms = self._terms
+            token: RetryToken | None
+            try:
+                answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
+            except Exception as refusal:
+                refuse_first(refusal)
+                token = None
+            else:
+                # As in ``call``: what may begin at once does.
+                if getattr(answer, "retry_delay", None) != 0:
+                    token = await begin_first(terms, answer)
+                else:
+                    token = answer  # type: ignore[assignment]  # what has a delay is a token
+            attempt = self._attempt = Attempt(terms, token)
+        elif attempt._stage is _OVER:
             raise StopAsyncIteration
+        else:
+            await attempt.again()
         return attempt
 
 
@@ -73,6 +87,10 @@ class _Stage(Enum):
     OPEN = "its block is open"
     FAILED = "it has failed, and another one follows"
     OVER = "it is over, and no other one follows"
+
+
+_WAITING, _OPEN, _FAILED, _OVER = _Stage
+# Every attempt goes through them, and a member is found faster by a name of its own.
 
 
 class Attempt:
@@ -88,7 +106,7 @@ class Attempt:
         self._token = token
         self._recovery: Recovery | None = None
         self._info: ErrorInfo | None = None
-        self._stage = _Stage.WAITING
+        self._stage = _WAITING
         self._began = trio.current_time()
 
     @property
@@ -107,29 +125,26 @@ class Attempt:
         Raises:
             InvalidArgumentException: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
         """
-        if self._stage is not _Stage.OPEN:
+        if self._stage is not _OPEN:
             raise InvalidArgumentException(
                 f"attempt {self.number}: {self._stage.value}; call retry() inside of the block", parameter="attempt"
             )
         self._info = check_info("info", info)
 
-    async def again(self) -> bool:
-        """Wait until the next attempt may begin, which is this object again; return False where none follows.
+    async def again(self) -> None:
+        """Wait until the next attempt may begin, which is this object again.
 
         Raises:
             InvalidArgumentException: the block of this one was not entered, so nobody knows what became of it.
         """
-        if self._stage is _Stage.OVER:
-            return False
-        if self._stage is not _Stage.FAILED or self._recovery is None:
+        if self._stage is not _FAILED or self._recovery is None:
             raise InvalidArgumentException(
                 f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
                 parameter="attempt",
             )
         await self._recovery.sleep()
         self._token = self._recovery.token
-        self._stage = _Stage.WAITING
-        return True
+        self._stage = _WAITING
 
     def __enter__(self) -> Self:
         if self._terms.is_async:
@@ -137,12 +152,15 @@ class Attempt:
             raise InvalidArgumentException(
                 f"strategy {name} does not answer at once: write `async with attempt:`", parameter="strategy"
             )
-        return self._open()
+        if self._stage is not _WAITING:
+            self._refuse_entry()
+        self._stage = _OPEN
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        self._stage = _Stage.OVER
+        self._stage = _OVER
         if error is None and self._info is None:
             if self._token is not None:
                 self._terms.strategy.record_success(token=self._token)
@@ -155,12 +173,15 @@ class Attempt:
         return self._settle(isinstance(self._made().decide(error, info), Sleep), error)
 
     async def __aenter__(self) -> Self:
-        return self._open()
+        if self._stage is not _WAITING:
+            self._refuse_entry()
+        self._stage = _OPEN
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        self._stage = _Stage.OVER
+        self._stage = _OVER
         if error is None and self._info is None:
             await record_success(self._terms, self._token)
             if self._recovery is not None:
@@ -171,13 +192,10 @@ class Attempt:
         info, self._info = self._info, None
         return self._settle(await self._made().goes_on(error, info), error)
 
-    def _open(self) -> Self:
-        if self._stage is not _Stage.WAITING:
-            raise InvalidArgumentException(
-                f"attempt {self.number} cannot be entered: {self._stage.value}", parameter="attempt"
-            )
-        self._stage = _Stage.OPEN
-        return self
+    def _refuse_entry(self) -> NoReturn:
+        raise InvalidArgumentException(
+            f"attempt {self.number} cannot be entered: {self._stage.value}", parameter="attempt"
+        )
 
     def _made(self) -> Recovery:
         if self._recovery is None:
@@ -187,6 +205,6 @@ class Attempt:
     def _settle(self, goes_on: bool, error: Exception | None) -> bool:
         if not goes_on:
             return False
-        self._stage = _Stage.FAILED
+        self._stage = _FAILED
         # What was raised ends here; of a result there is nothing to end.
         return error is not None

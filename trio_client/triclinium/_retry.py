@@ -61,7 +61,7 @@ async def retry(
     if not callable(fn):
         raise _not_async(fn, "it is no function")
     return await call(
-        CallTerms(strategy, on=on, retry_result=retry_result, token_scope=token_scope, name=name, hooks=hooks),
+        CallTerms(strategy, on, retry_result, token_scope, name, hooks),
         fn,
         args,
         {},
@@ -109,7 +109,7 @@ def retried(
         InvalidArgumentException: an argument is wrong.
         TypeError: what is decorated is not an async function.
     """
-    terms = CallTerms(strategy, on=on, retry_result=retry_result, token_scope=token_scope, name=name, hooks=hooks)
+    terms = CallTerms(strategy, on, retry_result, token_scope, name, hooks)
 
     def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[object, Never, T]]:
         _check_async(fn)

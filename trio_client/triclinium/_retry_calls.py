@@ -6,8 +6,8 @@ An attempt that succeeds at once passes ``call`` and ``first_token`` only; a ``R
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Never, TypeVar, cast
 
 import trio
 
@@ -25,7 +25,18 @@ T = TypeVar("T")
 async def first_token(terms: CallTerms[T]) -> RetryToken | None:
     """Return the token of the first attempt once that may begin; None where the strategy has none."""
     try:
-        answer = terms.ask_first()
+        answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
+    except Exception as refusal:
+        refuse_first(refusal)
+        return None
+    return await begin_first(terms, answer)
+
+
+async def begin_first(
+    terms: CallTerms[T], answer: RetryToken | Coroutine[object, Never, RetryToken]
+) -> RetryToken | None:
+    """Return the token of the first attempt once that may begin, given what the strategy answered; None where it has none."""
+    try:
         token = cast("RetryToken", await cast("Awaitable[RetryToken]", answer) if terms.is_async else answer)
     except Exception as refusal:
         refuse_first(refusal)
@@ -58,7 +69,20 @@ async def call(
     terms: CallTerms[T], fn: Callable[..., Awaitable[T]], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> T:
     """Return ``await fn(*args, **kwargs)``, retried on ``terms``."""
-    token = await first_token(terms)
+    # What every call does stands here in one piece, for calls that succeed at once pay for nothing else.
+    strategy = terms.strategy
+    token: RetryToken | None
+    try:
+        answer = strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
+    except Exception as refusal:
+        refuse_first(refusal)
+        token = None
+    else:
+        # A delay, or anything that is no token that could be used as it is.
+        if getattr(answer, "retry_delay", None) != 0:
+            token = await begin_first(terms, answer)
+        else:
+            token = answer  # type: ignore[assignment]  # what has a delay is a token
     began = trio.current_time()
     recovery: Recovery | None = None
     while True:
@@ -74,7 +98,10 @@ async def call(
         else:
             info = None if terms.retry_result is None else terms.info_of_result(result)
             if info is None:
-                await record_success(terms, token)
+                if token is not None:
+                    recorded = strategy.record_success(token=token)
+                    if recorded is not None:
+                        await recorded
                 if recovery is not None:
                     recovery.succeeded()
                 return result

@@ -15,7 +15,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import cap
+from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attach
 from triclinium_core.retry.smithy.protocols import RetryToken
@@ -163,7 +163,7 @@ class CallMachine:
         # A strategy may let an error pass that nobody called retry-safe; Smithy forbids it to, and so do we.
         if not self._is_safe:
             return self._abandon(token, RetryEnding.NOT_RETRY_SAFE)
-        if not cap(delay, deadline - now).dispatches:
+        if _reaches(delay, deadline - now):
             return self._abandon(token, RetryEnding.DEADLINE)
         self._records.append(AttemptRecord(self.number, self._error, self._delay, self._elapsed))
         if len(self._records) > RECORDS_MAX:
@@ -199,7 +199,7 @@ class CallMachine:
             return self._give_up(RetryEnding.NO_TOKEN if self._is_safe else RetryEnding.NOT_RETRY_SAFE)
         if self._attempts_max is not None and self.number >= self._attempts_max:
             return self._give_up(RetryEnding.EXHAUSTED)
-        if not cap(0.0, deadline - now).dispatches:
+        if _reaches(0.0, deadline - now):
             return self._give_up(RetryEnding.DEADLINE)
         shown = for_strategy(error, info)
         try:
@@ -219,3 +219,8 @@ class CallMachine:
         attach(self._records, last, ended=self._began + self._elapsed)
         self._records, self._error = [], None
         return GiveUp(ending)
+
+
+def _reaches(delay: float, remaining: float) -> bool:
+    # As ``backoff.cap`` has it: what ends at the limit is too late.
+    return delay >= remaining - RESOLUTION

@@ -87,7 +87,7 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
     """
     if on is None:
         return classify(error)
-    if isinstance(on, type | tuple):
+    if isinstance(on, type) or isinstance(on, tuple):  # noqa: SIM101 - a tuple of types is taken for RetryOn's own
         return _retry_safe(error) if _matches(error, on) else _but(classify(error), is_retry_safe=False)
     answer = on(error)
     if answer is True:
@@ -161,9 +161,14 @@ def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
     """
     if error is None:
         return ClassifiedError(UnwelcomeResultError("the result is to be retried"), info)
-    if all(hasattr(error, name) for name in _ATTRIBUTES) and classify(error) == info:
+    # Most errors say nothing; that is seen at the first attribute.
+    if getattr(error, "is_retry_safe", None) is not None and _says_all(error, info):
         return error
     return ClassifiedError(error, info)
+
+
+def _says_all(error: Exception, info: ErrorInfo) -> bool:
+    return all(hasattr(error, name) for name in _ATTRIBUTES) and classify(error) == info
 
 
 class UnwelcomeResultError(Exception):

@@ -45,17 +45,16 @@ class CallTerms(Generic[T]):
 
     __slots__ = ("hooks", "is_async", "name", "on", "retry_result", "strategy", "token_scope")
 
-    def __init__(
+    # Every call makes one of these. Names of arguments would triple what that costs, so these have places as well.
+    def __init__(  # noqa: PLR0917
         self,
         strategy: AnyRetryStrategy,
-        *,
         on: RetryOn = None,
         retry_result: Callable[[T], bool | ErrorInfo] | None = None,
         token_scope: str | None = None,
         name: str | None = None,
         hooks: Sequence[RetryHook] = (),
     ) -> None:
-        # Every call makes one of these, so what is usual is passed quickly.
         kind = _kind_is_async(type(strategy))
         self.is_async = kind if kind is not None else _check_strategy(strategy)
         if on is not None:
