@@ -42,54 +42,15 @@ def attempts(
     return Attempts(CallTerms(strategy, on, None, token_scope, name, hooks))
 
 
-class Attempts:
-    """What ``attempts`` returns; one loop goes over it, once."""
-
-    __slots__ = ("_attempt", "_terms")
-
-    def __init__(self, terms: CallTerms[None]) -> None:
-        self._terms = terms
-        self._attempt: Attempt | None = None
-
-    def __aiter__(self) -> Attempts:
-        if self._attempt is not None:
-            raise InvalidArgumentException(
-                "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
-            )
-        return self
-
-    async def __anext__(self) -> Attempt:
-        attempt = self._attempt
-        if attempt is None:
-            terms = self._terms
-            token: RetryToken | None
-            try:
-                answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
-            except Exception as refusal:
-                refuse_first(refusal)
-                token = None
-            else:
-                # As in ``call``: what may begin at once does.
-                if getattr(answer, "retry_delay", None) != 0:
-                    token = await begin_first(terms, answer)
-                else:
-                    token = answer  # type: ignore[assignment]  # what has a delay is a token
-            attempt = self._attempt = Attempt(terms, token)
-        elif attempt._stage is _OVER:
-            raise StopAsyncIteration
-        else:
-            await attempt.again()
-        return attempt
-
-
 class _Stage(Enum):
+    NEW = "it has not begun"
     WAITING = "its block was not entered"
     OPEN = "its block is open"
     FAILED = "it has failed, and another one follows"
     OVER = "it is over, and no other one follows"
 
 
-_WAITING, _OPEN, _FAILED, _OVER = _Stage
+_NEW, _WAITING, _OPEN, _FAILED, _OVER = _Stage
 # Every attempt goes through them, and a member is found faster by a name of its own.
 
 
@@ -101,13 +62,13 @@ class Attempt:
 
     __slots__ = ("_began", "_info", "_recovery", "_stage", "_terms", "_token")
 
-    def __init__(self, terms: CallTerms[None], token: RetryToken | None) -> None:
+    def __init__(self, terms: CallTerms[None]) -> None:
         self._terms = terms
-        self._token = token
+        self._token: RetryToken | None = None
         self._recovery: Recovery | None = None
         self._info: ErrorInfo | None = None
-        self._stage = _WAITING
-        self._began = trio.current_time()
+        self._stage = _NEW
+        self._began = 0.0
 
     @property
     def number(self) -> int:
@@ -130,21 +91,6 @@ class Attempt:
                 f"attempt {self.number}: {self._stage.value}; call retry() inside of the block", parameter="attempt"
             )
         self._info = check_info("info", info)
-
-    async def again(self) -> None:
-        """Wait until the next attempt may begin, which is this object again.
-
-        Raises:
-            InvalidArgumentException: the block of this one was not entered, so nobody knows what became of it.
-        """
-        if self._stage is not _FAILED or self._recovery is None:
-            raise InvalidArgumentException(
-                f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
-                parameter="attempt",
-            )
-        await self._recovery.sleep()
-        self._token = self._recovery.token
-        self._stage = _WAITING
 
     def __enter__(self) -> Self:
         if self._terms.is_async:
@@ -208,3 +154,50 @@ class Attempt:
         self._stage = _FAILED
         # What was raised ends here; of a result there is nothing to end.
         return error is not None
+
+
+class Attempts(Attempt):
+    """What ``attempts`` returns; one loop goes over it, once.
+
+    One object is the iterator and each of the attempts, of which only one is under way at a time.
+    """
+
+    __slots__ = ()
+
+    def __aiter__(self) -> Attempts:
+        if self._stage is not _NEW:
+            raise InvalidArgumentException(
+                "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
+            )
+        return self
+
+    async def __anext__(self) -> Attempt:
+        stage = self._stage
+        if stage is _OVER:
+            raise StopAsyncIteration
+        if stage is _NEW:
+            terms = self._terms
+            try:
+                answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
+            except Exception as refusal:
+                refuse_first(refusal)
+            else:
+                # As in ``call``: what may begin at once does.
+                if getattr(answer, "retry_delay", None) != 0:
+                    self._token = await begin_first(terms, answer)
+                else:
+                    self._token = answer  # type: ignore[assignment]  # what has a delay is a token
+            self._began = trio.current_time()
+        else:
+            await self._wait_next()
+        self._stage = _WAITING
+        return self
+
+    async def _wait_next(self) -> None:
+        if self._stage is not _FAILED or self._recovery is None:
+            raise InvalidArgumentException(
+                f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
+                parameter="attempt",
+            )
+        await self._recovery.sleep()
+        self._token = self._recovery.token
