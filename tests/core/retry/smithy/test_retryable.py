@@ -1,0 +1,186 @@
+"""What callers say of errors and results."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.retry.smithy.retryable import (
+    RETRY_SAFE,
+    RetryOn,
+    check_info,
+    check_retry_on,
+    check_retry_result,
+    for_strategy,
+    info_of_error,
+    info_of_result,
+)
+
+
+class Speaking(Exception):
+    """An error that speaks for itself."""
+
+    def __init__(self, *, is_retry_safe: bool | None = None, retry_after: float | None = None) -> None:
+        super().__init__("speaking")
+        self.is_retry_safe = is_retry_safe
+        self.retry_after = retry_after
+        self.is_throttling_error = True
+        self.is_timeout_error = False
+
+
+class Group(ExceptionGroup[Exception]):
+    """A group of somebody's."""
+
+
+def yes(_: object) -> bool:
+    """Say yes."""
+    return True
+
+
+def no(_: object) -> bool:
+    """Say no."""
+    return False
+
+
+def later(_: object) -> ErrorInfo:
+    """Say more."""
+    return ErrorInfo(is_retry_safe=True, retry_after=3.0)
+
+
+GROUP = ExceptionGroup("several", [OSError()])
+
+
+@pytest.mark.parametrize(
+    ("on", "error", "is_retry_safe"),
+    [
+        (None, OSError(), None),
+        (None, Speaking(is_retry_safe=True), True),
+        (OSError, OSError(), True),
+        (OSError, ConnectionError(), True),
+        (OSError, ValueError(), False),
+        ((ValueError, OSError), OSError(), True),
+        ((ValueError, OSError), KeyError(), False),
+        (Speaking, Speaking(), True),
+        (Speaking, Speaking(is_retry_safe=False), False),
+        (OSError, Speaking(is_retry_safe=True), False),
+        (yes, OSError(), True),
+        (yes, Speaking(is_retry_safe=False), False),
+        (no, Speaking(is_retry_safe=True), False),
+        (lambda _: RETRY_SAFE, Speaking(is_retry_safe=False), True),
+        (Exception, GROUP, False),
+        ((Exception, OSError), GROUP, False),
+        (ExceptionGroup, GROUP, True),
+        ((OSError, ExceptionGroup), GROUP, True),
+        (Group, GROUP, False),
+        ((Exception, Group), GROUP, False),
+        (yes, GROUP, True),
+    ],
+)
+def test_what_makes_an_error_retry_safe(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
+    """A type or a yes, unless the error denies it; an ErrorInfo in any case; a group by its own type."""
+    assert is_retry_safe == info_of_error(on, error).is_retry_safe
+
+
+def test_what_an_error_says_otherwise_counts() -> None:
+    """A type that matches adds to it."""
+    info = info_of_error(Speaking, Speaking(retry_after=2.0))
+
+    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == info
+
+
+def test_what_a_function_says_counts_alone() -> None:
+    """The error is throttling, the function does not say so."""
+    assert ErrorInfo(is_retry_safe=True, retry_after=3.0) == info_of_error(later, Speaking())
+
+
+def test_results() -> None:
+    """Welcome or not, and more if there is more to say."""
+    assert info_of_result(no, 1) is None
+    assert RETRY_SAFE == info_of_result(yes, 1)
+    assert later(1) == info_of_result(later, 1)
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes", 0.5, RuntimeError()])
+def test_answers_that_are_none(answer: object) -> None:
+    """Neither yes nor no; truth alone is not enough."""
+    with pytest.raises(InvalidArgumentException, match="it must answer True, False or an ErrorInfo") as caught:
+        info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidArgumentException, match="it must answer True, False or an ErrorInfo"):
+        info_of_result(lambda _: answer, 1)  # type: ignore[arg-type,return-value]
+
+    assert "on" == caught.value.parameter
+
+
+@pytest.mark.parametrize("retry_after", [float("nan"), -1.0, "soon"])
+def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
+    """It is the caller's own, so it is refused."""
+    info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
+
+    with pytest.raises(InvalidArgumentException, match="retry_after="):
+        info_of_error(lambda _: info, OSError())
+    with pytest.raises(InvalidArgumentException, match="must be an ErrorInfo"):
+        check_info("info", True)  # type: ignore[arg-type]
+
+
+async def slow(_: object) -> bool:
+    """Answer too late."""
+    return True
+
+
+@pytest.mark.parametrize("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
+def test_what_may_stand_for_on(on: object) -> None:
+    """None, types, and functions."""
+    check_retry_on(on)
+
+
+@pytest.mark.parametrize(
+    ("on", "hint"),
+    [
+        (BaseException, "only subclasses of Exception"),
+        (KeyboardInterrupt, "only subclasses of Exception"),
+        (BaseExceptionGroup, "only subclasses of Exception"),
+        (int, "only subclasses of Exception"),
+        ((OSError, GeneratorExit), "GeneratorExit.*only subclasses of Exception"),
+        ((OSError, yes), "must be an exception type"),
+        ((OSError, (ValueError,)), "must be an exception type"),
+        ([OSError], "must be an exception type, a tuple of such"),
+        (OSError(), "must be an exception type"),
+        ((), "an empty tuple names no error"),
+        (slow, "make it a plain function"),
+    ],
+)
+def test_what_may_not(on: object, hint: str) -> None:
+    """Each with what is wrong with it."""
+    with pytest.raises(InvalidArgumentException, match=hint) as caught:
+        check_retry_on(on)
+
+    assert "on" == caught.value.parameter
+
+
+@pytest.mark.parametrize("retry_result", [True, slow])
+def test_what_cannot_judge_results(retry_result: object) -> None:
+    """No function, or one that answers later."""
+    check_retry_result(None)
+    check_retry_result(yes)
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        check_retry_result(retry_result)
+
+    assert "retry_result" == caught.value.parameter
+
+
+def test_strategies_see_the_error_itself_where_it_says_all() -> None:
+    """Else one that does, whose cause it is."""
+    complete, plain = Speaking(is_retry_safe=True), OSError("plain")
+    less = Speaking(is_retry_safe=True)
+    del less.is_timeout_error
+    info = info_of_error(OSError, plain)
+    shown = for_strategy(plain, info)
+
+    assert complete is for_strategy(complete, classify(complete))
+    assert isinstance(for_strategy(less, classify(less)), ClassifiedError)
+    assert isinstance(for_strategy(None, RETRY_SAFE), ClassifiedError)
+    assert (ClassifiedError, plain, info, "plain") == (type(shown), shown.__cause__, classify(shown), str(shown))

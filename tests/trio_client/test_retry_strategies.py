@@ -1,0 +1,199 @@
+"""Strategies for trio programs, and those that answer later, wait first, or come from elsewhere."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import anyio
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.retry_doubles import AsyncStrategy, Strategy, Token
+from triclinium import (
+    AdaptiveRetryStrategy,
+    ErrorInfo,
+    RetryEnding,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
+    attempts,
+    attempts_of,
+    retry,
+)
+from triclinium.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.protocols import RetryError
+
+
+class Flaky:
+    """Raises one error after the other, then returns when it was called."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.began: list[float] = []
+
+    async def __call__(self) -> list[float]:
+        self.began.append(trio.current_time())
+        await trio.lowlevel.checkpoint()
+        if self.errors:
+            raise self.errors.pop(0)
+        return self.began
+
+
+@pytest.mark.parametrize("kind", [StandardRetryStrategy, SimpleRetryStrategy, AdaptiveRetryStrategy])
+async def test_strategies_need_no_arguments(
+    kind: type[StandardRetryStrategy | SimpleRetryStrategy], autojump_clock: MockClock
+) -> None:
+    """Randomness and clock are a program's own."""
+    assert 2 == len(await retry(Flaky(OSError()), strategy=kind(), on=OSError))
+
+
+async def test_randomness_may_be_given(autojump_clock: MockClock) -> None:
+    """Then delays are the same every time."""
+    found = [
+        await retry(Flaky(OSError(), OSError()), strategy=kind(rng=random.Random(1)), on=OSError)
+        for kind in (StandardRetryStrategy, StandardRetryStrategy)
+    ]
+    delays = [[began - times[0] for began in times] for times in found]
+
+    assert delays[0] == pytest.approx(delays[1])
+
+
+async def test_an_adaptive_strategy_holds_first_attempts_back(autojump_clock: MockClock) -> None:
+    """Once the service has throttled, by trio's clock."""
+    strategy = AdaptiveRetryStrategy(max_attempts=1)
+    with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
+        await retry(
+            Flaky(OSError()),
+            strategy=strategy,
+            on=lambda _: ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+        )
+    began = trio.current_time()
+    await retry(Flaky(), strategy=strategy)
+    await retry(Flaky(), strategy=strategy)
+
+    assert trio.current_time() > began
+
+
+async def test_a_throttling_error_is_told_whatever_becomes_of_the_call(autojump_clock: MockClock) -> None:
+    """Also one that is not retry-safe; and a strategy that would permit a retry cannot."""
+    strategy = AdaptiveRetryStrategy()
+    permitting = Strategy(Token(), Token())
+    for asked in (strategy, permitting):
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
+            await retry(Flaky(OSError()), strategy=asked, on=lambda _: ErrorInfo(is_throttling_error=True))
+        assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[-1].ending
+
+    assert strategy.allowed_rate is not None
+    assert ["acquire", "refresh"] == permitting.told
+
+
+async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
+    """Every answer is awaited."""
+    strategy = AsyncStrategy(Token(1.0), Token(2.0))
+
+    assert [1.0, 3.0] == await retry(Flaky(OSError()), strategy=strategy, on=OSError)
+    assert ["acquire", "refresh", "success"] == strategy.told
+
+
+async def test_a_strategy_that_refuses_later(autojump_clock: MockClock) -> None:
+    """The error of the call is raised, and never the refusal."""
+    error = OSError()
+
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - it is that very object
+        await retry(Flaky(error), strategy=AsyncStrategy(Token(), RetryError("no")), on=OSError)
+
+    assert error is caught.value
+
+
+@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+async def test_no_token_to_begin_with(kind: type[Strategy | AsyncStrategy]) -> None:
+    """There is one attempt, of which the strategy hears nothing."""
+    strategy, flaky = kind(RetryError(), RetryError()), Flaky(OSError())
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
+        await retry(flaky, strategy=strategy, on=OSError)
+    await retry(flaky, strategy=strategy, on=OSError)
+
+    assert RetryEnding.NO_TOKEN is attempts_of(caught.value)[-1].ending
+    assert ["acquire", "acquire"] == strategy.told
+
+
+@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+@pytest.mark.parametrize("answer", [Token(math.nan), Token(-1.0), Token("soon"), None, "token"])
+async def test_nonsense_to_begin_with(kind: type[Strategy | AsyncStrategy], answer: object) -> None:
+    """It is named, and nothing is called."""
+    flaky = Flaky()
+
+    with pytest.raises(InvalidArgumentException, match="strategy (Async)?Strategy answered"):
+        await retry(flaky, strategy=kind(answer))
+    with pytest.raises(InvalidArgumentException, match="strategy (Async)?Strategy answered"):
+        await anext(aiter(attempts(kind(answer))))
+    assert [] == flaky.began
+
+
+@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+async def test_nonsense_later(kind: type[Strategy | AsyncStrategy]) -> None:
+    """It is named, and the error of the attempt is its cause."""
+    error = OSError()
+
+    with pytest.raises(InvalidArgumentException, match="retry_delay=nan") as caught:
+        await retry(Flaky(error), strategy=kind(Token(), Token(math.nan)), on=OSError)
+
+    assert error is caught.value.__cause__
+
+
+@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+async def test_defects_of_a_strategy(kind: type[Strategy | AsyncStrategy]) -> None:
+    """They leave as they are, with the error of the attempt as their context."""
+    error = OSError()
+
+    with pytest.raises(ZeroDivisionError):
+        await retry(Flaky(), strategy=kind(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        await anext(aiter(attempts(kind(ZeroDivisionError()))))
+    with pytest.raises(ZeroDivisionError) as caught:
+        await retry(Flaky(error), strategy=kind(Token(), ZeroDivisionError()), on=OSError)
+
+    assert error is caught.value.__context__
+
+
+async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> None:
+    """While its delay is slept; nothing is called."""
+    flaky = Flaky()
+    with trio.move_on_after(1) as scope:
+        await retry(flaky, strategy=Strategy(Token(2.0)))
+
+    assert (True, []) == (scope.cancelled_caught, flaky.began)
+
+
+def test_under_anyio() -> None:
+    """Its cancel scopes count as trio's do, for the deadline and for the cancellation."""
+    strategy = StandardRetryStrategy()
+
+    def wait_long(_: Exception) -> ErrorInfo:
+        return ErrorInfo(is_retry_safe=True, retry_after=5.0)
+
+    async def main() -> tuple[float, bool, int]:
+        error = OSError()
+        with pytest.raises(OSError) as caught, anyio.fail_after(5):  # noqa: PT011 - it is that very object
+            await retry(Flaky(error), strategy=strategy, on=wait_long)
+        assert error is caught.value
+        flaky = Flaky(OSError())
+        async with anyio.create_task_group() as group:
+
+            async def work() -> None:
+                async for attempt in attempts(strategy, on=wait_long):
+                    with attempt:
+                        await flaky()
+
+            group.start_soon(work)
+            await anyio.sleep(1)
+            group.cancel_scope.cancel()
+        with anyio.move_on_after(1) as scope:
+            await retry(anyio.sleep_forever, strategy=strategy, on=Exception)
+        return anyio.current_time(), scope.cancelled_caught, len(flaky.began)
+
+    found = anyio.run(main, backend="trio", backend_options={"clock": MockClock(autojump_threshold=0)})
+
+    assert (2.0, True, 1) == found
+    assert 500 == strategy.available_quota()

@@ -1,0 +1,143 @@
+"""Who is told of retries: the log, the hooks of a call, and those of a block."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+import triclinium.testing
+from tests.trio_client.retry_doubles import Strategy, Token
+from triclinium import (
+    RetryEnding,
+    RetryGivenUp,
+    RetryReport,
+    RetryScheduled,
+    RetrySucceeded,
+    StandardRetryStrategy,
+    attempts,
+    retry,
+    watching_retries,
+)
+from triclinium.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.protocols import RetryError
+
+
+class Flaky:
+    """Raises one error after the other, then returns."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+
+    async def fetch(self) -> None:
+        """Raise or return."""
+        await trio.lowlevel.checkpoint()
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
+    """Each retry is reported when it is scheduled, and the success that follows."""
+    told: list[RetryReport] = []
+    error = OSError()
+    strategy = Strategy(Token(), Token(0.5))
+    await retry(Flaky(error).fetch, strategy=strategy, on=OSError, token_scope="eu", hooks=[told.append])
+
+    assert [
+        RetryScheduled("Flaky.fetch", 1, 0.5, error, "eu"),
+        RetrySucceeded("Flaky.fetch", 2, "eu"),
+    ] == told
+
+
+async def test_a_call_that_gives_up() -> None:
+    """With its reason, and the name that its caller gave it."""
+    told: list[RetryReport] = []
+    error = OSError()
+    with pytest.raises(OSError):  # noqa: PT011 - the report has the very object
+        await retry(
+            Flaky(error).fetch, strategy=Strategy(Token(), RetryError()), on=OSError, name="get", hooks=[told.append]
+        )
+
+    assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == told
+
+
+async def test_a_call_that_succeeds_at_once() -> None:
+    """There is nothing to tell."""
+    told: list[RetryReport] = []
+    await retry(Flaky().fetch, strategy=StandardRetryStrategy(), hooks=(told.append,))
+
+    assert [] == told
+
+
+async def test_a_block_hears_of_what_is_in_it() -> None:
+    """Of tasks that are started there, too; an inner block adds hooks, and the outermost is told first."""
+    heard: list[str] = []
+
+    def hook(name: str) -> triclinium.RetryHook:
+        return lambda report: heard.append(f"{name} {report.name}")
+
+    async def work(name: str) -> None:
+        async for attempt in attempts(Strategy(Token(), RetryError()), on=OSError, name=name, hooks=[hook("own")]):
+            with attempt:
+                attempt.retry()
+
+    with watching_retries(hook("outer")):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work, "a")
+        with watching_retries(hook("inner")):
+            await work("b")
+    await work("c")
+
+    assert ["outer a", "own a", "outer b", "inner b", "own b", "own c"] == heard
+
+
+async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
+    """It is logged, the others are told, and the call goes on."""
+    told: list[RetryReport] = []
+
+    def broken(report: RetryReport) -> None:
+        raise ZeroDivisionError
+
+    await retry(Flaky(OSError()).fetch, strategy=StandardRetryStrategy(), on=OSError, hooks=[broken, told.append])
+    records = [record for record in caplog.records if record.levelno == logging.ERROR]
+
+    assert 2 == len(told) == len(records)
+    assert "broken" in records[0].getMessage()
+    assert records[0].exc_info is not None
+
+
+async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
+    """Retries at DEBUG and failures at INFO, with their parts as attributes."""
+    caplog.set_level(logging.DEBUG, logger="triclinium.retry")
+    strategy = Strategy(Token(), Token(0.25), Token(), RetryError())
+    await retry(Flaky(OSError("1")).fetch, strategy=strategy, on=OSError, name="get", token_scope="eu")
+    with pytest.raises(OSError, match="2"):
+        await retry(Flaky(OSError("2")).fetch, strategy=strategy, on=OSError, name="get")
+
+    assert [
+        (logging.DEBUG, "get is tried again in 0.250 s (attempt 1: OSError: 1)"),
+        (logging.DEBUG, "get succeeded at attempt 2"),
+        (
+            logging.INFO,
+            "get is not tried again: the strategy refused, without a reason that is known here (attempt 1: OSError: 2)",
+        ),
+    ] == [(record.levelno, record.getMessage()) for record in caplog.records]
+    assert ("get", 1, "eu", 0.25) == tuple(
+        vars(caplog.records[0])[name] for name in ("call", "attempt", "token_scope", "delay")
+    )
+    assert "REFUSED" == vars(caplog.records[2])["ending"]
+
+
+async def slow(report: RetryReport) -> None:
+    """Answer too late."""
+
+
+@pytest.mark.parametrize("hook", [3, slow])
+def test_what_is_no_hook(hook: object) -> None:
+    """It is refused before the block."""
+    with pytest.raises(InvalidArgumentException) as caught, watching_retries(hook):  # type: ignore[arg-type]
+        pass
+
+    assert "hooks" == caught.value.parameter
