@@ -1,0 +1,191 @@
+"""Scripts of errors, results and cancellations, played through each form of retrying and held against a model.
+
+Safety: never more attempts than are permitted, none after what is not retry-safe, none once cancelled, none that would begin
+at the deadline; and the quota is what the model says, whatever happened. Liveness: where the strategy permits an attempt
+that would succeed, its result comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from triclinium import ErrorInfo, RetryEnding, RetryHook, StandardRetryStrategy, attempts, attempts_of, retried, retry
+
+Form = Literal["call", "decorator", "loop", "async loop"]
+Step = Literal["ok", "safe", "throttled", "unsafe", "rejected"]
+
+COSTS = {"safe": 14, "rejected": 14, "throttled": 5}
+DELAY = 2.0
+"""Of every retry."""
+ATTEMPT_LASTS = 1.0
+
+
+class ScriptedError(Exception):
+    """An error of the script."""
+
+    def __init__(self, step: Step) -> None:
+        super().__init__(step)
+        self.is_retry_safe = step != "unsafe"
+        self.is_throttling_error = step == "throttled"
+
+
+class Constant:
+    """A backoff."""
+
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return what every retry waits for."""
+        return DELAY
+
+
+@dataclass(frozen=True)
+class Play:
+    """One call: what becomes of its attempts, and when it is cancelled or its deadline comes."""
+
+    form: Form
+    steps: tuple[Step, ...]
+    cancelled_at: float
+    deadline: float
+
+
+@dataclass
+class Outcome:
+    """What became of it."""
+
+    attempts: int
+    ended: str
+    quota: int
+    seconds: float
+
+
+def expect(play: Play, quota: int, capacity: int, max_attempts: int) -> Outcome:
+    """Return what the rules say, read aloud: this is the model."""
+    now, acquired, limit = 0.0, 0, min(play.cancelled_at, play.deadline)
+    for number, step in enumerate(play.steps, 1):
+        now += ATTEMPT_LASTS
+        if now > limit:
+            return Outcome(number, "cancelled", quota, limit)
+        if step == "ok":
+            return Outcome(number, "ok", min(quota + (acquired or 1), capacity), now)
+        if step == "unsafe":
+            return Outcome(number, RetryEnding.NOT_RETRY_SAFE.name, quota, now)
+        if number >= max(max_attempts, 1):
+            return Outcome(number, RetryEnding.EXHAUSTED.name, quota, now)
+        if COSTS[step] > quota:
+            return Outcome(number, RetryEnding.QUOTA.name, quota, now)
+        if now + DELAY >= play.deadline:
+            return Outcome(number, RetryEnding.DEADLINE.name, quota, now)
+        if now + DELAY > play.cancelled_at:
+            return Outcome(number, "cancelled", quota, play.cancelled_at)
+        acquired = COSTS[step]
+        quota -= acquired
+        now += DELAY
+    raise AssertionError("a script ends with a step that is final")
+
+
+async def carry_out(play: Play, strategy: StandardRetryStrategy) -> Outcome:
+    """Play it for real."""
+    steps, began, calls = iter(play.steps), trio.current_time(), 0
+
+    async def work() -> Step:
+        nonlocal calls
+        calls += 1
+        await trio.sleep(ATTEMPT_LASTS)
+        step = next(steps)
+        if step in {"ok", "rejected"}:
+            return step
+        raise ScriptedError(step)
+
+    ended = "cancelled"
+    endings: list[RetryEnding] = []
+
+    def hook(report: object) -> None:
+        ending = getattr(report, "ending", None)
+        if ending is not None:
+            endings.append(ending)
+
+    with trio.CancelScope() as outer, trio.CancelScope(deadline=began + play.deadline):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_at, began + play.cancelled_at, outer)
+            try:
+                result = await _in_form(play.form, work, strategy, hook)
+                ended = "ok" if result == "ok" else endings[-1].name
+            except ScriptedError as error:
+                record = attempts_of(error)[-1]
+                assert record.ending is endings[-1]
+                assert record.error is error
+                assert record.number == calls == len(attempts_of(error))
+                ended = endings[-1].name
+            nursery.cancel_scope.cancel()
+    return Outcome(calls, ended, strategy.available_quota(), trio.current_time() - began)
+
+
+async def _cancel_at(moment: float, scope: trio.CancelScope) -> None:
+    """Cancel from outside, which no deadline announces."""
+    await trio.sleep_until(moment)
+    scope.cancel()
+
+
+def _is_rejected(result: Step) -> bool:
+    return result == "rejected"
+
+
+async def _in_form(
+    form: Form, work: Callable[[], Awaitable[Step]], strategy: StandardRetryStrategy, hook: RetryHook
+) -> Step:
+    if form == "call":
+        return await retry(work, strategy=strategy, retry_result=_is_rejected, hooks=[hook])
+    if form == "decorator":
+        return await retried(strategy=strategy, retry_result=_is_rejected, hooks=[hook])(work)()
+    result: Step = "rejected"
+    async for attempt in attempts(strategy, hooks=[hook]):
+        if form == "loop":
+            with attempt:
+                result = await work()
+                if _is_rejected(result):
+                    attempt.retry(ErrorInfo(is_retry_safe=True))
+        else:
+            async with attempt:
+                result = await work()
+                if _is_rejected(result):
+                    attempt.retry(ErrorInfo(is_retry_safe=True))
+    return result
+
+
+# Times at which nothing else happens, so that no two things happen at once.
+MOMENTS = st.one_of(st.just(math.inf), st.integers(0, 30).map(lambda third: third / 2 + 0.25))
+FINAL: st.SearchStrategy[Step] = st.sampled_from(["ok", "unsafe"])
+FAILED: st.SearchStrategy[Step] = st.sampled_from(["safe", "throttled", "rejected"])
+PLAYS = st.builds(
+    Play,
+    st.sampled_from(["call", "decorator", "loop", "async loop"]),
+    st.builds(lambda failed, final: (*failed, final), st.lists(FAILED, max_size=6), FINAL),
+    MOMENTS,
+    MOMENTS,
+)
+
+
+@given(plays=st.lists(PLAYS, min_size=1, max_size=6), capacity=st.integers(0, 60), max_attempts=st.integers(0, 6))
+def test_every_form_does_what_the_rules_say(plays: list[Play], capacity: int, max_attempts: int) -> None:
+    """One call after the other, sharing a strategy: attempts, ending, quota and time."""
+    found, expected = [], []
+
+    async def main() -> None:
+        strategy = StandardRetryStrategy(
+            quota_capacity=capacity, max_attempts=max_attempts, backoff=Constant(), throttling_backoff=Constant()
+        )
+        for play in plays:
+            expected.append(expect(play, strategy.available_quota(), capacity, max_attempts))
+            found.append(await carry_out(play, strategy))
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+    for outcome, wanted in zip(found, expected, strict=True):
+        assert (wanted.attempts, wanted.ended, wanted.quota) == (outcome.attempts, outcome.ended, outcome.quota)
+        assert math.isclose(wanted.seconds, outcome.seconds, abs_tol=1e-6)
