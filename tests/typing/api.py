@@ -11,6 +11,8 @@ import trio
 import triclinium
 from triclinium import (
     AbandonedOperation,
+    AdaptiveRetryStrategy,
+    AttemptRecord,
     BestEffortRetryStrategy,
     BinaryCollection,
     Bucket,
@@ -20,6 +22,7 @@ from triclinium import (
     Collection,
     CounterResult,
     EncodedValue,
+    ErrorInfo,
     ErrorMapRetryStrategy,
     ExistsResult,
     FastFailOnTerminalErrorRetryStrategy,
@@ -40,13 +43,19 @@ from triclinium import (
     RawBinaryTranscoder,
     ReplicaResults,
     RetryAction,
+    RetryGivenUp,
     RetryReason,
+    RetryReport,
     RetryRequest,
+    RetryScheduled,
+    RetrySucceeded,
     SamplingScan,
     ScanResult,
     ScanResults,
     ScanTerm,
     Scope,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
     StoreSemantics,
     TimeoutOptions,
     Transcoder,
@@ -192,6 +201,61 @@ async def deciding(people: Collection) -> None:
         await people.get("ada", retry_strategy=NeverRetry())
     with triclinium.retrying(5):  # type: ignore[arg-type]
         pass
+
+
+async def fetch(url: str, *, size: int = 1) -> bytes:
+    """Stand for what is retried."""
+    return url.encode()
+
+
+@triclinium.retried(strategy=StandardRetryStrategy(), on=(OSError, ValueError))
+async def fetch_again(url: str, *, size: int = 1) -> bytes:
+    """Keep the signature."""
+    return url.encode()
+
+
+def is_short(found: list[str]) -> bool:
+    """Judge a result."""
+    return len(found) < 2
+
+
+@triclinium.retried(strategy=SimpleRetryStrategy(), retry_result=is_short)
+async def fetch_until(url: str) -> list[str]:
+    """Keep it where results are judged, too."""
+    return [url]
+
+
+def judge(error: Exception) -> bool | ErrorInfo:
+    """Say more than yes or no."""
+    return ErrorInfo(is_retry_safe=True, retry_after=1.0)
+
+
+def listen(report: RetryReport) -> None:
+    """Take every kind of report."""
+    assert_type(report, RetryScheduled | RetryGivenUp | RetrySucceeded)
+    if isinstance(report, RetryScheduled):
+        assert_type((report.attempt, report.delay, report.error), tuple[int, float, Exception | None])
+
+
+async def retrying_anything(quota: AdaptiveRetryStrategy) -> None:
+    """What is retried returns what it returns, and takes what it takes."""
+    assert_type(await triclinium.retry(fetch, "u", strategy=quota, on=OSError, hooks=[listen]), bytes)
+    assert_type(await triclinium.retry(fetch, "u", strategy=quota, on=judge, retry_result=lambda b: not b), bytes)
+    assert_type(await fetch_again("u", size=2), bytes)
+    assert_type(await fetch_until("u"), list[str])
+    async for attempt in triclinium.attempts(quota, on=judge, token_scope="u"):
+        assert_type(attempt, triclinium.Attempt)
+        with attempt:
+            attempt.retry(ErrorInfo(is_retry_safe=True))
+        async with attempt:
+            assert_type(attempt.number, int)
+    with triclinium.watching_retries(listen):
+        assert_type(triclinium.attempts_of(OSError()), tuple[AttemptRecord, ...])
+    await triclinium.retry(fetch, 1, strategy=quota)  # type: ignore[arg-type]
+    await triclinium.retry(fetch, "u", strategy=BestEffortRetryStrategy())  # type: ignore[arg-type]
+    await triclinium.retry(fetch, "u", strategy=quota, on=KeyboardInterrupt)  # type: ignore[arg-type]
+    triclinium.retried(strategy=quota, retry_result=is_short)(fetch)  # type: ignore[arg-type]
+    await fetch_again(1)  # type: ignore[arg-type]
 
 
 async def failing(people: Collection) -> None:
