@@ -98,9 +98,9 @@ class CallMachine:
     def __init__(
         self, terms: CallTerms[T], *, token: RetryToken | None, began: float, attempts_max: int | None = None
     ) -> None:
-        self.number = 1
+        self.number: int = 1
         """Of the attempt under way, or of the one that failed last."""
-        self.token = token
+        self.token: RetryToken | None = token
         """Of that attempt; None where there was none to be had."""
         self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -56,23 +56,19 @@ class CallTerms(Generic[T]):
         hooks: Sequence[RetryHook] = (),
     ) -> None:
         kind = _kind_is_async(type(strategy))
-        self.is_async = kind if kind is not None else _check_strategy(strategy)
+        self.is_async: bool = kind if kind is not None else _check_strategy(strategy)
         if on is not None:
             check_retry_on(on)
         if retry_result is not None:
             check_retry_result(retry_result)
         if hooks != ():
             check_hooks(hooks)
-        self.strategy = strategy
-        self.on = on
-        self.retry_result = retry_result
-        self.token_scope = token_scope
-        self.name = name
-        self.hooks = hooks
-
-    def ask_first(self) -> RetryToken | Awaitable[RetryToken]:
-        """Ask the strategy for the token of the first attempt; its answer is to be awaited where ``is_async``."""
-        return self.strategy.acquire_initial_retry_token(token_scope=self.token_scope)
+        self.strategy: AnyRetryStrategy = strategy
+        self.on: RetryOn = on
+        self.retry_result: Callable[[T], bool | ErrorInfo] | None = retry_result
+        self.token_scope: str | None = token_scope
+        self.name: str | None = name
+        self.hooks: Sequence[RetryHook] = hooks
 
     def abandon(self, token: RetryToken | None) -> None:
         """Hand back the token of an attempt that will not be made, where the strategy takes such tokens back at once.
