@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 
 import pytest
 import trio
@@ -303,3 +305,44 @@ async def test_groups_are_not_taken_apart(strategy: StandardRetryStrategy, autoj
     await retry(both, strategy=strategy, on=ExceptionGroup)
 
     assert 2 == flaky.calls
+
+
+class Watched(Exception):
+    """An error that can be watched as it goes."""
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+async def test_errors_are_in_no_cycle(strategy: StandardRetryStrategy, failures: int) -> None:
+    """They go as soon as nobody has them any more, whether the call succeeded or not."""
+    left = failures
+    seen: list[weakref.ref[Watched]] = []
+
+    async def fail() -> None:
+        nonlocal left
+        if left:
+            left -= 1
+            error = Watched()
+            seen.append(weakref.ref(error))
+            try:
+                raise error
+            finally:
+                del error
+
+    gc.collect()
+    gc.disable()
+    try:
+        with triclinium.testing.retries():
+            try:
+                await retry(fail, strategy=strategy, on=Watched)
+            except Watched:
+                pass
+            async for attempt in triclinium.attempts(strategy, on=Watched):
+                with attempt:
+                    left = 1 if attempt.number < 3 else 0
+                    await fail()
+        alive = [found() for found in seen]
+    finally:
+        gc.enable()
+
+    assert [None] * len(seen) == alive
+    assert failures + 2 == len(seen)

@@ -84,6 +84,7 @@ def test_a_strategy_lets_it_go_on() -> None:
 
     assert Sleep(0.5) == decision
     assert (2, token) == (machine.number, machine.token)
+    assert [1] == [record.number for record in machine.records]
 
 
 def test_the_last_error_has_all_attempts() -> None:
@@ -285,3 +286,28 @@ def test_the_first_token() -> None:
         first_delay(terms, Token(math.nan))
     with pytest.raises(ZeroDivisionError):
         refuse_first(ZeroDivisionError())
+
+
+def test_a_retry_that_nobody_waits_for() -> None:
+    """Its token is handed back, and costs nothing."""
+    strategy = StandardRetryStrategy(rng=random.Random(0))
+    machine = machine_of(strategy)
+    machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+    taken = strategy.available_quota()
+    machine.abandon()
+
+    assert (486, 500) == (taken, strategy.available_quota())
+
+
+def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
+    """It cannot permit a retry of what is not retry-safe."""
+    permitting, refusing = Answering(Token(0.0)), Answering(RetryError())
+    decisions = [
+        machine_of(strategy, on=lambda _: ErrorInfo(is_throttling_error=True)).fail(
+            ConnectionError(), now=10.0, deadline=math.inf
+        )
+        for strategy in (permitting, refusing)
+    ]
+
+    assert [GiveUp(RetryEnding.NOT_RETRY_SAFE)] * 2 == decisions
+    assert [1, 1] == [len(strategy.shown) for strategy in (permitting, refusing)]
