@@ -14,9 +14,9 @@ from triclinium_core.testing.fleet import STRATEGIES, Bucket, FleetFigures, Scen
 
 BARS = " ▁▂▃▄▅▆▇█"
 BARS_MAX = 30
-BARS_LEAST = 10
-COLUMNS_BESIDE_BARS = 86
-"""What the other columns take, with the longest name of a strategy."""
+BARS_LEAST = 8
+COLUMNS_BESIDE_BARS = 58
+"""What the other columns take, but for the names of the strategies."""
 ROWS_MAX = 12
 """Lines of a table over time; several steps are put into one where there are more."""
 WIDTH = 120
@@ -30,7 +30,7 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
         console = Console(highlight=False, width=WIDTH)
     console.print(Text(story(scenario)), soft_wrap=True)
     console.print()
-    console.print(_summary(scenario, figures, console.width - COLUMNS_BESIDE_BARS))
+    console.print(_summary(scenario, figures, console.width))
     for found in figures:
         console.print()
         console.print(
@@ -59,12 +59,13 @@ _AWAY = {
 }
 
 
-def _summary(scenario: Scenario, figures: Sequence[FleetFigures], room: int) -> Table:
+def _summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("strategy", no_wrap=True)
-    for title in ("succeeded", "attempts", "peak load", "recovered after", "p99"):
+    for title in ("succeeded", "attempts", "peak load", "back after", "p99"):
         table.add_column(title, justify="right", no_wrap=True)
-    bars = min(room, BARS_MAX)
+    names = max(len(found.strategy) for found in figures)
+    bars = min(width - names - COLUMNS_BESIDE_BARS, BARS_MAX)
     if bars >= BARS_LEAST:
         table.add_column("goodput over time", no_wrap=True)
     for found in figures:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Unpack
 
 import click
+from rich.console import Console
+from rich.text import Text
 
 from triclinium._cli._durations import Duration
-from triclinium._cli._fleet_report import figures_as_json, show_fleet
+from triclinium._cli._fleet_report import figures_as_json, show_fleet, story
 from triclinium._cli._fleet_running import simulate_all
 from triclinium._cli._fleet_scenario import ScenarioOptions, build_scenario, choose_strategies
 from triclinium._cli._wrong_input import WrongInput
@@ -157,7 +160,8 @@ def simulate(
     scenario = build_scenario(options)
     # What is missing for the picture shows before the work is done.
     draw = None if plot is None else drawing_to(plot)
-    figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs)
+    with showing_work(f"{story(scenario)} Simulating {', '.join(chosen)} …"):
+        figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs)
     try:
         if draw is not None:
             draw(scenario, figures)
@@ -167,6 +171,12 @@ def simulate(
             click.echo(json.dumps(figures_as_json(scenario, seed, figures)))
         else:
             show_fleet(scenario, figures)
+
+
+def showing_work(words: str) -> AbstractContextManager[object]:
+    """Return a context that shows on a terminal what is being done; it leaves nothing behind."""
+    console = Console(stderr=True)
+    return console.status(Text(words)) if console.is_terminal else nullcontext()
 
 
 def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]:
