@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
+from io import StringIO
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 
 from triclinium._cli import main
-from triclinium._cli._fleet_report import BARS, sparkline
-from triclinium_core.testing.fleet import STRATEGIES
+from triclinium._cli._fleet_report import BARS, sparkline, summary
+from triclinium_core.testing.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
 
 SMALL = ("--clients", "50", "--period", "1", "--duration", "12", "--outage", "3-5", "--jobs", "1")
 
@@ -136,3 +139,16 @@ def test_bars_are_as_high_as_the_values() -> None:
     assert "   " == sparkline([0, 0, 0])
     assert "" == sparkline([])
     assert BARS[-1] == sparkline([0.1])
+
+
+@pytest.mark.parametrize(("columns", "heading"), [(120, "goodput over time"), (80, "goodput"), (70, "p99")])
+def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
+    """Bars are as many as there is room for, and none where that is too few to tell anything."""
+    scenario = Scenario(fleet=Fleet(clients=9), service=SimulatedService(capacity=9.0), outage=Outage(2.0, 4.0))
+    table = summary(scenario, [play(scenario, "best_effort", rng=random.Random(1))], columns)
+    console = Console(width=columns, file=StringIO(), record=True)
+    console.print(table)
+    lines = console.export_text().splitlines()
+
+    assert lines[0].rstrip().endswith(heading)
+    assert not any("…" in line for line in lines)

@@ -30,7 +30,7 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
         console = Console(highlight=False, width=WIDTH)
     console.print(Text(story(scenario)), soft_wrap=True)
     console.print()
-    console.print(_summary(scenario, figures, console.width))
+    console.print(summary(scenario, figures, console.width))
     for found in figures:
         console.print()
         console.print(
@@ -59,7 +59,8 @@ _AWAY = {
 }
 
 
-def _summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) -> Table:
+def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) -> Table:
+    """Return a line for each strategy, with as many bars as so many columns have room for."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("strategy", no_wrap=True)
     for title in ("succeeded", "attempts", "peak load", "back after", "p99"):
@@ -67,7 +68,7 @@ def _summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) ->
     names = max(len(found.strategy) for found in figures)
     bars = min(width - names - COLUMNS_BESIDE_BARS, BARS_MAX)
     if bars >= BARS_LEAST:
-        table.add_column("goodput over time", no_wrap=True)
+        table.add_column("goodput over time" if bars == BARS_MAX else "goodput", no_wrap=True)
     for found in figures:
         totals = found.totals
         cells: list[Text | str] = [
