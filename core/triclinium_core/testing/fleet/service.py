@@ -70,7 +70,7 @@ class ServiceMachine:
                 self._is_restarted, self._free_at = True, now
         begin = max(self._free_at, now)
         if begin - now > self._queue:
-            # Decision R15: it takes time of the worker too, but no longer than another queue; what is more costs nothing.
+            # Decision F2: it takes time of the worker too, but no longer than another queue; what is more costs nothing.
             self._free_at = max(self._free_at, min(self._free_at + self._rejection, now + 2 * self._queue))
             return self._lost_in_outage(
                 now, Outcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
