@@ -85,21 +85,22 @@ METHODS = ("on_read_timeout", "on_write_timeout", "on_unavailable", "on_request_
 """What every policy answers."""
 
 
-def require_policy(policy: RetryPolicy) -> None:
-    """Raise InvalidArgumentException unless ``policy`` has all five methods, none of them an ``async def``."""
+def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
+    """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
     if isinstance(policy, type):
         raise InvalidArgumentException(
-            f"policy={policy!r} is a class; make one: {policy.__name__}()", parameter="policy"
+            f"{parameter}={policy!r} is a class; make one: {policy.__name__}()", parameter=parameter
         )
     for name in METHODS:
         method = getattr(policy, name, None)
         if not callable(method):
             raise InvalidArgumentException(
-                f"policy={policy!r} has no method {name}; a RetryPolicy has {', '.join(METHODS)}", parameter="policy"
+                f"{parameter}={policy!r} has no method {name}; a RetryPolicy has {', '.join(METHODS)}",
+                parameter=parameter,
             )
         if inspect.iscoroutinefunction(method):
             raise InvalidArgumentException(
-                f"{name} of policy={policy!r} is an `async def`; a policy answers at once", parameter="policy"
+                f"{name} of {parameter}={policy!r} is an `async def`; a policy answers at once", parameter=parameter
             )
 
 

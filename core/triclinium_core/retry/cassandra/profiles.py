@@ -67,8 +67,8 @@ class ExecutionProfile:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise InvalidArgumentException(f"name={self.name!r} must be a string, and not empty", parameter="name")
-        require_policy(self.retry_policy)
-        require_speculation(self.speculative_execution_policy)
+        require_policy(self.retry_policy, "retry_policy")
+        require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         flag_at("default_idempotence", self.default_idempotence)
         seconds_at("request_timeout", self.request_timeout)
         level_at("consistency", self.consistency, LEVELS)

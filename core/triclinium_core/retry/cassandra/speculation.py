@@ -90,11 +90,11 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
     return answer
 
 
-def require_speculation(policy: SpeculativeExecutionPolicy) -> None:
-    """Raise InvalidArgumentException unless ``policy`` can be asked for the next execution."""
+def require_speculation(policy: SpeculativeExecutionPolicy, parameter: str = "speculation") -> None:
+    """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` can be asked for the next execution."""
     if isinstance(policy, type) or not callable(getattr(policy, "next_execution", None)):
         raise InvalidArgumentException(
-            f"speculation={policy!r} must be an object with next_execution, such as "
+            f"{parameter}={policy!r} must be an object with next_execution, such as "
             "ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)",
-            parameter="speculation",
+            parameter=parameter,
         )

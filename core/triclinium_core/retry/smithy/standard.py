@@ -127,7 +127,8 @@ class StandardRetryStrategy:
             raise RetryError(
                 f"{type(error).__name__} is not retried: that costs {cost}, and the quota of "
                 f"{'all requests without a scope' if scope is None else f'scope {scope!r}'} has "
-                f"{self._quota.available(scope)} of {self._quota.capacity} left; successes refill it",
+                f"{self._quota.available(scope)} of {self._quota.capacity} left; "
+                f"{'successes refill it' if cost <= self._quota.capacity else 'a greater quota_capacity permits it'}",
                 retry_after=delay,
             ) from error
         return SingleUseToken(self, scope, count, delay, cost)

@@ -19,6 +19,7 @@ from triclinium_core.retry.smithy.retryable import (
     check_retry_result,
     info_of_result,
 )
+from triclinium_core.retry.smithy.tokens import require_scope
 
 T = TypeVar("T")
 
@@ -61,6 +62,10 @@ class CallTerms(Generic[T]):
             check_retry_on(on)
         if retry_result is not None:
             check_retry_result(retry_result)
+        if token_scope is not None:
+            require_scope(token_scope)
+        if name is not None:
+            check_name(name)
         if hooks != ():
             check_hooks(hooks)
         self.strategy: AnyRetryStrategy = strategy
@@ -106,6 +111,16 @@ def _check_strategy(strategy: AnyRetryStrategy) -> bool:
             f"strategy={strategy!r} must be an object such as StandardRetryStrategy(){hint}", parameter="strategy"
         )
     return is_async(strategy)
+
+
+def check_name(name: object) -> None:
+    """Pass the name of a call.
+
+    Raises:
+        InvalidArgumentException: it is no string.
+    """
+    if not isinstance(name, str):
+        raise InvalidArgumentException(f"name={name!r} must be a string or None", parameter="name")
 
 
 def check_hooks(hooks: object) -> None:

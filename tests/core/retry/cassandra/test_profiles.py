@@ -116,9 +116,9 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
     [
         ({"name": ""}, "name='' must be a string, and not empty"),
         ({"name": None}, "name=None must be a string, and not empty"),
-        ({"retry_policy": "default"}, "policy='default' has no method on_read_timeout"),
+        ({"retry_policy": "default"}, "retry_policy='default' has no method on_read_timeout"),
         ({"retry_policy": DefaultRetryPolicy}, "is a class; make one: DefaultRetryPolicy()"),
-        ({"speculative_execution_policy": 2}, "speculation=2 must be an object with next_execution"),
+        ({"speculative_execution_policy": 2}, "speculative_execution_policy=2 must be an object with next_execution"),
         ({"default_idempotence": "yes"}, "default_idempotence='yes' must be True or False"),
         ({"request_timeout": 0}, "request_timeout=0 must be a number of seconds above 0"),
         ({"consistency": "ONE"}, "consistency='ONE' must be one of ANY, ONE"),
@@ -130,6 +130,7 @@ def test_a_wrong_profile(arguments: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentException) as caught:
         ExecutionProfile(**arguments)
 
+    assert next(iter(arguments)) == caught.value.parameter
     assert message in str(caught.value)
 
 

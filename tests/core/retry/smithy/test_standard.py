@@ -161,7 +161,7 @@ def test_quota_that_is_used_up() -> None:
 def test_quota_of_exactly_the_cost() -> None:
     """What is there may be used up to the last unit; a quota of 0 permits no retry."""
     assert "open" == delays_of(standard(quota_capacity=14), ["E"])[0]
-    assert "has 0 of 0 left" in delays_of(standard(quota_capacity=0), ["E"])[0]
+    assert "has 0 of 0 left; a greater quota_capacity permits it" in delays_of(standard(quota_capacity=0), ["E"])[0]
 
 
 def test_scopes_have_quotas_of_their_own() -> None:

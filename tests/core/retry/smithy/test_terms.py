@@ -66,6 +66,15 @@ async def slow(report: object) -> None:
     """Answer too late."""
 
 
+@pytest.mark.parametrize("parameter", ["token_scope", "name"])
+def test_names_are_strings(parameter: str) -> None:
+    """What is none is refused with the other arguments, not when the first attempt begins."""
+    with pytest.raises(InvalidArgumentException, match=f"{parameter}=3 must be a string or None") as caught:
+        CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
+
+
 @pytest.mark.parametrize("hooks", [print, "hooks", [3], (slow,), None])
 def test_what_is_no_hook(hooks: object) -> None:
     """One function without a list around it, and what does not answer at once."""
