@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -41,10 +41,18 @@ from triclinium_core.retry.cassandra.request import CassandraRequest, RequestKin
 try:
     import cassandra
     from cassandra import connection, policies, protocol
-except ModuleNotFoundError as missing:
+except ModuleNotFoundError as _missing:
     raise ImportError(
         "the package cassandra-driver is missing; run: pip install 'triclinium-core[cassandra-driver]'"
-    ) from missing
+    ) from _missing
+
+if TYPE_CHECKING:
+
+    class _DriverBase:
+        """The class of the driver, which has no types."""
+
+else:
+    _DriverBase = policies.RetryPolicy
 
 DriverAnswer = tuple[int, int | None]
 """What the driver takes: one of its decisions, and the level to retry at; None for the same."""
@@ -112,7 +120,7 @@ _RETHROW: DriverAnswer = (policies.RetryPolicy.RETHROW, None)
 _VALUES = {level: value for value, level in LEVELS.items()}
 
 
-class DriverRetryPolicy(policies.RetryPolicy):  # type: ignore[misc]  # The package has no types.
+class DriverRetryPolicy(_DriverBase):
     """A policy of ours as the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
     As in the Java driver, write timeouts, lost connections and errors of the coordinator come to the policy for

@@ -83,14 +83,14 @@ class ClassifiedError(Exception):
     """
 
     def __init__(self, error: Exception, info: ErrorInfo) -> None:
-        self.message = _text(error)
+        self.message: str = _text(error)
         super().__init__(self.message)
-        self.__cause__ = error
-        self.is_retry_safe = info.is_retry_safe
-        self.retry_after = info.retry_after
-        self.is_throttling_error = info.is_throttling_error
-        self.is_timeout_error = info.is_timeout_error
-        self.fault = info.fault
+        self.__cause__: BaseException | None = error
+        self.is_retry_safe: bool | None = info.is_retry_safe
+        self.retry_after: float | None = info.retry_after
+        self.is_throttling_error: bool = info.is_throttling_error
+        self.is_timeout_error: bool = info.is_timeout_error
+        self.fault: Fault = info.fault
 
 
 def _text(error: Exception) -> str:

@@ -28,7 +28,7 @@ class RetryQuota:
     __slots__ = ("_taken", "capacity")
 
     def __init__(self, capacity: int) -> None:
-        self.capacity = require_count("quota_capacity", capacity)
+        self.capacity: int = require_count("quota_capacity", capacity)
         self._taken: dict[str | None, int] = {}
 
     @property

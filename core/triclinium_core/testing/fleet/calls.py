@@ -22,8 +22,8 @@ class Call:
     """Seconds that one attempt may take; ``inf`` where the strategy knows no such thing."""
 
     def __init__(self, began: float, deadline: float) -> None:
-        self.began = began
-        self.deadline = deadline
+        self.began: float = began
+        self.deadline: float = deadline
 
     def begin(self, now: float) -> float | None:
         """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""

@@ -48,11 +48,11 @@ class CouchbaseProcess:
     """Clients with one of Couchbase's strategies, which share nothing but its rules."""
 
     def __init__(self, strategy: RetryStrategy, fleet: Fleet, rng: Random) -> None:
-        self.strategy = strategy
-        self.rng = rng
-        self.operation = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
-        self.idempotent = fleet.idempotent
-        self.error_maps = ErrorMapStore()
+        self.strategy: RetryStrategy = strategy
+        self.rng: Random = rng
+        self.operation: str = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
+        self.idempotent: bool = fleet.idempotent
+        self.error_maps: ErrorMapStore = ErrorMapStore()
 
     def call(self, began: float, deadline: float) -> Call:
         """Return a new operation."""

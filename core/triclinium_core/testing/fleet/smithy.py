@@ -37,10 +37,10 @@ class SmithyProcess:
     """Clients that share one of Smithy's strategies, its quota and its rate."""
 
     def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
-        self.now = 0.0
-        self.strategy = make_strategy(rng, lambda: self.now)
-        self.errors = _ERRORS[fleet.idempotent]
-        self.attempt_timeout = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
+        self.now: float = 0.0
+        self.strategy: SimpleRetryStrategy | StandardRetryStrategy = make_strategy(rng, lambda: self.now)
+        self.errors: Mapping[Outcome, Exception] = _ERRORS[fleet.idempotent]
+        self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
 
     def call(self, began: float, deadline: float) -> Call:
         """Return a new operation."""
@@ -55,7 +55,7 @@ class SmithyCall(Call):
 
     def __init__(self, process: SmithyProcess, began: float, deadline: float) -> None:
         super().__init__(began, deadline)
-        self.attempt_timeout = process.attempt_timeout
+        self.attempt_timeout: float = process.attempt_timeout
         self._process = process
         process.now = began
         self._token: RetryToken = process.strategy.acquire_initial_retry_token()

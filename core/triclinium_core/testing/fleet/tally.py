@@ -25,14 +25,14 @@ class Tally:
         self._width = scenario.bucket
         self._shown = math.ceil(scenario.duration / scenario.bucket - 1e-9)
         self._last = self._shown
-        self.begun = self._counts()
-        self.sent = self._counts()
-        self.succeeded = self._counts()
-        self.failed = self._counts()
-        self.fulfilled = self._counts()
-        self.throttled = self._counts()
-        self.wasted = self._counts()
-        self.queue = array("d", bytes(8 * (self._last + 1)))
+        self.begun: array[int] = self._counts()
+        self.sent: array[int] = self._counts()
+        self.succeeded: array[int] = self._counts()
+        self.failed: array[int] = self._counts()
+        self.fulfilled: array[int] = self._counts()
+        self.throttled: array[int] = self._counts()
+        self.wasted: array[int] = self._counts()
+        self.queue: array[float] = array("d", bytes(8 * (self._last + 1)))
         self._latencies = array("q", bytes(8 * (_STEPS_A_DECADE * _DECADES + 1)))
 
     def _counts(self) -> array[int]:
