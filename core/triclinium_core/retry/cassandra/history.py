@@ -71,17 +71,19 @@ class History:
             execution.state, execution.attempt = ExecutionState.ENDED, NO_ATTEMPT
         return cancels
 
-    def info(self, settled_by: Execution | None) -> ExecutionInfo:
+    def info(self, settled_by: Execution | None, *, ran_out: Execution | None = None) -> ExecutionInfo:
         """Return how the request went, told with its end.
 
         Args:
             settled_by: the execution that ended it; None where time or the plan did.
+            ran_out: the last one to find the plan empty, where that ended it.
         """
+        last = settled_by or ran_out
         return ExecutionInfo(
             coordinator=settled_by.node if settled_by else None,
             errors=tuple(self._errors),
             successful_execution_index=settled_by.index if settled_by else -1,
             speculative_executions=max(len(self._executions) - 1, 0),
-            consistency=settled_by.consistency if settled_by else self._consistency,
+            consistency=last.consistency if last else self._consistency,
             retry_count=sum(each.retry_count for each in ([settled_by] if settled_by else self._executions)),
         )

@@ -51,6 +51,7 @@ from triclinium_core.retry.cassandra.events import (
     TimePassed,
 )
 from triclinium_core.retry.cassandra.execution import NO_ATTEMPT, Execution
+from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
 from triclinium_core.retry.cassandra.history import History
 from triclinium_core.retry.cassandra.judgement import Judgement, Step, judge, route_of
 from triclinium_core.retry.cassandra.query_plan import QueryPlan
@@ -318,7 +319,9 @@ class RequestMachine:
         if not self._history.is_over:
             return []
         errors = self._history.errors
-        return self._fail(AllNodesFailed(errors), cause=errors[-1][1]) if errors else self._fail(NoNodeAvailable())
+        failure = AllNodesFailed(errors) if errors else NoNodeAvailable()
+        failure.__cause__ = errors[-1][1] if errors else None
+        return self._settle_with(failure, self._history.info(None, ran_out=execution))
 
     def _time_out(self) -> Sequence[CassandraAction]:
         return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s"))
@@ -328,7 +331,10 @@ class RequestMachine:
     ) -> Sequence[CassandraAction]:
         if cause is not None:
             error.__cause__ = cause
-        error.execution_info = self._history.info(execution)
+        return self._settle_with(error, self._history.info(execution))
+
+    def _settle_with(self, error: CassandraError, info: ExecutionInfo) -> Sequence[CassandraAction]:
+        error.execution_info = info
         return self._settle(RequestState.FAILED, Fail(error))
 
     def _settle(self, state: RequestState, *last: CassandraAction) -> Sequence[CassandraAction]:

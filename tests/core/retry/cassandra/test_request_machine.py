@@ -111,6 +111,15 @@ def test_the_last_node_fails() -> None:
     assert ExecutionInfo(None, (("n1", UNAVAILABLE),), -1, 0, None, 1) == run.info
 
 
+def test_the_level_of_the_last_node() -> None:
+    """Where the plan runs out, the request tells of the level that a verdict had given it."""
+    policy = Always(RetryVerdict(RetryDecision.RETRY_NEXT, Level.TWO))
+    run = play(request(policy, consistency=Level.QUORUM), {"n1": [UNAVAILABLE]})
+
+    assert type(run.error) is e.AllNodesFailed
+    assert Level.TWO is run.info.consistency
+
+
 def test_rethrow() -> None:
     """The error itself is raised; it knows what was met before it, and is not among that."""
     error = e.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
