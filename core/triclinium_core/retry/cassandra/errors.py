@@ -40,7 +40,11 @@ class CassandraError(Exception):
     """How the request went; None for an error that no request was failed with, such as those on the way."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (type(self), self.args), self.__dict__ or None
+        state = dict(self.__dict__)
+        if "__notes__" in state:
+            # What is noted on a copy is the copy's own.
+            state["__notes__"] = list(state["__notes__"])
+        return _restored, (type(self), self.args), state or None
 
 
 def _restored(kind: type[CassandraError], arguments: tuple[object, ...]) -> CassandraError:
@@ -281,6 +285,8 @@ class RepreparationFailed(CassandraError):
 
 NODES_SHOWN_MAX = 3
 """How many nodes the message of AllNodesFailed names."""
+ERRORS_SHOWN_MAX = 3
+"""How many errors of each: one that was retried again and again has no end of them."""
 
 
 class AllNodesFailed(CassandraError):
@@ -294,15 +300,20 @@ class AllNodesFailed(CassandraError):
     """All errors of each node, in order; nodes in the order in which they first failed."""
 
     def __init__(self, failures: Sequence[tuple[Hashable, CassandraError]]) -> None:
-        grouped: dict[Hashable, tuple[CassandraError, ...]] = {}
+        met: dict[Hashable, list[CassandraError]] = {}
         for node, error in failures:
-            grouped[node] = (*grouped.get(node, ()), error)
+            met.setdefault(node, []).append(error)
+        grouped = {node: tuple(errors) for node, errors in met.items()}
         super().__init__(_summary(grouped))
         self.errors = grouped
 
 
 class NoNodeAvailable(AllNodesFailed):
-    """The query plan was empty: no node could be tried."""
+    """No node is left, and none has failed: the query plan was empty.
+
+    There is one other way here: a node had prepared the statement again, the connection to it was gone when the request
+    was to follow, and it was the last of the plan.
+    """
 
     def __init__(self) -> None:
         super().__init__(())
@@ -310,11 +321,16 @@ class NoNodeAvailable(AllNodesFailed):
 
 def _summary(errors: Mapping[Hashable, tuple[CassandraError, ...]]) -> str:
     if not errors:
-        return "no node could be tried, for the query plan was empty; see which nodes the load balancing leaves"
+        return "no node is left to try, and none has failed; see which nodes the load balancing leaves"
     shown = list(errors.items())[:NODES_SHOWN_MAX]
-    texts = ", ".join(f"{node}: [{'; '.join(map(_shown, met))}]" for node, met in shown)
+    texts = ", ".join(f"{node}: [{_all_shown(met)}]" for node, met in shown)
     more = f", and {len(errors) - len(shown)} more in `errors`" if len(errors) > len(shown) else ""
     return f"{len(errors)} node{'s' if len(errors) > 1 else ''} tried, none is left: {texts}{more}"
+
+
+def _all_shown(errors: Sequence[CassandraError]) -> str:
+    more = [f"{len(errors) - ERRORS_SHOWN_MAX} more"] if len(errors) > ERRORS_SHOWN_MAX else []
+    return "; ".join([*map(_shown, errors[:ERRORS_SHOWN_MAX]), *more])
 
 
 def _shown(error: CassandraError) -> str:

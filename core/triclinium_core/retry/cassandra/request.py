@@ -41,7 +41,7 @@ class CassandraRequest:
         policy: who decides about its failures.
         idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
         kind: a statement, or a PREPARE that the caller asked for.
-        consistency: the level that it is sent with; None leaves that to the driver.
+        consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
         timeout: seconds from its submission until the caller gets a DriverTimeout; ``inf`` for never.
         speculation: who decides about speculative executions.
 
@@ -65,6 +65,11 @@ class CassandraRequest:
             )
         if self.consistency is not None:
             require_level(self.consistency)
+            if self.is_prepare:
+                raise InvalidArgumentException(
+                    f"consistency={self.consistency.name} does not go with a PREPARE, which has none; leave it out",
+                    parameter="consistency",
+                )
         if not (is_number(self.timeout) and self.timeout > 0):
             raise InvalidArgumentException(
                 f"timeout={self.timeout!r} must be a number of seconds above 0; inf for never", parameter="timeout"

@@ -299,7 +299,8 @@ class RequestMachine:
         try:
             node = self._plan.take()
         except Exception as raised:
-            return self._fail(PolicyFailed(f"the query plan failed: {raised!r}"), execution, raised)
+            # No node answered this, not even the one that the execution comes from.
+            return self._fail(PolicyFailed(f"the query plan failed: {raised!r}"), cause=raised)
         if node is None:
             return self._run_out(execution)
         execution.node, execution.repreparations = node, 0

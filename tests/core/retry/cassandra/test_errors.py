@@ -40,6 +40,17 @@ def test_survives(error: CassandraError) -> None:
         assert (type(error), error.args, vars(error)) == (type(twin), twin.args, vars(twin))
 
 
+def test_notes_on_a_copy() -> None:
+    """They are its own; those of the original came with it."""
+    error = ClosedConnection()
+    error.add_note("first")
+    twin = copy(error)
+    twin.add_note("second")
+
+    assert ["first"] == error.__notes__
+    assert ["first", "second"] == twin.__notes__
+
+
 def test_survives_with_what_is_inside() -> None:
     """The errors of the nodes go with the one that has them."""
     error = AllNodesFailed([("n1", ServerError("no")), ("n2", ClosedConnection())])
@@ -69,6 +80,13 @@ def test_shows_three_nodes() -> None:
     assert str(error).endswith("n3: [ClosedConnection], and 2 more in `errors`")
 
 
+def test_shows_three_errors() -> None:
+    """A node that was tried without end does not make a message without end."""
+    error = AllNodesFailed([("n1", ServerError(f"{index}")) for index in range(1, 1001)])
+
+    assert ("1 node tried, none is left: n1: [ServerError: 1; ServerError: 2; ServerError: 3; 997 more]") == str(error)
+
+
 def test_one_node() -> None:
     """One is no plural."""
     assert str(AllNodesFailed([("n1", ServerError("no"))])).startswith("1 node tried")
@@ -80,4 +98,4 @@ def test_no_node() -> None:
 
     assert isinstance(error, AllNodesFailed)
     assert {} == error.errors
-    assert "the query plan was empty; see which nodes the load balancing leaves" in str(error)
+    assert "none has failed; see which nodes the load balancing leaves" in str(error)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.speculation import NoSpeculativeExecution
@@ -69,6 +70,14 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
 
     assert parameter == caught.value.parameter
     assert repr(value) in str(caught.value)
+
+
+def test_a_prepare_has_no_level() -> None:
+    """One that is given would go nowhere."""
+    with pytest.raises(InvalidArgumentException, match="consistency=QUORUM does not go with a PREPARE") as caught:
+        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, consistency=ConsistencyLevel.QUORUM)
+
+    assert "consistency" == caught.value.parameter
 
 
 def test_no_time_limit() -> None:

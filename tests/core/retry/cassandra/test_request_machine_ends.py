@@ -178,9 +178,11 @@ def test_a_plan_that_fails() -> None:
 
     machine = RequestMachine(request(NEVER_ASKED), plan())
     hear(machine, RequestSubmitted())
-    error = error_of(hear(machine, AttemptAborted(0, e.ClosedConnection("closed"), 0)))
+    closed = e.ClosedConnection("closed")
+    error = error_of(hear(machine, AttemptAborted(0, closed, 0)))
 
     assert isinstance(error, e.PolicyFailed)
+    assert ExecutionInfo(None, (("n1", closed),), -1, 0, None, 0) == error.execution_info
     assert "the query plan failed: ZeroDivisionError('raise me')" == str(error)
     assert isinstance(error.__cause__, ZeroDivisionError)
 
