@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from matplotlib.text import Text
 
 from triclinium._cli import main
-from triclinium._cli._fleet_plot import draw
-from triclinium_core.testing.fleet import Fleet, Outage, Scenario, SimulatedService, simulate as play
+from triclinium._cli._fleet_plot import draw, picture
+from triclinium_core.testing.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
 
 SVG = "{http://www.w3.org/2000/svg}"
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -42,7 +44,45 @@ def test_a_column_for_each_strategy(tmp_path: Path) -> None:
     assert 2 == texts.count("seconds")
     assert 2 == sum(text.endswith(" succeeded") for text in texts)
     assert 2 == sum(text.startswith("recovered after ") for text in texts)
-    assert result.output.splitlines()[0] in texts
+    assert result.output.splitlines()[0] in " ".join(texts).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@pytest.mark.parametrize("strategies", [1, 2, 5])
+def test_the_caption_fits(tmp_path: Path, strategies: int) -> None:
+    """No line of text ends beyond the edge, also where few columns make a narrow picture."""
+    scenario = Scenario(
+        fleet=Fleet(clients=100_000, period=10.0),
+        service=SimulatedService(capacity=15_000.0),
+        outage=Outage(20.0, 30.0, OutageKind.CLOSES),
+    )
+    calm = replace(scenario, fleet=Fleet(clients=10, period=10.0), duration=31.0)
+    figures = [play(calm, "none", rng=random.Random(1))] * strategies
+    figure = picture(scenario, figures)
+    figure.draw_without_rendering()
+    texts = figure.findobj(Text)
+
+    assert any(text.get_text().startswith("100,000 clients ask") for text in texts)
+    assert not [text for text in texts if text.get_window_extent().x1 > figure.bbox.x1]
+
+
+def test_no_line_runs_through_the_name_of_the_outage() -> None:
+    """It stands upright in its shade, where the goodput is none, below the demand; a shade without room has no name."""
+    scenario = Scenario(
+        fleet=Fleet(clients=20, period=1.0), service=SimulatedService(capacity=30.0), outage=Outage(20.0, 30.0)
+    )
+    figure = picture(scenario, [play(scenario, "best_effort", rng=random.Random(1))])
+    figure.draw_without_rendering()
+    panel = figure.axes[1]
+    (name,) = [text for text in panel.texts if text.get_text() == "outage"]
+    corners = panel.transData.inverted().transform(name.get_window_extent())
+
+    assert 20.0 < corners[0][0] < corners[1][0] < 30.0
+    assert 0.0 < corners[0][1] < corners[1][1] < scenario.fleet.demand
+
+    short = replace(scenario, outage=Outage(20.0, 21.0))
+    figure = picture(short, [play(short, "best_effort", rng=random.Random(1))])
+
+    assert "outage" not in [text.get_text() for text in figure.findobj(Text)]
 
 
 def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:

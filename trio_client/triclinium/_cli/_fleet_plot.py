@@ -6,6 +6,7 @@ It needs matplotlib, which the extra ``plot`` brings, and neither a display nor 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -46,6 +47,12 @@ TITLE_SIZE, TITLE_LENGTH = 9.5, 20
 """Longer names are set smaller, so that they stay above their column."""
 TOP_SHARE = 1.12
 """Height of a panel, as a multiple of the largest value in it."""
+SMALL_SIZE = 7
+CAPTION_CHARACTERS_PER_INCH = 18
+"""Of the small type, in the widest of the fonts."""
+CAPTION_LINE_INCHES = 0.14
+LABEL_INCHES_LEAST = 0.15
+"""Width of a shade that has room for its name, set upright; of a narrower one the caption tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ GOODPUT = Row("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.s
 ROWS = (
     Row("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
     GOODPUT,
-    Row("amplification\nattempts for each", "#CC79A7", lambda bucket, width: bucket.amplification),
+    Row("amplification\nattempts/operation", "#CC79A7", lambda bucket, width: bucket.amplification),
 )
 
 
@@ -74,32 +81,46 @@ def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path) -> Non
     """
     # Which names of settings there are is typed differently from release to release.
     with mpl.rc_context(cast(Any, STYLE)):
-        width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
-        figure = Figure(figsize=(width, ROW_INCHES * len(ROWS) + MARGIN_INCHES))
-        grid = figure.subplots(len(ROWS), len(figures), sharex=True, sharey="row", squeeze=False)
-        for row, axes in zip(ROWS, grid, strict=True):
-            for column, (panel, found) in enumerate(zip(axes, figures, strict=True)):
-                _draw_panel(panel, row, scenario, found)
-                if column == 0:
-                    panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
-            top = max(value for found in figures for value in _values(row, found, scenario.bucket, 0.0))
-            if row is GOODPUT:
-                top = max(top, scenario.fleet.demand)
-            axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
-        for panel, found in zip(grid[0], figures, strict=True):
-            _entitle(panel, scenario, found)
-        for panel in grid[-1]:
-            panel.set_xlabel("seconds", color=GREY)
-        _label(grid[0][0], grid[1][0], scenario)
-        figure.text(0.012, 0.012, story(scenario), color=GREY, fontsize=7)
-        figure.align_ylabels(grid[:, 0])
-        figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045, 1, 1))
+        figure = picture(scenario, figures)
         if path.suffix.lower() == ".svg":
             text = StringIO()
             figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
             path.write_text(_concise(text.getvalue()), encoding="utf-8")
         else:
             figure.savefig(path, dpi=PNG_DPI)
+
+
+def picture(scenario: Scenario, figures: Sequence[FleetFigures]) -> Figure:
+    """Return the picture, in whatever style is set."""
+    width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
+    caption = _lines(story(scenario), int(width * CAPTION_CHARACTERS_PER_INCH))
+    below = CAPTION_LINE_INCHES * (len(caption) - 1)
+    height = ROW_INCHES * len(ROWS) + MARGIN_INCHES + below
+    figure = Figure(figsize=(width, height))
+    grid = figure.subplots(len(ROWS), len(figures), sharex=True, sharey="row", squeeze=False)
+    for row, axes in zip(ROWS, grid, strict=True):
+        for column, (panel, found) in enumerate(zip(axes, figures, strict=True)):
+            _draw_panel(panel, row, scenario, found)
+            if column == 0:
+                panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
+        top = max(value for found in figures for value in _values(row, found, scenario.bucket, 0.0))
+        if row is GOODPUT:
+            top = max(top, scenario.fleet.demand)
+        axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
+    for panel, found in zip(grid[0], figures, strict=True):
+        _entitle(panel, scenario, found)
+    for panel in grid[-1]:
+        panel.set_xlabel("seconds", color=GREY)
+    _label(grid[ROWS.index(GOODPUT)][0], width / len(figures), scenario)
+    figure.text(0.012, 0.012, "\n".join(caption), color=GREY, fontsize=SMALL_SIZE)
+    figure.align_ylabels(grid[:, 0])
+    figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045 + below / height, 1, 1))
+    return figure
+
+
+def _lines(text: str, length: int) -> list[str]:
+    """Return the text in lines of ``length`` at most; a number and its unit stay together."""
+    return textwrap.wrap(re.sub(r"(?<=\d) s\b", "\N{NO-BREAK SPACE}s", text), length)
 
 
 def _concise(svg: str) -> str:
@@ -154,28 +175,23 @@ def _entitle(panel: Axes, scenario: Scenario, found: FleetFigures) -> None:
     panel.text(0, 1.06, "\n".join(lines), transform=panel.transAxes, color=GREY, fontsize=7.5, linespacing=1.3)
 
 
-def _label(first: Axes, second: Axes, scenario: Scenario) -> None:
-    """Write names onto what is drawn, in the first column: there is no legend."""
-    if scenario.outage is not None:
-        middle = (scenario.outage.start + scenario.outage.end) / 2
-        first.annotate(
-            "outage",
-            (middle, 1.0),
-            (0, -2),
-            ("data", "axes fraction"),
-            "offset points",
-            ha="center",
-            va="top",
-            color=GREY,
-        )
-    second.annotate(
+def _label(panel: Axes, inches: float, scenario: Scenario) -> None:
+    """Write names onto what is drawn, once: there is no legend.
+
+    The panel is that of the goodput, which an outage leaves empty, so that no line runs through the word.
+    """
+    demand, outage = scenario.fleet.demand, scenario.outage
+    if outage is not None and (outage.end - outage.start) / scenario.duration * inches >= LABEL_INCHES_LEAST:
+        middle = (outage.start + outage.end) / 2
+        panel.text(middle, demand / 2, "outage", ha="center", va="center", rotation=90, color=GREY, fontsize=SMALL_SIZE)
+    panel.annotate(
         "demand",
-        (0.0, scenario.fleet.demand),
+        (0.0, demand),
         (3, 2),
         "data",
         "offset points",
         ha="left",
         va="bottom",
         color=GREY,
-        fontsize=7,
+        fontsize=SMALL_SIZE,
     )

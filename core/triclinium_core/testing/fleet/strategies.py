@@ -49,11 +49,12 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
         "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(BestEffortRetryStrategy)
     ),
     "best_effort_jittered": NamedStrategy(
-        "the same delays, each drawn between 0 and itself",
+        "retries after the same delays, each drawn between 0 and itself",
         couchbase_clients(lambda: BestEffortRetryStrategy(exponential(jitter=1.0))),
     ),
     "fast_fail_on_terminal_error": NamedStrategy(
-        "best effort that gives up where a retry cannot help", couchbase_clients(FastFailOnTerminalErrorRetryStrategy)
+        "retries as best_effort does, and gives up where a retry cannot help",
+        couchbase_clients(FastFailOnTerminalErrorRetryStrategy),
     ),
     "fail_fast": NamedStrategy("retries nothing", couchbase_clients(FailFastRetryStrategy)),
     "simple": NamedStrategy(
@@ -64,11 +65,11 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
         smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
     ),
     "standard_2020": NamedStrategy(
-        "does so with the older numbers, from 1 s apart",
+        "does as standard with the numbers of 2020, from 1 s apart",
         smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020)),
     ),
     "adaptive": NamedStrategy(
-        "is standard, and sends no more than a throttling service bears",
+        "retries as standard does, and sends no more than a throttling service bears",
         smithy_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
 }
