@@ -18,10 +18,11 @@ from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.retry import error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
+from triclinium_core.retry.calls import http_rules
 from triclinium_core.retry.failures import HINTS
 from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.smithy import http_rules, numbers
+from triclinium_core.retry.smithy import numbers
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
 """The number of an exception in its docstring; the RFC asks that users never see them."""

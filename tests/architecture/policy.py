@@ -95,6 +95,12 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
     "triclinium_core.errors": ("triclinium_core.error_context",),
     "triclinium_core.retry": ("triclinium_core.errors", "triclinium_core.error_context", "triclinium_core.retry"),
+    "triclinium_core.retry.calls": (
+        "triclinium_core.errors",
+        "triclinium_core.retry.backoff",
+        "triclinium_core.retry.calls",
+        "triclinium_core.retry.smithy",
+    ),
 }
 """Modules and packages that import the standard library and, of everything else, only this."""
 
@@ -102,6 +108,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.error_context",),
     ("triclinium_core.errors",),
     ("triclinium_core.retry",),
+    ("triclinium_core.retry.calls",),
     (
         "triclinium_core.mutation",
         "triclinium_core.observing",

@@ -60,21 +60,21 @@ from triclinium_core.options import (
     TimeoutOptions,
 )
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.circuit_breaker import BreakerStatistics, CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attempts_of
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.reports import (
+from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
+from triclinium_core.retry.calls.reports import (
     RetryGivenUp,
     RetryHook,
     RetryReport,
     RetryScheduled,
     RetrySucceeded,
 )
-from triclinium_core.retry.smithy.retryable import RetryOn
+from triclinium_core.retry.calls.retryable import RetryOn
+from triclinium_core.retry.circuit_breaker import BreakerStatistics, CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.strategy import (
     AnyRetryStrategy,
     AsyncRetryStrategy,

@@ -11,12 +11,12 @@ import trio
 
 from triclinium._retry_calls import Recovery, begin_first, record_success
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.calls import Sleep, refuse_first
+from triclinium_core.retry.calls.machine import Sleep, refuse_first
+from triclinium_core.retry.calls.reports import RetryHook
+from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
-from triclinium_core.retry.smithy.reports import RetryHook
-from triclinium_core.retry.smithy.retryable import RETRY_SAFE, RetryOn, check_info
-from triclinium_core.retry.smithy.terms import CallTerms
 
 
 def attempts(

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Never, ParamSpec, TypeVar, TypeVarTuple, overload
 
 from triclinium._retry_calls import call
+from triclinium_core.retry.calls.reports import RetryHook
+from triclinium_core.retry.calls.retryable import RetryOn
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
-from triclinium_core.retry.smithy.reports import RetryHook
-from triclinium_core.retry.smithy.retryable import RetryOn
-from triclinium_core.retry.smithy.terms import CallTerms
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -12,12 +12,12 @@ from typing import Never, TypeVar, cast
 import trio
 
 from triclinium._retry_watching import current_test_mode, tell
-from triclinium_core.retry.smithy.calls import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
+from triclinium_core.retry.calls.history import AttemptRecord
+from triclinium_core.retry.calls.machine import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import AttemptRecord
 from triclinium_core.retry.smithy.protocols import RetryToken
-from triclinium_core.retry.smithy.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
-from triclinium_core.retry.smithy.terms import CallTerms
 
 T = TypeVar("T")
 

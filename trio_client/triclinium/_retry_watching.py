@@ -13,8 +13,8 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from triclinium._log import retry_logger
-from triclinium_core.retry.smithy.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
-from triclinium_core.retry.smithy.terms import check_hooks
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
+from triclinium_core.retry.calls.terms import check_hooks
 
 
 class TestMode(NamedTuple):

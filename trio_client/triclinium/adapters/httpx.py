@@ -13,12 +13,12 @@ import trio
 from triclinium._retry_calls import Recovery, first_token, record_success
 from triclinium._retry_strategies import StandardRetryStrategy
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.calls.history import AttemptRecord, attempts_of
+from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
+from triclinium_core.retry.calls.reports import RetryHook
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import AttemptRecord, attempts_of
-from triclinium_core.retry.smithy.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
-from triclinium_core.retry.smithy.reports import RetryHook
-from triclinium_core.retry.smithy.terms import CallTerms
 
 try:
     import httpx

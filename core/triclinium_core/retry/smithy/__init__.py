@@ -5,7 +5,8 @@ errors. The strategies are ``simple``, ``standard`` and ``adaptive``, and ``reso
 of ``tokens``, ``quota``, ``backoff``, ``numbers``, ``refusals`` and ``rate_limiter``. ``asynchronous`` gives them the
 other shape.
 
-``calls`` plays one call of any function under a strategy; ``questions`` and ``explain`` tell what a strategy would say.
+``questions`` and ``explain`` tell what a strategy would say, to an operation that is a ``script``. What has any function
+retried under a strategy stands next door, in ``retry.calls``.
 
 Source: the Smithy Python retry design, and the numbers of its shipped library and of the AWS SDKs.
 """

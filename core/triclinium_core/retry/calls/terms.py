@@ -8,17 +8,17 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.bounds import is_seconds
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
-from triclinium_core.retry.smithy.reports import RetryHook
-from triclinium_core.retry.smithy.retryable import (
+from triclinium_core.retry.calls.reports import RetryHook
+from triclinium_core.retry.calls.retryable import (
     RetryOn,
     check_is_sync,
     check_retry_on,
     check_retry_result,
     info_of_result,
 )
+from triclinium_core.retry.smithy.bounds import is_seconds
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.tokens import require_scope
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from triclinium_core.retry.smithy.history import (
+from triclinium_core.retry.calls.history import (
     NOTE_LENGTH_MAX,
     NOTES_MAX,
     AttemptRecord,

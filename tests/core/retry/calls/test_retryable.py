@@ -7,8 +7,7 @@ import functools
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
-from triclinium_core.retry.smithy.retryable import (
+from triclinium_core.retry.calls.retryable import (
     RETRY_SAFE,
     RetryOn,
     check_info,
@@ -18,6 +17,7 @@ from triclinium_core.retry.smithy.retryable import (
     info_of_error,
     info_of_result,
 )
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 
 
 class Speaking(Exception):

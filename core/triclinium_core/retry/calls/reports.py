@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from triclinium_core.retry.smithy.history import RetryEnding, describe
+from triclinium_core.retry.calls.history import RetryEnding, describe
 
 
 class RetryScheduled(NamedTuple):

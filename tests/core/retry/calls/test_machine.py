@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.calls import (
+from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
+from triclinium_core.retry.calls.machine import (
     RECORDS_MAX,
     AwaitStrategy,
     CallMachine,
@@ -18,12 +19,11 @@ from triclinium_core.retry.smithy.calls import (
     first_delay,
     refuse_first,
 )
+from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.terms import CallTerms
 
 
 class Token:

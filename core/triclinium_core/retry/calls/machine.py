@@ -16,11 +16,11 @@ from typing import NamedTuple, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import RESOLUTION
+from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attach
+from triclinium_core.retry.calls.retryable import for_strategy, info_of_error
+from triclinium_core.retry.calls.terms import CallTerms, delay_of, is_refusal
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import AttemptRecord, RetryEnding, attach
 from triclinium_core.retry.smithy.protocols import RetryToken
-from triclinium_core.retry.smithy.retryable import for_strategy, info_of_error
-from triclinium_core.retry.smithy.terms import CallTerms, delay_of, is_refusal
 
 T = TypeVar("T")
 

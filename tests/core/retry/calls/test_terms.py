@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.calls.history import RetryEnding
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
+from triclinium_core.retry.calls.terms import CallTerms, check_hooks, is_refusal
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.history import RetryEnding
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
-from triclinium_core.retry.smithy.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.terms import CallTerms, check_hooks, is_refusal
 
 SIMPLE = SimpleRetryStrategy(rng=random.Random(0))
 

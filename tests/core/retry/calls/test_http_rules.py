@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.http_rules import (
+from triclinium_core.retry.calls.http_rules import (
     IDEMPOTENT_METHODS,
     RETRIED_STATUSES,
     RETRY_AFTER_MOST,
@@ -21,6 +20,7 @@ from triclinium_core.retry.smithy.http_rules import (
     HttpRetryRules,
     parse_retry_after,
 )
+from triclinium_core.retry.smithy.classification import ErrorInfo
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WALL_SECONDS = NOON.timestamp()
