@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import gc
 import weakref
@@ -346,3 +347,19 @@ async def test_errors_are_in_no_cycle(strategy: StandardRetryStrategy, failures:
 
     assert [None] * len(seen) == alive
     assert failures + 2 == len(seen)
+
+
+def test_on_another_event_loop() -> None:
+    """What is needed is said before anything is called or asked for."""
+    strategy, flaky = StandardRetryStrategy(), Flaky()
+
+    async def in_a_loop() -> None:
+        async for attempt in triclinium.attempts(strategy):
+            with attempt:
+                flaky.calls += 1
+
+    for call in (retry(flaky, strategy=strategy), retried(strategy=strategy)(flaky)(), in_a_loop()):
+        with pytest.raises(RuntimeError, match=r"call them in trio.run, or in anyio.run\(backend='trio'\)"):
+            asyncio.run(call)
+
+    assert 0 == flaky.calls

@@ -9,7 +9,7 @@ from typing import NoReturn, Self
 
 import trio
 
-from triclinium._retry_calls import Recovery, begin_first, record_success
+from triclinium._retry_calls import Recovery, begin_first, not_on_trio, record_success
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.machine import Sleep, refuse_first
 from triclinium_core.retry.calls.reports import RetryHook
@@ -178,6 +178,10 @@ class Attempts(Attempt):
         if stage is _NEW:
             terms = self._terms
             try:
+                self._began = trio.current_time()
+            except RuntimeError as elsewhere:
+                raise not_on_trio() from elsewhere
+            try:
                 answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
             except Exception as refusal:
                 refuse_first(refusal)
@@ -185,9 +189,9 @@ class Attempts(Attempt):
                 # As in ``call``: what may begin at once does.
                 if getattr(answer, "retry_delay", None) != 0:
                     self._token = await begin_first(terms, answer)
+                    self._began = trio.current_time()
                 else:
                     self._token = answer  # type: ignore[assignment]  # what has a delay is a token
-            self._began = trio.current_time()
         else:
             await self._wait_next()
         self._stage = _WAITING

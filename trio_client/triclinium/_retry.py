@@ -51,6 +51,7 @@ async def retry(
         InvalidArgumentException: an argument is wrong, and nothing was called; or ``strategy`` or ``on`` answered nonsense,
             with the error of the attempt as its cause.
         TypeError: ``fn`` is not async.
+        RuntimeError: it is not awaited on trio; nothing was called.
         Exception: the error of the last attempt, the same object; ``attempts_of`` has all attempts, and its notes tell them.
             If the next attempt could not begin before the deadline of the cancel scopes around, it is raised at once.
 

@@ -51,6 +51,11 @@ async def begin_first(
     return token
 
 
+def not_on_trio() -> RuntimeError:
+    """Return the error of a call on another event loop, or on none."""
+    return RuntimeError("retries sleep and count as trio does; call them in trio.run, or in anyio.run(backend='trio')")
+
+
 async def sleep(delay: float) -> None:
     """Sleep for ``delay`` seconds, or not where a test lets nobody sleep; a checkpoint in any case."""
     mode = current_test_mode()
@@ -73,6 +78,10 @@ async def call(
     strategy = terms.strategy
     token: RetryToken | None
     try:
+        began = trio.current_time()
+    except RuntimeError as elsewhere:
+        raise not_on_trio() from elsewhere
+    try:
         answer = strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
     except Exception as refusal:
         refuse_first(refusal)
@@ -81,9 +90,9 @@ async def call(
         # A delay, or anything that is no token that could be used as it is.
         if getattr(answer, "retry_delay", None) != 0:
             token = await begin_first(terms, answer)
+            began = trio.current_time()
         else:
             token = answer  # type: ignore[assignment]  # what has a delay is a token
-    began = trio.current_time()
     recovery: Recovery | None = None
     while True:
         try:
