@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.shown import shown
 
 if TYPE_CHECKING:
     from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
@@ -190,7 +191,9 @@ class Unavailable(CoordinatorError):
         require_level(consistency)
         require_count("required", required)
         require_count("alive", alive)
-        super().__init__(f"{consistency.name} needs {required} replicas, {alive} {'is' if alive == 1 else 'are'} alive")
+        super().__init__(
+            f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {'is' if alive == 1 else 'are'} alive"
+        )
         self.consistency = consistency
         self.required = required
         self.alive = alive
@@ -211,7 +214,7 @@ class ReadTimeout(CoordinatorError):
         require_count("received", received)
         require_flag("data_present", data_present)
         super().__init__(
-            f"{consistency.name} needs {block_for} answers, {received} came in time, "
+            f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
             f"{'one' if data_present else 'none'} with the data"
         )
         self.consistency = consistency
@@ -235,7 +238,8 @@ class WriteTimeout(CoordinatorError):
         require_count("block_for", block_for)
         require_count("received", received)
         super().__init__(
-            f"{write_type} write: {consistency.name} needs {block_for} acknowledgements, {received} came in time"
+            f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
+            f"{shown(received)} came in time"
         )
         self.consistency = consistency
         self.write_type = write_type
@@ -341,7 +345,7 @@ def require_level(value: ConsistencyLevel) -> None:
     """Raise InvalidArgumentException unless ``value`` is a consistency level."""
     if not isinstance(value, ConsistencyLevel):
         raise InvalidArgumentException(
-            f"consistency={value!r} must be one of {', '.join(level.name for level in ConsistencyLevel)}",
+            f"consistency={shown(value)} must be one of {', '.join(level.name for level in ConsistencyLevel)}",
             parameter="consistency",
         )
 
@@ -350,20 +354,20 @@ def require_write_type(value: WriteType) -> None:
     """Raise InvalidArgumentException unless ``value`` is a write type."""
     if not isinstance(value, WriteType):
         raise InvalidArgumentException(
-            f"write_type={value!r} must be one of {', '.join(WriteType)}", parameter="write_type"
+            f"write_type={shown(value)} must be one of {', '.join(WriteType)}", parameter="write_type"
         )
 
 
 def require_count(name: str, value: int) -> None:
     """Raise InvalidArgumentException unless ``value`` is a whole number of at least 0."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidArgumentException(f"{name}={value!r} must be a whole number of at least 0", parameter=name)
+        raise InvalidArgumentException(f"{name}={shown(value)} must be a whole number of at least 0", parameter=name)
 
 
 def require_flag(name: str, value: bool) -> None:
     """Raise InvalidArgumentException unless ``value`` is True or False."""
     if not isinstance(value, bool):
-        raise InvalidArgumentException(f"{name}={value!r} must be True or False", parameter=name)
+        raise InvalidArgumentException(f"{name}={shown(value)} must be True or False", parameter=name)
 
 
 def _rows() -> Mapping[int, type[CoordinatorError]]:

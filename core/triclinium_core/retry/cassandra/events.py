@@ -16,6 +16,7 @@ from triclinium_core.retry.cassandra.errors import (
     RequestThrottled,
     require_count,
 )
+from triclinium_core.retry.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class AttemptAborted:
     def __post_init__(self) -> None:
         if not isinstance(self.error, RequestAborted | FrameTooLong | RequestThrottled):
             raise InvalidArgumentException(
-                f"error={self.error!r} must be a RequestAborted, such as ClosedConnection, a FrameTooLong or a "
+                f"error={shown(self.error)} must be a RequestAborted, such as ClosedConnection, a FrameTooLong or a "
                 "RequestThrottled; put what you caught into its __cause__",
                 parameter="error",
             )
@@ -96,7 +97,7 @@ class ErrorReceived:
     def __post_init__(self) -> None:
         if not isinstance(self.error, CoordinatorError):
             raise InvalidArgumentException(
-                f"error={self.error!r} must be a CoordinatorError; CODES has one for each code", parameter="error"
+                f"error={shown(self.error)} must be a CoordinatorError; CODES has one for each code", parameter="error"
             )
 
 

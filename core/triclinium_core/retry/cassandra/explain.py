@@ -31,6 +31,7 @@ from triclinium_core.retry.cassandra.judgement import Judgement, Step, judge
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.request import CassandraRequest
 from triclinium_core.retry.cassandra.routes import Route, routes_of
+from triclinium_core.retry.shown import shown
 
 PAGE = "driver's page"
 
@@ -92,7 +93,7 @@ class Case:
     def __post_init__(self) -> None:
         if not isinstance(self.error, RequestAborted | FrameTooLong | CoordinatorError):
             raise InvalidArgumentException(
-                f"error={self.error!r} must be a RequestAborted, a FrameTooLong or a CoordinatorError",
+                f"error={shown(self.error)} must be a RequestAborted, a FrameTooLong or a CoordinatorError",
                 parameter="error",
             )
         require_policy(self.policy)

@@ -11,6 +11,7 @@ from triclinium_core.retry.cassandra.execution import NO_ATTEMPT, Execution
 from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
 from triclinium_core.retry.cassandra.states import ExecutionState
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.shown import shown
 
 
 class History:
@@ -57,7 +58,7 @@ class History:
             InvalidEvent: nobody's.
         """
         if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
-            raise InvalidEvent(f"attempt {attempt!r} was never ordered; use the number that came with the order")
+            raise InvalidEvent(f"attempt {shown(attempt)} was never ordered; use the number that came with the order")
         return self._owners[attempt]
 
     def record(self, execution: Execution, error: CassandraError) -> None:

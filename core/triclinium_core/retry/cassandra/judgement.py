@@ -21,6 +21,7 @@ from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.request import CassandraRequest
 from triclinium_core.retry.cassandra.routes import Route, routes_of
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
+from triclinium_core.retry.shown import shown
 
 
 @unique
@@ -95,7 +96,7 @@ def _asked(request: CassandraRequest, error: CassandraError, node: Hashable, ret
     try:
         verdict = verdict_on(request.policy, error, retry_count=retry_count)
     except Exception as raised:
-        text = f"the retry policy failed on {type(error).__name__} of {node}: {raised!r}"
+        text = f"the retry policy failed on {type(error).__name__} of {node}: {shown(raised)}"
         return _raised(PolicyFailed(text), cause=raised)
     if verdict.decision is RetryDecision.IGNORE and request.is_prepare:
         text = (

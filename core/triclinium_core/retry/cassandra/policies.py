@@ -33,6 +33,7 @@ from triclinium_core.retry.cassandra.verdicts import (
     RetryDecision,
     RetryVerdict,
 )
+from triclinium_core.retry.shown import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,7 +263,7 @@ def _require_unavailable(consistency: ConsistencyLevel, required: int, alive: in
 
 def _require_error(error: object, kind: type[Exception]) -> None:
     if not isinstance(error, kind):
-        raise InvalidArgumentException(f"error={error!r} must be a {kind.__name__}", parameter="error")
+        raise InvalidArgumentException(f"error={shown(error)} must be a {kind.__name__}", parameter="error")
 
 
 PolicyClass = type[DefaultRetryPolicy] | type[ConsistencyDowngradingRetryPolicy]
@@ -286,6 +287,6 @@ def policy_class(name: str) -> PolicyClass:
     """
     if not isinstance(name, str) or name not in POLICIES:
         raise InvalidArgumentException(
-            f"policy={name!r} is not known; choose one of {', '.join(POLICIES)}", parameter="policy"
+            f"policy={shown(name)} is not known; choose one of {', '.join(POLICIES)}", parameter="policy"
         )
     return POLICIES[name]

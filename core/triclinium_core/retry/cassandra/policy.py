@@ -20,6 +20,7 @@ from triclinium_core.retry.cassandra.errors import (
     require_count,
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.shown import shown
 
 
 class RetryPolicy(Protocol):
@@ -89,18 +90,19 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
     """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
     if isinstance(policy, type):
         raise InvalidArgumentException(
-            f"{parameter}={policy!r} is a class; make one: {policy.__name__}()", parameter=parameter
+            f"{parameter}={shown(policy)} is a class; make one: {policy.__name__}()", parameter=parameter
         )
     for name in METHODS:
         method = getattr(policy, name, None)
         if not callable(method):
             raise InvalidArgumentException(
-                f"{parameter}={policy!r} has no method {name}; a RetryPolicy has {', '.join(METHODS)}",
+                f"{parameter}={shown(policy)} has no method {name}; a RetryPolicy has {', '.join(METHODS)}",
                 parameter=parameter,
             )
         if inspect.iscoroutinefunction(method):
             raise InvalidArgumentException(
-                f"{name} of {parameter}={policy!r} is an `async def`; a policy answers at once", parameter=parameter
+                f"{name} of {parameter}={shown(policy)} is an `async def`; a policy answers at once",
+                parameter=parameter,
             )
 
 
@@ -146,7 +148,7 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
         case CoordinatorError():
             return _checked(policy, "on_error_response", policy.on_error_response(error=error, retry_count=retry_count))
     raise InvalidArgumentException(
-        f"error={error!r} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
+        f"error={shown(error)} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
         parameter="error",
     )
 
@@ -157,5 +159,7 @@ def _checked(policy: RetryPolicy, method: str, answer: object) -> RetryVerdict:
         answer.close()
         raise TypeError(f"{where} answered a coroutine; a policy answers at once, without `async`")
     if not isinstance(answer, RetryVerdict):
-        raise TypeError(f"{where} answered {answer!r}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW")
+        raise TypeError(
+            f"{where} answered {shown(answer)}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW"
+        )
     return answer

@@ -8,13 +8,13 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import reprlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.shown import shown
 
 T = TypeVar("T")
 
@@ -123,7 +123,10 @@ def _key(value: object) -> Hashable:
             return Mapping, frozenset((name, _key(entry)) for name, entry in value.items())
         case list() | tuple():
             return type(value), tuple(_key(entry) for entry in value)
-        case None | bool() | int() | float() | str() | date() | time():
+        case None | bool() | int() | str():
+            return type(value), value
+        case float() | date() | time():
+            # Not a number equals nothing, and noon here may equal one o'clock elsewhere.
             return type(value), repr(value)
         case _:
             return id(value)
@@ -157,23 +160,18 @@ def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
         text = str(error).removeprefix(error.parameter)
         raise wrong(where, text if text.startswith("=") else f": {error}") from error
     except Exception as error:
-        raise wrong(settings.path, f": {settings.name} cannot be made of these options: {error!r}") from error
+        raise wrong(settings.path, f": {settings.name} cannot be made of these options: {shown(error)}") from error
     return policy
 
 
 def key_path(path: str, key: object) -> str:
     """Return where ``key`` of the table at ``path`` stands, as TOML writes it."""
-    shown = key if isinstance(key, str) and _BARE_KEY.fullmatch(key) else json.dumps(str(key), ensure_ascii=False)
+    shown = key if isinstance(key, str) and _BARE_KEY.fullmatch(key) else _quoted(key)
     return f"{path}.{shown}" if path else shown
 
 
-def shown(value: object) -> str:
-    """Return ``value`` as a message can carry it: however long it is, and however deeply nested."""
-    return _SHORT.repr(value)
-
-
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+def _quoted(key: object) -> str:
+    return json.dumps(key if isinstance(key, str) else shown(key), ensure_ascii=False)
 
 
 def wrong(path: str, text: str) -> InvalidArgumentException:

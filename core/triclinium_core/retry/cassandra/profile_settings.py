@@ -19,7 +19,6 @@ from triclinium_core.retry.cassandra.policy_settings import (
     PolicySettings,
     key_path,
     settle,
-    shown,
     wrong,
 )
 from triclinium_core.retry.cassandra.request import TIMEOUT_DEFAULT
@@ -29,6 +28,7 @@ from triclinium_core.retry.cassandra.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.shown import shown
 
 T = TypeVar("T")
 

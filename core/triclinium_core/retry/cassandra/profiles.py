@@ -6,6 +6,7 @@ Source: the retry page of the Cassandra Java driver, "Using multiple policies"; 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from triclinium_core.retry.cassandra.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.shown import shown
 
 PolicyFactory = Callable[..., RetryPolicy]
 """What makes a retry policy of the options that a document gives, which it is passed by name: mostly a class."""
@@ -66,7 +68,7 @@ class ExecutionProfile:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise InvalidArgumentException(f"name={self.name!r} must be a string, and not empty", parameter="name")
+            raise InvalidArgumentException(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         flag_at("default_idempotence", self.default_idempotence)
@@ -135,10 +137,12 @@ class ExecutionProfiles:
         found: dict[str, ExecutionProfile] = {}
         for profile in profiles:
             if not isinstance(profile, ExecutionProfile):
-                raise InvalidArgumentException(f"profiles: {profile!r} is no ExecutionProfile", parameter="profiles")
+                raise InvalidArgumentException(
+                    f"profiles: {shown(profile)} is no ExecutionProfile", parameter="profiles"
+                )
             if profile.name in found:
                 raise InvalidArgumentException(
-                    f"profiles: two are called {profile.name!r}; give one another name", parameter="profiles"
+                    f"profiles: two are called {shown(profile.name)}; give one another name", parameter="profiles"
                 )
             found[profile.name] = profile
         if DEFAULT_PROFILE not in found:
@@ -192,7 +196,7 @@ class ExecutionProfiles:
             InvalidArgumentException: ``text`` is no TOML, or whatever ``from_mapping`` raises.
         """
         if not isinstance(text, str):
-            raise InvalidArgumentException(f"text={text!r} must be a string; decode it first", parameter="text")
+            raise InvalidArgumentException(f"text={shown(text)} must be a string; decode it first", parameter="text")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
@@ -218,7 +222,7 @@ class ExecutionProfiles:
         """
         if not isinstance(name, str) or name not in self._profiles:
             raise InvalidArgumentException(
-                f"name={name!r} is no profile; there are {', '.join(self._profiles)}", parameter="name"
+                f"name={shown(name)} is no profile; there are {', '.join(self._profiles)}", parameter="name"
             )
         return self._profiles[name]
 
@@ -228,15 +232,20 @@ class ExecutionProfiles:
 
 def _require_own(policies: Mapping[str, PolicyFactory]) -> Mapping[str, PolicyFactory]:
     if not isinstance(policies, Mapping):
-        raise InvalidArgumentException(f"policies={policies!r} must map names to classes", parameter="policies")
+        raise InvalidArgumentException(f"policies={shown(policies)} must map names to classes", parameter="policies")
     for name, factory in policies.items():
         if not isinstance(name, str) or not name or name in POLICIES:
             raise InvalidArgumentException(
-                f"policies: {name!r} must be a name of your own, none of {', '.join(POLICIES)}", parameter="policies"
+                f"policies: {shown(name)} must be a name of your own, none of {', '.join(POLICIES)}",
+                parameter="policies",
             )
         if not callable(factory):
             raise InvalidArgumentException(
-                f"policies: {name!r} is {factory!r}; give the class, which is called with the options",
+                f"policies: {shown(name)} is {shown(factory)}; give the class, which is called with the options",
                 parameter="policies",
+            )
+        if inspect.iscoroutinefunction(factory):
+            raise InvalidArgumentException(
+                f"policies: {shown(name)} is an `async def`; a policy is made at once", parameter="policies"
             )
     return dict(policies)

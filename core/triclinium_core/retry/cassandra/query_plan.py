@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.shown import shown
 
 
 class QueryPlan:
@@ -22,7 +23,7 @@ class QueryPlan:
     def __init__(self, nodes: Iterable[Hashable]) -> None:
         if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
             raise InvalidArgumentException(
-                f"plan={nodes!r} must be a sequence of nodes; a lone node goes into a list", parameter="plan"
+                f"plan={shown(nodes)} must be a sequence of nodes; a lone node goes into a list", parameter="plan"
             )
         if isinstance(nodes, Collection):
             nodes = tuple(nodes)
@@ -52,6 +53,6 @@ def _require_node(node: Hashable) -> None:
     try:
         hash(node)
     except TypeError:
-        raise InvalidArgumentException(f"node {node!r} of the plan is not hashable", parameter="plan") from None
+        raise InvalidArgumentException(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
     if node is None:
         raise InvalidArgumentException("None is no node; leave it out of the plan", parameter="plan")

@@ -15,6 +15,7 @@ from triclinium_core.retry.cassandra.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
+from triclinium_core.retry.shown import shown
 
 _ONE_EXECUTION = NoSpeculativeExecution()
 
@@ -61,7 +62,7 @@ class CassandraRequest:
         require_flag("idempotent", self.idempotent)
         if not isinstance(self.kind, RequestKind):
             raise InvalidArgumentException(
-                f"kind={self.kind!r} must be one of {', '.join(RequestKind)}", parameter="kind"
+                f"kind={shown(self.kind)} must be one of {', '.join(RequestKind)}", parameter="kind"
             )
         if self.consistency is not None:
             require_level(self.consistency)
@@ -72,7 +73,7 @@ class CassandraRequest:
                 )
         if not (is_number(self.timeout) and self.timeout > 0):
             raise InvalidArgumentException(
-                f"timeout={self.timeout!r} must be a number of seconds above 0; inf for never", parameter="timeout"
+                f"timeout={shown(self.timeout)} must be a number of seconds above 0; inf for never", parameter="timeout"
             )
         require_speculation(self.speculation)
 

@@ -66,6 +66,7 @@ from triclinium_core.retry.cassandra.states import (
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.shown import shown
 
 REPREPARATIONS_MAX = 3
 """How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
@@ -155,7 +156,7 @@ class RequestMachine:
     def _require_instant(self, now: float) -> None:
         if not (is_number(now) and math.isfinite(now) and now >= self._now):
             raise InvalidArgumentException(
-                f"now={now!r} must be a number of monotonic seconds, and no less than the last, {self._now}",
+                f"now={shown(now)} must be a number of monotonic seconds, and no less than the last, {self._now}",
                 parameter="now",
             )
 
@@ -204,7 +205,9 @@ class RequestMachine:
         try:
             delay = next_delay(policy, node=execution.node, running=running)
         except Exception as raised:
-            return self._fail(PolicyFailed(f"the speculative execution policy failed: {raised!r}"), execution, raised)
+            return self._fail(
+                PolicyFailed(f"the speculative execution policy failed: {shown(raised)}"), execution, raised
+            )
         if delay is not None:
             self._speculation = _Speculation(self._now + delay, execution.consistency, execution.node)
         return []
@@ -300,7 +303,7 @@ class RequestMachine:
             node = self._plan.take()
         except Exception as raised:
             # No node answered this, not even the one that the execution comes from.
-            return self._fail(PolicyFailed(f"the query plan failed: {raised!r}"), cause=raised)
+            return self._fail(PolicyFailed(f"the query plan failed: {shown(raised)}"), cause=raised)
         if node is None:
             return self._run_out(execution)
         execution.node, execution.repreparations = node, 0

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.shown import shown
 
 
 class SpeculativeExecutionPolicy(Protocol):
@@ -56,12 +57,12 @@ class ConstantSpeculativeExecutionPolicy:
         most = self.max_executions
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise InvalidArgumentException(
-                f"max_executions={most!r} must be a whole number of at least 1; it counts the first execution too",
+                f"max_executions={shown(most)} must be a whole number of at least 1; it counts the first execution too",
                 parameter="max_executions",
             )
         if not is_delay(self.delay):
             raise InvalidArgumentException(
-                f"delay={self.delay!r} must be a number of seconds, 0 or more", parameter="delay"
+                f"delay={shown(self.delay)} must be a number of seconds, 0 or more", parameter="delay"
             )
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
@@ -84,7 +85,7 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
     answer = policy.next_execution(node=node, running=running)
     if answer is not None and not is_delay(answer):
         raise TypeError(
-            f"next_execution of {type(policy).__name__} answered {answer!r}; "
+            f"next_execution of {type(policy).__name__} answered {shown(answer)}; "
             "it must answer seconds, 0 or more, or None for no further execution"
         )
     return answer
@@ -94,7 +95,7 @@ def require_speculation(policy: SpeculativeExecutionPolicy, parameter: str = "sp
     """Raise InvalidArgumentException, about ``parameter``, unless ``policy`` can be asked for the next execution."""
     if isinstance(policy, type) or not callable(getattr(policy, "next_execution", None)):
         raise InvalidArgumentException(
-            f"{parameter}={policy!r} must be an object with next_execution, such as "
+            f"{parameter}={shown(policy)} must be an object with next_execution, such as "
             "ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)",
             parameter=parameter,
         )

@@ -10,6 +10,7 @@ from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.shown import shown
 
 
 @unique
@@ -49,11 +50,11 @@ class RetryVerdict:
     def __post_init__(self) -> None:
         if not isinstance(self.decision, RetryDecision):
             raise InvalidArgumentException(
-                f"decision={self.decision!r} must be one of {', '.join(RetryDecision)}", parameter="decision"
+                f"decision={shown(self.decision)} must be one of {', '.join(RetryDecision)}", parameter="decision"
             )
         if self.consistency is not None and not isinstance(self.consistency, ConsistencyLevel):
             raise InvalidArgumentException(
-                f"consistency={self.consistency!r} must be a ConsistencyLevel or None", parameter="consistency"
+                f"consistency={shown(self.consistency)} must be a ConsistencyLevel or None", parameter="consistency"
             )
         if self.consistency is not None and not self.decision.retries:
             raise InvalidArgumentException(

@@ -51,6 +51,13 @@ def test_notes_on_a_copy() -> None:
     assert ["first", "second"] == twin.__notes__
 
 
+def test_counts_without_end() -> None:
+    """They do not keep an error from being made: Python refuses to write such integers out."""
+    error = Unavailable(consistency=QUORUM, required=10**5000, alive=1)
+
+    assert "QUORUM needs <int> replicas, 1 is alive" == str(error)
+
+
 def test_survives_with_what_is_inside() -> None:
     """The errors of the nodes go with the one that has them."""
     error = AllNodesFailed([("n1", ServerError("no")), ("n2", ClosedConnection())])

@@ -74,6 +74,7 @@ WRONG: list[tuple[str, str, str]] = [
     ("request_timeout = true", "request_timeout", "=True must be a number of seconds above 0"),
     ("request_timeout = '2 seconds'", "request_timeout", "='2 seconds' must be a number of seconds above 0"),
     ("request_timeout = 1" + "0" * 400, "request_timeout", "=1000000000000"),
+    ("request_timeout = 0x1" + "0" * 6000, "request_timeout", "=<int> must be a number of seconds above 0"),
     ("request_timeout" + ".a" * 3000 + " = 1", "request_timeout", "={'a': {'a': "),
     ("default_idempotence = 1", "default_idempotence", "=1 must be True or False"),
     ("consistency = 'quorum'", "consistency", "='quorum' must be one of ANY, ONE, TWO, THREE, QUORUM, ALL, LOCAL_"),
@@ -96,6 +97,11 @@ WRONG: list[tuple[str, str, str]] = [
         "retry_policy.rethrow_cas_write_unknown = 'yes'",
         "retry_policy.rethrow_cas_write_unknown",
         "='yes' must be True or False",
+    ),
+    (
+        "retry_policy.rethrow_cas_write_unknown = 0x1" + "0" * 6000,
+        "retry_policy.rethrow_cas_write_unknown",
+        "=<int> must be True or False",
     ),
     ("retry_policy.class = 'Own'", "retry_policy.limit", " is missing; Own needs it"),
     (

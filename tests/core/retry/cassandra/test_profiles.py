@@ -92,6 +92,11 @@ def test_what_is_no_text() -> None:
         ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
 
+async def made_later() -> Custom:
+    """A policy that has to be waited for."""
+    return Custom()
+
+
 @pytest.mark.parametrize(
     ("policies", "message"),
     [
@@ -100,6 +105,7 @@ def test_what_is_no_text() -> None:
         ({7: Custom}, "policies: 7 must be a name of your own"),
         ({"Own": Custom()}, "policies: 'Own' is Custom("),
         ([Custom], "policies=["),
+        ({"Own": made_later}, "policies: 'Own' is an `async def`; a policy is made at once"),
     ],
 )
 def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:

@@ -12,6 +12,7 @@ from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.speculation import NoSpeculativeExecution
+from triclinium_core.retry.shown import shown
 
 
 def test_defaults() -> None:
@@ -69,7 +70,7 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
         CassandraRequest(**arguments)
 
     assert parameter == caught.value.parameter
-    assert repr(value) in str(caught.value)
+    assert shown(value) in str(caught.value)
 
 
 def test_a_prepare_has_no_level() -> None:

@@ -363,6 +363,19 @@ def test_a_policy_that_raises() -> None:
     assert machine.state is RequestState.FAILED
 
 
+def test_a_policy_that_raises_what_cannot_be_shown() -> None:
+    """Not even then anything but an order leaves the machine."""
+
+    class Unspeakable(Exception):
+        def __repr__(self) -> str:
+            raise ZeroDivisionError("raise me")
+
+    run = play(request(Always(Unspeakable())), {"n1": [SERVER]})
+
+    assert e.PolicyFailed is run.ending
+    assert isinstance(run.error.__cause__, Unspeakable)
+
+
 @pytest.mark.parametrize("answer", [None, "RETRY_SAME", RetryDecision.RETRY_SAME, True])
 def test_a_policy_that_answers_nonsense(answer: object) -> None:
     """It is told what to answer."""

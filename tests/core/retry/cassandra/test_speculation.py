@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from triclinium_core.retry.cassandra.speculation import (
     next_delay,
     require_speculation,
 )
+from triclinium_core.retry.shown import shown
 
 
 class Says:
@@ -50,7 +52,7 @@ def test_constant(delay: float) -> None:
 def test_bad_settings(parameter: str, value: Any) -> None:
     """A setting that makes no sense is named with its value."""
     settings: dict[str, Any] = {"max_executions": 2, "delay": 0.1, parameter: value}
-    with pytest.raises(InvalidArgumentException, match=f"{parameter}={value!r}") as caught:
+    with pytest.raises(InvalidArgumentException, match=re.escape(f"{parameter}={shown(value)}")) as caught:
         ConstantSpeculativeExecutionPolicy(**settings)
 
     assert parameter == caught.value.parameter

@@ -1,0 +1,56 @@
+"""Values in messages: short, and without fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from triclinium_core.retry.shown import shown
+
+
+class _Unspeakable:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("raise me")
+
+
+@pytest.mark.parametrize("value", [None, 7, -0.5, "quorum", True, ["n1"], {"class": 1}])
+def test_short_values(value: object) -> None:
+    """They are shown as they are written."""
+    assert repr(value) == shown(value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: "a" * 10_000,
+        lambda: 10**4_000,
+        lambda: 10**5_000,
+        lambda: list(range(10_000)),
+        lambda: {number: number for number in range(10_000)},
+        lambda: _nested(3_000),
+        lambda: ValueError("a" * 10_000),
+        _Unspeakable,
+        lambda: [_Unspeakable()],
+    ],
+)
+def test_values_without_end(make: Callable[[], Any]) -> None:
+    """They are cut, and whatever raises when it is shown is called by its type."""
+    value = make()
+
+    assert len(shown(value)) <= 250
+    assert "\n" not in shown(value)
+
+
+def test_what_cannot_be_shown() -> None:
+    """An integer that Python refuses to write out, and a value that raises."""
+    assert "<int>" == shown(10**5_000)
+    assert "_Unspeakable" in shown(_Unspeakable())
+
+
+def _nested(depth: int) -> list[Any]:
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    return nested
