@@ -60,6 +60,9 @@ def explain(arguments: str) -> Result:
         ("error-response --error Overloaded --idempotent", {"decision": "RETRY_NEXT"}),
         ("error-response --error IS_BOOTSTRAPPING", {"action": "next_node", "counts_as_retry": False}),
         ("error-response --error unprepared", {"action": "prepare"}),
+        ("error-response --error CAS_WRITE_UNKNOWN --idempotent", {"decision": "RETRY_NEXT"}),
+        ("error-response --error ReadFailureException --idempotent", {"decision": "RETHROW", "error": "ReadFailure"}),
+        ("request-aborted --error ClosedConnectionException --idempotent", {"decision": "RETRY_NEXT"}),
         ("error-response --error other --idempotent", {"action": "fail", "error": "ProtocolError"}),
     ],
 )

@@ -17,7 +17,7 @@ from triclinium_core.retry.cassandra.errors import (
     WriteTimeout,
 )
 from triclinium_core.retry.cassandra.explain import Case
-from triclinium_core.retry.cassandra.names import ABORTS, ANSWERS
+from triclinium_core.retry.cassandra.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 from triclinium_core.retry.cassandra.policies import POLICIES
 
 LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__
@@ -108,11 +108,13 @@ def _unavailable(options: CassandraOptions) -> Unavailable:
 
 
 def _request_aborted(options: CassandraOptions) -> RequestAborted | FrameTooLong:
-    return choose(options["error"] or "", _ABORTED, "error that aborts a request")()
+    name = options["error"] or ""
+    return aborted(name) if is_aborted(name) else choose(name, _ABORTED, "error that aborts a request")()
 
 
 def _error_response(options: CassandraOptions) -> CoordinatorError:
-    return choose(options["error"] or "", _ANSWERED, "error that a coordinator answers")()
+    name = options["error"] or ""
+    return answered(name) if is_answered(name) else choose(name, _ANSWERED, "error that a coordinator answers")()
 
 
 _ABORTED: Mapping[str, Callable[[], RequestAborted | FrameTooLong]] = {

@@ -5,7 +5,6 @@ Source: the Cassandra Java driver, "Using multiple policies" and its configurati
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,7 +20,7 @@ from triclinium_core.retry.cassandra.policy_settings import (
     settle,
     wrong,
 )
-from triclinium_core.retry.cassandra.request import TIMEOUT_DEFAULT
+from triclinium_core.retry.cassandra.request import TIMEOUT_DEFAULT, TIMEOUT_RULE, is_timeout
 from triclinium_core.retry.cassandra.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
@@ -34,8 +33,6 @@ T = TypeVar("T")
 
 DEFAULT_PROFILE = "default"
 """The name of the profile that the top level of a document describes."""
-TIMEOUT_MAX = 1e9
-"""Thirty years: whoever wants to wait for longer says ``math.inf``."""
 LEVELS: Sequence[ConsistencyLevel] = tuple(ConsistencyLevel)
 SERIAL_LEVELS: Sequence[ConsistencyLevel] = tuple(level for level in ConsistencyLevel if level.is_serial)
 
@@ -187,14 +184,9 @@ def seconds_at(path: str, value: object) -> float:
     Raises:
         InvalidArgumentException: it is no number, not above 0, or above the maximum and not infinite.
     """
-    # A bool is a number to Python, and to nobody else.
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and (0 < value <= TIMEOUT_MAX or value == math.inf)
-    ):
-        return value
-    raise wrong(path, f"={shown(value)} must be a number of seconds above 0 and up to 1e9, or inf for no limit")
+    if not (isinstance(value, int | float) and is_timeout(value)):
+        raise wrong(path, f"={shown(value)} {TIMEOUT_RULE}")
+    return value
 
 
 def level_at(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
@@ -21,6 +22,14 @@ _ONE_EXECUTION = NoSpeculativeExecution()
 
 TIMEOUT_DEFAULT = 2.0
 """Seconds for a whole request, as the Java driver has it."""
+TIMEOUT_MAX = 1e9
+"""Thirty years: whoever wants to wait for longer says ``inf``."""
+TIMEOUT_RULE = "must be a number of seconds above 0 and up to 1e9, or inf for no limit"
+
+
+def is_timeout(value: float) -> bool:
+    """Tell whether a request may take this long."""
+    return is_number(value) and (0 < value <= TIMEOUT_MAX or value == math.inf)
 
 
 @unique
@@ -43,7 +52,7 @@ class CassandraRequest:
         idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
         kind: a statement, or a PREPARE that the caller asked for.
         consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
-        timeout: seconds from its submission until the caller gets a DriverTimeout; ``inf`` for never.
+        timeout: seconds from its submission until the caller gets a DriverTimeout, up to 1e9; ``inf`` for never.
         speculation: who decides about speculative executions.
 
     Raises:
@@ -71,10 +80,8 @@ class CassandraRequest:
                     f"consistency={self.consistency.name} does not go with a PREPARE, which has none; leave it out",
                     parameter="consistency",
                 )
-        if not (is_number(self.timeout) and self.timeout > 0):
-            raise InvalidArgumentException(
-                f"timeout={shown(self.timeout)} must be a number of seconds above 0; inf for never", parameter="timeout"
-            )
+        if not is_timeout(self.timeout):
+            raise InvalidArgumentException(f"timeout={shown(self.timeout)} {TIMEOUT_RULE}", parameter="timeout")
         require_speculation(self.speculation)
 
     @property

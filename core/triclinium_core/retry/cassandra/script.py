@@ -139,10 +139,11 @@ def read_answer(text: str) -> Answer:
             return Answer(text, lambda attempt, _: ConnectionMissed(attempt))
         case (("timeout" | "drivertimeout"), ""):
             return Answer(text, lambda _, __: TimePassed())
-        case "frametoolong", ("" | "abort"):
+        case "frametoolong", ("" | "abort" | "unsent"):
+            # Sent or not: no other node takes it either (decision A9).
             too_long = _noted(FrameTooLong(text), text)
             return Answer(text, lambda attempt, _: AttemptAborted(attempt, too_long))
-        case (("throttled" | "requestthrottled"), ""):
+        case (("throttled" | "requestthrottled"), ("" | "unsent")):
             throttled = _noted(RequestThrottled(text), text)
             return Answer(text, lambda attempt, _: AttemptAborted(attempt, throttled, handed_over=0))
         case _, ("abort" | "unsent"):

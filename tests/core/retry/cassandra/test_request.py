@@ -58,6 +58,7 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
         ("timeout", -1.0),
         ("timeout", math.nan),
         ("timeout", 10**400),
+        ("timeout", 1e10),
         ("timeout", None),
         ("timeout", True),
         ("speculation", 0.5),

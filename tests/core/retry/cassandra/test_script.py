@@ -41,7 +41,9 @@ def test_results(text: str) -> None:
         ("ClosedConnection(unsent)", e.ClosedConnection, 0),
         ("Throwable(abort)", e.RequestAborted, None),
         ("FrameTooLong", e.FrameTooLong, None),
+        ("FrameTooLong(unsent)", e.FrameTooLong, None),
         ("Throttled", e.RequestThrottled, 0),
+        ("Throttled(unsent)", e.RequestThrottled, 0),
     ],
 )
 def test_aborts(text: str, kind: type[e.CassandraError], handed_over: int | None) -> None:
