@@ -68,10 +68,10 @@ def session(pair: Pair) -> Iterator[Session]:
 
 
 def both_take_part(session: Session) -> bool:
-    """Tell whether both nodes take a write."""
+    """Tell whether both nodes take a write: they know of each other, and have the same tables."""
     try:
         session.execute(SimpleStatement(INSERTION, consistency_level=ALL.value), [0])
-    except (cassandra.Unavailable, cassandra.WriteTimeout):
+    except (cassandra.Unavailable, cassandra.WriteTimeout, cassandra.WriteFailure):
         return False
     return True
 
