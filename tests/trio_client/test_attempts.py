@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 
 import pytest
@@ -269,3 +270,41 @@ async def test_async_with_for_a_strategy_that_answers_at_once(
                 raise OSError
 
     assert ([1, 2], CAPACITY) == (numbers, strategy.available_quota())
+
+
+async def test_a_loop_that_is_left_after_a_failure(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The attempt that would have followed costs nothing, once nobody holds the loop any more."""
+
+    async def by_return() -> None:
+        async for attempt in attempts(strategy):
+            with attempt:
+                attempt.retry()
+                return
+
+    async def by_break() -> None:
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                raise OSError
+            break
+
+    await by_return()
+    at_once = strategy.available_quota()
+    await by_break()
+    # The error remembers the frame that it passed, which holds the attempts, which remember the error.
+    gc.collect()
+
+    assert (CAPACITY, CAPACITY) == (at_once, strategy.available_quota())
+
+
+async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The attempt was given back then, so it cannot be made."""
+    loop = attempts(strategy, on=OSError)
+    with await anext(loop):
+        raise OSError
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await anext(loop)
+
+    with pytest.raises(InvalidArgumentException, match="attempt 2: it was given up while it waited to begin"):
+        await anext(loop)
+    assert CAPACITY == strategy.available_quota()

@@ -288,7 +288,7 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
 @pytest.mark.parametrize("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
 async def test_what_is_no_strategy(given: object) -> None:
     """A class, and Couchbase's strategies, which are about something else."""
-    with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy\\(\\)"):
+    with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy"):
         await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
 
 

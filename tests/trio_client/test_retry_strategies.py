@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import anyio
 import pytest
@@ -22,7 +23,8 @@ from triclinium import (
     retry,
 )
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy.asynchronous import as_async
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken
 
 
 class Flaky:
@@ -197,3 +199,64 @@ def test_under_anyio() -> None:
 
     assert (2.0, True, 1) == found
     assert 500 == strategy.available_quota()
+
+
+async def fail() -> None:
+    """What is tried again in vain."""
+    raise OSError
+
+
+def in_a_second(_: Exception) -> ErrorInfo:
+    """Wait for the server."""
+    return ErrorInfo(is_retry_safe=True, retry_after=1.0)
+
+
+@pytest.mark.parametrize("shape", [None, as_async])
+async def test_a_retry_that_is_not_made_costs_nothing(
+    shape: Callable[[AnyRetryStrategy], AnyRetryStrategy] | None, autojump_clock: MockClock
+) -> None:
+    """Not at the deadline, and not where the sleep is cancelled; nor where the strategy is awaited."""
+    quota = StandardRetryStrategy()
+    strategy = quota if shape is None else shape(quota)
+    with pytest.raises(OSError), trio.move_on_after(1.0):  # noqa: PT011 - it has nothing to say
+        await retry(fail, strategy=strategy, on=in_a_second)
+    at_the_deadline = quota.available_quota()
+    with trio.CancelScope() as scope:
+        await retry(fail, strategy=strategy, on=in_a_second, hooks=[lambda _: scope.cancel()])
+
+    assert scope.cancelled_caught
+    assert (quota.quota_capacity, quota.quota_capacity) == (at_the_deadline, quota.available_quota())
+
+
+async def test_a_hook_that_ends_the_program() -> None:
+    """The retry that was promised to it is not made, and costs nothing."""
+    quota = StandardRetryStrategy()
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        await retry(fail, strategy=quota, on=OSError, hooks=[stop])
+
+    assert isinstance(caught.value.__context__, OSError)
+    assert quota.quota_capacity == quota.available_quota()
+
+
+class Talkative(Strategy):
+    """Answers where nobody asked."""
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Return what means nothing."""
+        super().record_success(token=token)
+        return "thanks"  # type: ignore[return-value]
+
+
+async def test_what_a_success_is_answered_with_means_nothing() -> None:
+    """It is awaited only where the strategy is one to be awaited."""
+    called, looped = Talkative(Token()), Talkative(Token())
+    await retry(Flaky(), strategy=called)
+    async for attempt in attempts(looped):
+        async with attempt:
+            pass
+
+    assert ["acquire", "success"] == called.told == looped.told

@@ -47,10 +47,11 @@ class _Stage(Enum):
     WAITING = "its block was not entered"
     OPEN = "its block is open"
     FAILED = "it has failed, and another one follows"
+    LEFT = "it was given up while it waited to begin"
     OVER = "it is over, and no other one follows"
 
 
-_NEW, _WAITING, _OPEN, _FAILED, _OVER = _Stage
+_NEW, _WAITING, _OPEN, _FAILED, _LEFT, _OVER = _Stage
 # Every attempt goes through them, and a member is found faster by a name of its own.
 
 
@@ -203,5 +204,6 @@ class Attempts(Attempt):
                 f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
                 parameter="attempt",
             )
+        self._stage = _LEFT
         await self._recovery.sleep()
         self._token = self._recovery.token

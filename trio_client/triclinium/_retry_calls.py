@@ -66,7 +66,7 @@ async def record_success(terms: CallTerms[T], token: RetryToken | None) -> None:
     """Give back the token of an attempt that succeeded."""
     if token is not None:
         recorded = terms.strategy.record_success(token=token)
-        if recorded is not None:
+        if recorded is not None and terms.is_async:
             await recorded
 
 
@@ -109,7 +109,7 @@ async def call(
             if info is None:
                 if token is not None:
                     recorded = strategy.record_success(token=token)
-                    if recorded is not None:
+                    if recorded is not None and terms.is_async:
                         await recorded
                 if recovery is not None:
                     recovery.succeeded()
@@ -146,16 +146,22 @@ class Recovery:
         began: when it did, as trio counts.
     """
 
-    __slots__ = ("_delay", "_machine", "_name", "_terms")
+    __slots__ = ("_delay", "_is_due", "_machine", "_name", "_terms")
 
     def __init__(self, terms: CallTerms[T], name: str, token: RetryToken | None, began: float) -> None:
         mode = current_test_mode()
         self._terms = terms
         self._name = name if terms.name is None else terms.name
         self._delay = 0.0
+        self._is_due = False
         self._machine = CallMachine(
             terms, token=token, began=began, attempts_max=None if mode is None else mode.attempts_max
         )
+
+    def __del__(self) -> None:
+        # Whoever leaves a loop between two attempts tells nobody. A collector may run in any thread; a strategy has one.
+        if self._is_due and trio.lowlevel.in_trio_run():
+            self.abandon()
 
     @property
     def token(self) -> RetryToken | None:
@@ -204,11 +210,14 @@ class Recovery:
         except BaseException:
             self.abandon()
             raise
+        self._is_due = False
         self._machine.begin(trio.current_time())
 
     def abandon(self) -> None:
-        """Give back what was taken for the attempt to come, for nobody will make it."""
-        self._machine.abandon()
+        """Give back what was taken for the attempt to come, where one was to come, for nobody will make it."""
+        if self._is_due:
+            self._is_due = False
+            self._machine.abandon()
 
     def succeeded(self) -> None:
         """Note that an attempt succeeded after others had failed."""
@@ -219,6 +228,11 @@ class Recovery:
         terms, number = self._terms, self._machine.number
         if isinstance(decision, Sleep):
             self._delay = decision.delay
-            tell(RetryScheduled(self._name, number - 1, decision.delay, error, terms.token_scope), terms.hooks)
+            self._is_due = True
+            try:
+                tell(RetryScheduled(self._name, number - 1, decision.delay, error, terms.token_scope), terms.hooks)
+            except BaseException:
+                self.abandon()
+                raise
         elif not isinstance(decision, AwaitStrategy):
             tell(RetryGivenUp(self._name, number, decision.ending, error, terms.token_scope), terms.hooks)

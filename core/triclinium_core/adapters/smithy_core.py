@@ -54,10 +54,6 @@ class SmithyCoreRetryStrategy:
     """
 
     def __init__(self, strategy: LimitedRetryStrategy) -> None:
-        if isinstance(strategy, type):
-            raise InvalidArgumentException(
-                f"strategy={strategy.__name__} is a class; pass an object of it", parameter="strategy"
-            )
         require_strategy(strategy)
         for name in ("max_attempts", "backoff_strategy"):
             if not hasattr(strategy, name):
@@ -67,7 +63,7 @@ class SmithyCoreRetryStrategy:
                 )
         if protocols.is_async(strategy):
             raise InvalidArgumentException(
-                f"strategy={strategy!r} has async methods; pass the strategy that answers at once", parameter="strategy"
+                f"strategy={strategy!r} has to be awaited; pass the strategy that answers at once", parameter="strategy"
             )
         self._strategy = strategy
 

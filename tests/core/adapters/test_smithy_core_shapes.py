@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.asynchronous import AsyncShape
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -197,23 +198,20 @@ class Bare:
     record_success = StandardRetryStrategy.record_success
 
 
-class Waiting(StandardRetryStrategy):
-    """Has to wait before it answers."""
+class Waiting(AsyncShape):
+    """Has to be awaited, and all that is looked for otherwise."""
 
-    async def refresh_retry_token_for_retry(  # type: ignore[override]
-        self, *, token_to_renew: RetryToken, error: Exception
-    ) -> RetryToken:
-        """Never called."""
-        raise AssertionError
+    max_attempts = 3
+    backoff_strategy = None
 
 
 @pytest.mark.parametrize(
     ("strategy", "said"),
     [
-        (None, "strategy=None lacks acquire_initial_retry_token, .*; pass"),
+        (None, "strategy=None must be .* it lacks acquire_initial_retry_token, "),
         (Bare(), "lacks max_attempts, which smithy-core looks for"),
         (StandardRetryStrategy, "is a class"),
-        (Waiting(rng=random.Random(7)), "has async methods"),
+        (Waiting(StandardRetryStrategy(rng=random.Random(7))), "has to be awaited"),
     ],
 )
 def test_what_is_no_strategy(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:

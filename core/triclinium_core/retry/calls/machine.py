@@ -199,7 +199,8 @@ class CallMachine:
             return self._give_up(RetryEnding.NO_TOKEN if self._is_safe else RetryEnding.NOT_RETRY_SAFE)
         if self._attempts_max is not None and self.number >= self._attempts_max:
             return self._give_up(RetryEnding.EXHAUSTED)
-        if _reaches(0.0, deadline - now):
+        # What throttles is shown all the same, where that takes no time, and its token abandoned.
+        if _reaches(0.0, deadline - now) and (self._terms.is_async or not info.is_throttling_error):
             return self._give_up(RetryEnding.DEADLINE)
         shown = for_strategy(error, info)
         try:

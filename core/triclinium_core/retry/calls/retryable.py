@@ -161,14 +161,17 @@ def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
     """
     if error is None:
         return ClassifiedError(UnwelcomeResultError("the result is to be retried"), info)
-    # Most errors say nothing; that is seen at the first attribute.
-    if getattr(error, "is_retry_safe", None) is not None and _says_all(error, info):
-        return error
-    return ClassifiedError(error, info)
+    return error if _says_all(error, info) else ClassifiedError(error, info)
 
 
 def _says_all(error: Exception, info: ErrorInfo) -> bool:
-    return all(hasattr(error, name) for name in _ATTRIBUTES) and classify(error) == info
+    try:
+        # Most errors say nothing; that is seen at the first attribute.
+        said = getattr(error, "is_retry_safe", None) is not None and all(hasattr(error, name) for name in _ATTRIBUTES)
+    except Exception:
+        # An attribute that is computed, and cannot be: no strategy need look at that.
+        return False
+    return said and classify(error) == info
 
 
 class UnwelcomeResultError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
@@ -16,14 +17,13 @@ from triclinium_core.retry.calls.retryable import (
     check_retry_result,
     info_of_result,
 )
+from triclinium_core.retry.smithy.asynchronous import METHODS, require_strategy
 from triclinium_core.retry.smithy.bounds import is_seconds
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.tokens import require_scope
 
 T = TypeVar("T")
-
-_METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
 
 KINDS_MAX = 64
 """Classes of strategies that are known to be such; a program has a few."""
@@ -81,7 +81,7 @@ class CallTerms(Generic[T]):
         What it raises is dropped: whoever abandons an attempt has something else to tell.
         """
         take_back = getattr(self.strategy, "abandon", None)
-        if take_back is not None and token is not None and not self.is_async:
+        if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):
             with suppress(Exception):
                 take_back(token=token)
 
@@ -97,19 +97,14 @@ class CallTerms(Generic[T]):
 @functools.lru_cache(maxsize=KINDS_MAX)
 def _kind_is_async(kind: type[AnyRetryStrategy]) -> bool | None:
     """Tell whether strategies of a class are to be awaited; None where the class alone does not show that they are any."""
-    if issubclass(kind, type) or not all(callable(getattr(kind, name, None)) for name in _METHODS):
-        return None
     # A class has the functions that its objects have as methods.
-    return is_async(kind)  # type: ignore[arg-type]
+    methods = [getattr(kind, name, None) for name in METHODS]
+    kinds = {inspect.iscoroutinefunction(method) if callable(method) else None for method in methods}
+    return kinds.pop() if len(kinds) == 1 and not issubclass(kind, type) else None
 
 
 def _check_strategy(strategy: AnyRetryStrategy) -> bool:
-    missing = [name for name in _METHODS if not callable(getattr(strategy, name, None))]
-    if isinstance(strategy, type) or missing:
-        hint = "" if isinstance(strategy, type) else f"; it lacks {', '.join(missing)}"
-        raise InvalidArgumentException(
-            f"strategy={strategy!r} must be an object such as StandardRetryStrategy(){hint}", parameter="strategy"
-        )
+    require_strategy(strategy)
     return is_async(strategy)
 
 

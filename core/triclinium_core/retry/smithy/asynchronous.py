@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.smithy.bounds import shown
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
     AsyncRetryStrategy,
@@ -13,7 +15,8 @@ from triclinium_core.retry.smithy.protocols import (
     is_async,
 )
 
-_METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
+METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
+"""What every strategy has."""
 
 
 class AsyncShape:
@@ -51,6 +54,15 @@ class AsyncShape:
         """Take back the token of the attempt that succeeded."""
         self._strategy.record_success(token=token)
 
+    def abandon(self, *, token: RetryToken) -> None:
+        """Take back the token of an attempt that will not be made, where the strategy does.
+
+        It is not awaited: whoever gives up because of a cancellation could not wait for it.
+        """
+        take_back = getattr(self._strategy, "abandon", None)
+        if take_back is not None:
+            take_back(token=token)
+
 
 def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
     """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
@@ -63,11 +75,18 @@ def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
 
 
 def require_strategy(strategy: AnyRetryStrategy) -> None:
-    """Raise InvalidArgumentException unless ``strategy`` has the three methods of one."""
-    missing = [name for name in _METHODS if not callable(getattr(strategy, name, None))]
-    if missing:
+    """Raise InvalidArgumentException unless ``strategy`` is an object with the three methods of one, all of one kind."""
+    missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
+    if isinstance(strategy, type) or missing:
+        hint = "it is a class" if isinstance(strategy, type) else f"it lacks {', '.join(missing)}"
         raise InvalidArgumentException(
-            f"strategy={strategy!r} lacks {', '.join(missing)}; pass a Smithy-shaped strategy, such as "
-            "StandardRetryStrategy",
+            f"strategy={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
+            parameter="strategy",
+        )
+    awaited = [name for name in METHODS if inspect.iscoroutinefunction(getattr(strategy, name))]
+    if 0 < len(awaited) < len(METHODS):
+        raise InvalidArgumentException(
+            f"strategy={shown(strategy)} has {', '.join(awaited)} to be awaited, and other methods that answer at once; "
+            "make them all of one kind",
             parameter="strategy",
         )

@@ -20,6 +20,8 @@ from triclinium_core.retry.calls.machine import (
     refuse_first,
 )
 from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -238,14 +240,8 @@ def test_an_error_after_results_tells_of_them() -> None:
 
 def test_a_strategy_that_answers_later() -> None:
     """Its answer is handed out to be awaited, and what comes of it goes on as if it had come at once."""
-
-    class Later(Answering):
-        async def refresh_retry_token_for_retry(  # type: ignore[override]
-            self, *, token_to_renew: RetryToken, error: Exception
-        ) -> RetryToken:
-            return Token(0.5, 1)
-
-    machine = machine_of(Later())
+    terms: CallTerms[None] = CallTerms(as_async(Answering()), on=ConnectionError)
+    machine = CallMachine(terms, token=Token(0.0), began=10.0)
     decision = machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
     assert isinstance(decision, AwaitStrategy)
     decision.answer.close()  # type: ignore[attr-defined]
@@ -311,3 +307,12 @@ def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
 
     assert [GiveUp(RetryEnding.NOT_RETRY_SAFE)] * 2 == decisions
     assert [1, 1] == [len(strategy.shown) for strategy in (permitting, refusing)]
+
+
+def test_throttling_is_shown_to_the_strategy_at_the_deadline_too() -> None:
+    """Its rate falls; what the retry took is given back, for it is not made."""
+    strategy = AdaptiveRetryStrategy(rng=random.Random(0), clock=lambda: 10.0)
+    machine = machine_of(strategy, on=lambda _: ErrorInfo(is_retry_safe=True, is_throttling_error=True))
+
+    assert GiveUp(RetryEnding.DEADLINE) == machine.fail(ConnectionError(), now=10.0, deadline=10.0)
+    assert (500, 0.5) == (strategy.available_quota(), strategy.allowed_rate)

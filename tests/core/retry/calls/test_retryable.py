@@ -184,3 +184,25 @@ def test_strategies_see_the_error_itself_where_it_says_all() -> None:
     assert isinstance(for_strategy(less, classify(less)), ClassifiedError)
     assert isinstance(for_strategy(None, RETRY_SAFE), ClassifiedError)
     assert (ClassifiedError, plain, info, "plain") == (type(shown), shown.__cause__, classify(shown), str(shown))
+
+
+@pytest.mark.parametrize("broken", ["is_retry_safe", "is_throttling_error"])
+def test_an_attribute_that_cannot_be_computed(broken: str) -> None:
+    """The strategy is shown an error that says the rest; what the attribute raises never comes out."""
+
+    class Broken(Exception):
+        is_retry_safe = True
+        retry_after = None
+        is_timeout_error = False
+
+        def __getattribute__(self, name: str) -> object:
+            if name == broken:
+                raise LookupError(name)
+            return super().__getattribute__(name)
+
+    error = Broken()
+    info = info_of_error(Broken, error)
+    shown = for_strategy(error, info)
+
+    assert ErrorInfo(is_retry_safe=True) == info
+    assert (ClassifiedError, error, True) == (type(shown), shown.__cause__, classify(shown).is_retry_safe)

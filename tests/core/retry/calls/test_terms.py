@@ -11,7 +11,8 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.calls.terms import CallTerms, check_hooks, is_refusal
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.asynchronous import as_async
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -126,3 +127,32 @@ def test_reports_are_sentences() -> None:
         RetryGivenUp("get", 3, RetryEnding.EXHAUSTED, None, None)
     )
     assert "get succeeded at attempt 2" == str(RetrySucceeded("get", 2, None))
+
+
+def test_a_token_that_is_abandoned() -> None:
+    """It goes back where that takes no time, also to a strategy whose other methods are awaited."""
+    strategy = StandardRetryStrategy(rng=random.Random(0))
+    shape = as_async(strategy)
+    error = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))
+    for terms in (CallTerms[None](strategy), CallTerms[None](shape), CallTerms[None](Later())):
+        token = strategy.refresh_retry_token_for_retry(
+            token_to_renew=strategy.acquire_initial_retry_token(), error=error
+        )
+        terms.abandon(token)
+
+    assert 500 - 14 == strategy.available_quota()
+
+
+class Half(Later):
+    """One method is not awaited."""
+
+    def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]
+        """Never asked."""
+
+
+def test_a_strategy_of_both_kinds_at_once() -> None:
+    """Whoever asked it would await what is no answer, or drop an answer unawaited."""
+    with pytest.raises(InvalidArgumentException, match="make them all of one kind") as caught:
+        CallTerms(Half())  # type: ignore[arg-type]
+
+    assert "strategy" == caught.value.parameter

@@ -10,7 +10,7 @@ import pytest
 from tests.core.retry.smithy.cases import Failure, Fixed
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.asynchronous import AsyncShape, as_async
-from triclinium_core.retry.smithy.protocols import RetryError, is_async
+from triclinium_core.retry.smithy.protocols import RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -63,7 +63,7 @@ def test_what_is_no_strategy(make: Any) -> None:
         def record_success(self) -> None: ...
 
     with pytest.raises(
-        InvalidArgumentException, match="lacks acquire_initial_retry_token, refresh_retry_token_for_retry;"
+        InvalidArgumentException, match="lacks acquire_initial_retry_token, refresh_retry_token_for_retry$"
     ) as caught:
         make(Half())
 
@@ -76,3 +76,46 @@ def test_no_shape_of_a_shape() -> None:
 
     with pytest.raises(InvalidArgumentException, match="has to be awaited already"):
         AsyncShape(shape)
+
+
+def test_a_token_is_abandoned_without_waiting() -> None:
+    """As far as the strategy takes tokens back."""
+    strategy = StandardRetryStrategy(rng=Fixed())
+    token = strategy.refresh_retry_token_for_retry(
+        token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(safe=True)
+    )
+    taken = strategy.available_quota()
+    AsyncShape(strategy).abandon(token=token)
+    AsyncShape(Plain()).abandon(token=token)
+
+    assert (486, 500) == (taken, strategy.available_quota())
+
+
+class Plain:
+    """Takes no tokens back."""
+
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+        """Never asked."""
+        raise NotImplementedError
+
+    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+        """Never asked."""
+        raise NotImplementedError
+
+    def record_success(self, *, token: RetryToken) -> None:
+        """Never asked."""
+
+
+class Mixed(Plain):
+    """Answers at once, and has one method that does not."""
+
+    async def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]
+        """Never asked."""
+
+
+def test_no_class_and_no_mixture() -> None:
+    """A class has the methods too, but they lack their object; a mixture cannot be asked in one way."""
+    given: Any
+    for given, hint in ((Plain, "it is a class"), (Mixed(), "has record_success to be awaited")):
+        with pytest.raises(InvalidArgumentException, match=hint):
+            as_async(given)

@@ -70,10 +70,10 @@ def test_strategies_of_ones_own() -> None:
     assert shape is strategies.resolve(shape)
 
 
-@pytest.mark.parametrize("strategy", ["standard", 3, object()])
+@pytest.mark.parametrize("strategy", ["standard", 3, object(), SimpleRetryStrategy])
 def test_what_is_no_strategy(strategy: Any) -> None:
     """The error names it."""
-    with pytest.raises(InvalidArgumentException, match=r"^strategy=.* lacks"):
+    with pytest.raises(InvalidArgumentException, match=r"^strategy=.* must be an object such as"):
         resolver().resolve(strategy)
 
 
