@@ -15,6 +15,7 @@ from tests.core.retry.cassandra.request_cases import NEVER_ASKED, SERVER, START,
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.actions import Cancel, Complete, Fail, Ignore, Send
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.events import (
     AttemptAborted,
     ErrorReceived,
@@ -27,13 +28,14 @@ from triclinium_core.retry.cassandra.events import (
 from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
 from triclinium_core.retry.cassandra.request_machine import RequestMachine
 from triclinium_core.retry.cassandra.states import RequestState
-from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT
+from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT, RetryDecision, RetryVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
 
 
 def test_one_timeout_for_the_whole_call() -> None:
     """It counts from the submission, whatever was tried in between."""
-    machine = submitted(request(Always(RETRY_NEXT), timeout=2.0))
+    downgrading = Always(RetryVerdict(RetryDecision.RETRY_NEXT, Level.ONE))
+    machine = submitted(request(downgrading, consistency=Level.QUORUM, timeout=2.0))
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), at=START + 1.9)
     assert START + 2.0 == machine.wakeup
     assert [] == hear(machine, TimePassed(), at=START + 1.99)
@@ -43,7 +45,7 @@ def test_one_timeout_for_the_whole_call() -> None:
     assert isinstance(fail, Fail)
     assert isinstance(fail.error, e.DriverTimeout)
     assert "no answer within 2.0 s" == str(fail.error)
-    assert ExecutionInfo(None, (("n1", SERVER),), -1, 0, None, 1) == fail.error.execution_info
+    assert ExecutionInfo(None, (("n1", SERVER),), -1, 0, Level.QUORUM, 1) == fail.error.execution_info
     assert math.inf == machine.wakeup
 
 

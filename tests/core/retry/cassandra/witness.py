@@ -237,6 +237,8 @@ class Witness:
     def _judge_error(self, error: CassandraError) -> None:
         if isinstance(error, DriverTimeout):
             assert self.now >= self.deadline
+            assert error.execution_info is not None
+            assert self.machine.request.consistency is error.execution_info.consistency
         if isinstance(error, AllNodesFailed):
             assert len(self.plan) == self.taken
             assert isinstance(error, NoNodeAvailable) is (not self.errors)
