@@ -39,9 +39,9 @@ class History:
         """Whether no execution goes on."""
         return all(execution.state is ExecutionState.ENDED for execution in self._executions)
 
-    def start(self, consistency: ConsistencyLevel | None) -> Execution:
-        """Return a further execution."""
-        execution = Execution(len(self._executions), consistency)
+    def start(self) -> Execution:
+        """Return a further execution. It has the request's own level, for no verdict changed what it repeats."""
+        execution = Execution(len(self._executions), self._consistency)
         self._executions.append(execution)
         return execution
 

@@ -25,7 +25,6 @@ from triclinium_core.retry.cassandra.actions import (
     Reprepare,
     Send,
 )
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,
@@ -77,7 +76,6 @@ class _Speculation(NamedTuple):
     """The execution to come."""
 
     due: float
-    consistency: ConsistencyLevel | None
     slow_node: Hashable
 
 
@@ -165,7 +163,7 @@ class RequestMachine:
     def _on_request_submitted(self, now: float) -> Sequence[CassandraAction]:
         self._state = RequestState.RUNNING
         self._deadline = now + self.request.timeout
-        return self._start(self.request.consistency)
+        return self._start()
 
     def _on_time_passed(self, now: float) -> Sequence[CassandraAction]:
         if now >= self._deadline:
@@ -175,13 +173,13 @@ class RequestMachine:
             return []
         self._speculation = None
         report = ReportSpeculation(self._history.executions, speculation.slow_node)
-        return [report, *self._start(speculation.consistency)]
+        return [report, *self._start()]
 
     def _on_request_abandoned(self, now: float) -> Sequence[CassandraAction]:
         return self._settle(RequestState.ABANDONED)
 
-    def _start(self, consistency: ConsistencyLevel | None) -> Sequence[CassandraAction]:
-        return self._send_to_next(self._history.start(consistency))
+    def _start(self) -> Sequence[CassandraAction]:
+        return self._send_to_next(self._history.start())
 
     # -- One attempt: until it is written.
 
@@ -209,7 +207,7 @@ class RequestMachine:
                 PolicyFailed(f"the speculative execution policy failed: {shown(raised)}"), execution, raised
             )
         if delay is not None:
-            self._speculation = _Speculation(self._now + delay, execution.consistency, execution.node)
+            self._speculation = _Speculation(self._now + delay, execution.node)
         return []
 
     # -- One attempt: what became of it.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.request_cases import (
     CLOSED,
     NEVER_ASKED,
@@ -31,6 +32,7 @@ from triclinium_core.retry.cassandra.events import (
     StatementPrepared,
 )
 from triclinium_core.retry.cassandra.request_machine import REPREPARATIONS_MAX, RequestMachine
+from triclinium_core.retry.cassandra.verdicts import RETRY_SAME
 
 idempotent_or_not = pytest.mark.parametrize("idempotent", [True, False])
 
@@ -128,6 +130,18 @@ def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:
     machine = preparing()
 
     assert [Send(3, 0, "n2", ConsistencyLevel.ONE)] == hear(machine, StatementPrepared(1, b"id"), ConnectionMissed(2))
+
+
+def test_the_connection_is_gone_before_a_retried_request_is_prepared_again() -> None:
+    """That is the node's: what comes back to it is the request, and a PREPARE is new to it."""
+    machine = submitted(request(Always(RETRY_SAME)))
+    hear(machine, ErrorReceived(0, SERVER), ErrorReceived(1, UNPREPARED), ConnectionMissed(2))
+    error = error_of(hear(machine, AttemptAborted(3, e.FrameTooLong("17 MiB"))))
+
+    assert error.execution_info is not None
+    assert [("n1", e.ServerError), ("n1", e.NodeUnavailable)] == [
+        (node, type(met)) for node, met in error.execution_info.errors
+    ]
 
 
 def test_a_node_that_forgets_at_once() -> None:
