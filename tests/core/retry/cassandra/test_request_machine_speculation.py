@@ -176,8 +176,9 @@ def test_a_count_of_its_own() -> None:
     hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
     hear(machine, TimePassed(), at=SOON)
     hear(machine, RequestWritten(2), ErrorReceived(2, SERVER), at=SOON)
+    hear(machine, ErrorReceived(3, SERVER), ErrorReceived(1, SERVER), ErrorReceived(4, SERVER), at=SOON)
 
-    assert [0, 0] == [asked["retry_count"] for _, asked in policy.asked]
+    assert [0, 0, 1, 1, 2] == [asked["retry_count"] for _, asked in policy.asked]
 
 
 def test_the_faster_one_wins() -> None:
