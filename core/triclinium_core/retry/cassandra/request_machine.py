@@ -342,7 +342,6 @@ class RequestMachine:
     def _settle(self, state: RequestState, *last: CassandraAction) -> Sequence[CassandraAction]:
         """End everything, and let ``last`` follow the cancelling of what is still under way."""
         self._state = state
-        self._speculation = None
         return [*self._history.end(), *last]
 
     def _report(
