@@ -73,6 +73,15 @@ async def before_the_deadline() -> None:
     print("timed out:", scope.cancelled_caught)
 
 
+async def a_second_for_each() -> None:
+    """The attempt is the outer one of the two, so it sees what becomes of the time."""
+    naps = iter([5.0, 0.5])
+    async for attempt in triclinium.attempts(quota, on=trio.TooSlowError):
+        with attempt, trio.fail_after(1):
+            await trio.sleep(next(naps))
+    print("fast enough: attempt", attempt.number)
+
+
 async def results_too() -> None:
     """What is returned may be as good a reason as what is raised."""
     answers = iter(["busy", "busy", "done"])
@@ -87,7 +96,7 @@ async def results_too() -> None:
 
 async def main() -> None:
     """Show them all, and what is left of the quota."""
-    for show in (as_a_loop, as_a_call, when_it_does_not_help, before_the_deadline, results_too):
+    for show in (as_a_loop, as_a_call, when_it_does_not_help, before_the_deadline, a_second_for_each, results_too):
         await show()
         print(f"quota: {quota.available_quota()} of {quota.quota_capacity}")
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from tests.trio_client.adapters.http_server import Answer, HangUp, Server, Silence, Step, serving
-from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts_of
+from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
 from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, RetryTransport
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 
@@ -200,3 +200,23 @@ async def test_after_a_lost_connection_comes_a_new_one() -> None:
     assert isinstance(lost, httpx.RemoteProtocolError)
     assert isinstance(answered, FailedAnswer)
     assert (200, 503) == (response.status_code, answered.status_code)
+
+
+async def test_around_any_client() -> None:
+    """Without the transport the block and the call do as well: the errors of httpx are what is retried."""
+    quota = at_once()
+    async with serving(HangUp(), Answer(200), HangUp(), HangUp(), Answer(200)) as server, httpx.AsyncClient() as client:
+
+        async def fetch(url: str) -> httpx.Response:
+            return await client.get(url)
+
+        response = httpx.Response(500)
+        with trio.fail_after(SECONDS_MAX):
+            async for attempt in attempts(quota, on=httpx.TransportError):
+                with attempt:
+                    response = await client.get(server.url)
+            result = await retry(fetch, server.url, strategy=quota, on=httpx.TransportError)
+
+    assert (2, b"welcome", b"welcome") == (attempt.number, response.content, result.content)
+    # Of two retries of one call only the last is given back.
+    assert (5, 10_000 - 14) == (len(server.received), quota.available_quota())

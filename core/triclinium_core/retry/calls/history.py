@@ -44,16 +44,20 @@ class AttemptRecord(NamedTuple):
     """Why it was the last one; None where another one followed."""
 
 
+_THIS = Exception("the error that carries the story")
+"""Stands for it in its own story."""
+
+
 class _Story:
     """What an error carries of the attempts that led to it.
 
-    The record of the last attempt is kept without the error itself, so that the error is in no reference cycle.
+    Records are kept without the error itself, which may have ended earlier attempts too, so that it is in no reference cycle.
     """
 
     __slots__ = ("delay", "earlier", "elapsed", "ended", "ending", "notes", "number")
 
     def __init__(self, earlier: Sequence[AttemptRecord], last: AttemptRecord, ended: float) -> None:
-        self.earlier = tuple(earlier)
+        self.earlier = _exchange(earlier, last.error, _THIS)
         self.number, _, self.delay, self.elapsed, self.ending = last
         self.ended = ended
         self.notes: list[str] = []
@@ -67,8 +71,15 @@ def _nothing() -> None:
     return None
 
 
+def _exchange(records: Sequence[AttemptRecord], old: Exception | None, new: Exception) -> tuple[AttemptRecord, ...]:
+    return tuple(record._replace(error=new) if record.error is old else record for record in records)
+
+
 def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
     """Return the attempts that ended with ``error``, oldest first; nothing where it did not end any.
+
+    Of very many attempts these are the last hundred. Their errors keep their tracebacks, and with them what their frames
+    hold, for as long as this error lives.
 
     Of nested calls these are the attempts of the outermost; errors of its earlier attempts have theirs. A copy of an error,
     or one that was pickled, has none; its notes are still there.
@@ -76,7 +87,10 @@ def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
     story = _story_of(error)
     if story is None or not isinstance(error, Exception):
         return ()
-    return (*story.earlier, AttemptRecord(story.number, error, story.delay, story.elapsed, story.ending))
+    return (
+        *_exchange(story.earlier, _THIS, error),
+        AttemptRecord(story.number, error, story.delay, story.elapsed, story.ending),
+    )
 
 
 def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: float) -> None:

@@ -187,3 +187,20 @@ def test_copies_keep_the_notes(copied: object) -> None:
 def test_errors_in_a_line(error: Exception | None, text: str) -> None:
     """Type and text, on one line that ends."""
     assert text == describe(error)
+
+
+class Again(Exception):
+    """An error that can be watched as it goes."""
+
+
+def test_an_error_that_ended_every_attempt_is_in_no_cycle() -> None:
+    """The records have it, and it does not have itself."""
+    error = Again()
+    earlier = [FIRST._replace(error=error), AttemptRecord(2, None, 0.5, 0.25)]
+    attach(earlier, AttemptRecord(3, error, 1.0, 0.5, RetryEnding.EXHAUSTED), ended=9.0)
+    errors = [record.error for record in attempts_of(error)]
+    gone = weakref.ref(error)
+
+    assert [error, None, error] == errors
+    del error, earlier, errors
+    assert gone() is None

@@ -150,9 +150,16 @@ def test_a_call_without_a_token_has_one_attempt() -> None:
     assert GiveUp(RetryEnding.NO_TOKEN) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
-@pytest.mark.parametrize(("deadline", "decision"), [(12.0, GiveUp(RetryEnding.DEADLINE)), (12.1, Sleep(1.0))])
+@pytest.mark.parametrize(
+    ("deadline", "decision"),
+    [
+        (12.0, GiveUp(RetryEnding.DEADLINE)),
+        (12.0 + 1e-12, GiveUp(RetryEnding.DEADLINE)),
+        (12.1, Sleep(1.0)),
+    ],
+)
 def test_no_attempt_begins_at_the_deadline(deadline: float, decision: GiveUp | Sleep) -> None:
-    """A delay that ends at the deadline is too long."""
+    """A delay that ends at the deadline is too long, and so is one that misses it by the noise of a sum of floats."""
     assert decision == machine_of(Answering(Token(1.0))).fail(ConnectionError(), now=11.0, deadline=deadline)
 
 
@@ -307,6 +314,25 @@ def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
 
     assert [GiveUp(RetryEnding.NOT_RETRY_SAFE)] * 2 == decisions
     assert [1, 1] == [len(strategy.shown) for strategy in (permitting, refusing)]
+
+
+class Taking(Answering):
+    """Takes tokens back."""
+
+    def abandon(self, *, token: RetryToken) -> None:
+        """Write it down."""
+        self.taken_back = token
+
+
+def test_a_retry_of_what_is_not_retry_safe_is_given_back() -> None:
+    """A strategy that was shown it because it throttles may permit one all the same."""
+    token = Token(0.0)
+    strategy = Taking(token)
+    machine_of(strategy, on=lambda _: ErrorInfo(is_throttling_error=True)).fail(
+        ConnectionError(), now=10.0, deadline=math.inf
+    )
+
+    assert token is strategy.taken_back
 
 
 def test_throttling_is_shown_to_the_strategy_at_the_deadline_too() -> None:
