@@ -279,13 +279,16 @@ class RequestMachine:
         if event.statement_id == execution.statement_id:
             return self._send(execution, returns=True)
         text = (
-            f"{execution.node} prepared statement {execution.statement_id!r} again and calls it "
-            f"{event.statement_id!r} now, as happens after USE; prepare it anew"
+            f"{execution.node} prepared statement {shown(execution.statement_id)} again and calls it "
+            f"{shown(event.statement_id)} now, as happens after USE; prepare it anew"
         )
         return self._fail(RepreparationFailed(text), execution)
 
     def _on_statement_forgotten(self, event: StatementForgotten, execution: Execution) -> Sequence[CassandraAction]:
-        text = f"{execution.node} does not know statement {execution.statement_id!r}, and neither does the driver; prepare it anew"
+        text = (
+            f"{execution.node} does not know statement {shown(execution.statement_id)}, and neither does the driver; "
+            "prepare it anew"
+        )
         return self._fail(RepreparationFailed(text), execution)
 
     # -- Orders.

@@ -339,6 +339,7 @@ def test_prepare_cannot_be_ignored() -> None:
     assert e.PolicyFailed is run.ending
     assert "ignores ServerError of a PREPARE, which must have a result; retry or rethrow" in str(run.error)
     assert run.error.__cause__ is SERVER
+    assert [IGNORE] == [action.verdict for action in run.actions if isinstance(action, ReportFailure)]
 
 
 @pytest.mark.parametrize(
