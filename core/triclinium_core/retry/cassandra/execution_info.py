@@ -26,7 +26,7 @@ class ExecutionInfo:
     speculative_executions: int
     """Speculative executions that were started."""
     consistency: ConsistencyLevel | None
-    """The level that the statement had in the end, in the execution that settled the request or was the last to find the
-    plan empty; where none was, the one that it was submitted with. None where no level was ever named."""
+    """The level that the statement had in the end, in the execution that settled the request or was the last to find
+    the plan empty; where none was, the one that it was submitted with. None where no level was ever named."""
     retry_count: int
     """How often that execution was retried by a verdict; where none settled the request, all of them together."""

@@ -87,7 +87,7 @@ class ExecutionProfile:
         """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
 
         Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
+            InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
         """
         unless_said = self.consistency if kind is RequestKind.STATEMENT else None
         return CassandraRequest(

@@ -56,7 +56,7 @@ class CassandraRequest:
         speculation: who decides about speculative executions.
 
     Raises:
-        InvalidArgumentException: an argument is of the wrong type or out of range.
+        InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
     """
 
     policy: RetryPolicy
