@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -149,6 +150,21 @@ def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> N
 def test_retry_after(expected: float | None, text: str | None) -> None:
     """Seconds and dates of all three forms are read; nonsense is no wish, and a date that has passed means now."""
     assert expected == parse_retry_after(text, WALL_SECONDS)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in UTC, wherever the program runs."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        delay = parse_retry_after("Sat Nov 21 12:00:30 2026", WALL_SECONDS)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+    assert 30.0 == delay
 
 
 @given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,6} [0-9:]{0,9} ?[-+A-Z0-9]{0,6}"))

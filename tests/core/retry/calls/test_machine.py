@@ -120,6 +120,19 @@ def test_a_refusal_ends_the_call(refusal: Exception, ending: RetryEnding) -> Non
     assert GiveUp(ending) == decision
 
 
+class Limited(Answering):
+    """Tells how many attempts it permits."""
+
+    max_attempts = 3
+
+
+def test_a_refusal_before_the_last_attempt() -> None:
+    """It has another reason."""
+    decision = machine_of(Limited(RetryError("other"))).fail(ConnectionError(), now=10.0, deadline=math.inf)
+
+    assert GiveUp(RetryEnding.REFUSED) == decision
+
+
 def test_attempts_used_up() -> None:
     """A strategy that says how many attempts it permits tells so why it refuses."""
     machine = machine_of(StandardRetryStrategy(rng=random.Random(0), max_attempts=1))

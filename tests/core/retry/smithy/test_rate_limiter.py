@@ -74,6 +74,17 @@ def test_throttling_takes_three_tenths() -> None:
     assert 7.0 == pytest.approx(limiter.rate)
 
 
+def test_throttled_soon() -> None:
+    """The first time what is allowed means nothing yet: it has only begun to climb."""
+    limiter = RateLimiter()
+    for number in range(20):
+        limiter.on_success(number / 10)
+    limiter.on_throttle(2.0)
+
+    assert limiter.rate == pytest.approx(0.7 * limiter.measured_rate)
+    assert limiter.measured_rate > 8.0
+
+
 def test_throttled_again() -> None:
     """From then on of the least of what is measured and what is allowed."""
     limiter, now = throttled_at_ten()

@@ -64,6 +64,17 @@ def test_what_a_retry_costs(numbers: AwsRetryNumbers, response: str, available: 
         assert available[retries - 1] == strategy.available_quota()
 
 
+@pytest.mark.parametrize(("numbers", "cost"), [(AwsRetryNumbers.OF_2020, 10), (AwsRetryNumbers.OF_2026, 5)])
+def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
+    """It costs what a timeout costs, where that is a case of its own."""
+    strategy = standard(numbers=numbers)
+    token = strategy.refresh_retry_token_for_retry(
+        token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(throttling=True, timeout=True)
+    )
+
+    assert (cost, 500 - cost) == (token.quota_acquired, strategy.available_quota())
+
+
 @pytest.mark.parametrize(
     ("responses", "available"),
     [
