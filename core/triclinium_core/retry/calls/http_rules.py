@@ -8,7 +8,6 @@ RFC 8470, section 5.2; rows R of the project's decisions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC
@@ -16,11 +15,14 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.smithy.bounds import require_seconds, shown
 from triclinium_core.retry.smithy.classification import ErrorInfo
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """Methods whose requests do no more when they are sent twice. Source: RFC 9110, section 9.2.2."""
+
+_METHOD_SIGNS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
+"""What a method is made of: RFC 9110, section 5.6.2, but for small letters, which are a mistake here."""
 
 RETRY_AFTER_MOST = 1e9
 """Seconds, some thirty years, that stand for whatever is longer: no digits of a peer make a sum of instants infinite."""
@@ -102,25 +104,22 @@ class HttpRetryRules:
 
     def __post_init__(self) -> None:
         for method in _members("methods", self.methods, 'a set of methods such as {"GET", "HEAD"}'):
-            if not (isinstance(method, str) and method.isascii() and method.isalpha() and method.isupper()):
+            if not (isinstance(method, str) and method.isupper() and _METHOD_SIGNS.issuperset(method)):
                 raise InvalidArgumentException(
-                    f"methods holds {method!r}; a method is written in capitals, such as 'GET'", parameter="methods"
+                    f"methods holds {shown(method)}; a method is written in capitals, such as 'GET'",
+                    parameter="methods",
                 )
         for status in _members("statuses", self.statuses, "a set of statuses such as {429, 503}"):
             if not (isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599):
                 raise InvalidArgumentException(
-                    f"statuses holds {status!r}; only errors are retried, 400 to 599", parameter="statuses"
+                    f"statuses holds {shown(status)}; only errors are retried, 400 to 599", parameter="statuses"
                 )
         if not isinstance(self.idempotency_key, bool):
             raise InvalidArgumentException(
                 f"idempotency_key={self.idempotency_key!r} must be True or False", parameter="idempotency_key"
             )
-        most = self.retry_after_max
-        if most is not None and not (is_number(most) and math.isfinite(most) and most >= 0):
-            raise InvalidArgumentException(
-                f"retry_after_max={most!r} must be a number of seconds of at least 0, or None",
-                parameter="retry_after_max",
-            )
+        if self.retry_after_max is not None:
+            require_seconds("retry_after_max", self.retry_after_max)
 
     def is_success(self, status: int) -> bool:
         """Tell whether an answer with this status is welcome, and gives a quota back what the request took.
@@ -146,7 +145,8 @@ class HttpRetryRules:
             retry_after=delay,
             is_throttling_error=rule.is_throttling,
             is_timeout_error=rule.is_timeout,
-            fault="server",
+            # RFC 9110, section 15: 4xx, "the client seems to have erred".
+            fault="client" if status < 500 else "server",
         )
 
     def judge_failure(self, request: HttpRequestFacts, failure: HttpFailure) -> ErrorInfo:

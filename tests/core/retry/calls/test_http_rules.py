@@ -58,7 +58,9 @@ def test_kinds_of_statuses() -> None:
 
     assert {429} == {status for status, info in found.items() if info.is_throttling_error}
     assert {408, 504} == {status for status, info in found.items() if info.is_timeout_error}
-    assert {"server"} == {info.fault for info in found.values()}
+    assert {"client": {408, 425, 429}, "server": {502, 503, 504}} == {
+        fault: {status for status, info in found.items() if info.fault == fault} for fault in ("client", "server")
+    }
 
 
 @pytest.mark.parametrize(
@@ -196,10 +198,12 @@ def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
         ("statuses", {True}, "holds True"),
         ("statuses", {"503"}, "holds '503'"),
         ("idempotency_key", 1, "idempotency_key=1 must be True or False"),
-        ("retry_after_max", -1, "retry_after_max=-1 must be a number of seconds"),
+        ("retry_after_max", -1, "retry_after_max=-1 must be a finite number of seconds"),
         ("retry_after_max", math.nan, "retry_after_max=nan"),
         ("retry_after_max", math.inf, "retry_after_max=inf"),
         ("retry_after_max", True, "retry_after_max=True"),
+        pytest.param("retry_after_max", 10**5000, "retry_after_max=<int>", id="huge wait"),
+        ("statuses", {10**5000}, "holds <int>"),
         ("retry_after_max", "60", "retry_after_max='60'"),
     ],
 )
@@ -211,7 +215,7 @@ def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> N
     assert parameter == caught.value.parameter
 
 
-@pytest.mark.parametrize("methods", [set(), frozenset({"GET"}), {"GET": 1}.keys()])
+@pytest.mark.parametrize("methods", [set(), frozenset({"GET"}), {"PROPFIND", "VERSION-CONTROL"}, {"GET": 1}.keys()])
 def test_sets_of_any_kind(methods: AbstractSet[str]) -> None:
     """None at all is a choice, too."""
     assert methods == HttpRetryRules(methods=methods).methods
