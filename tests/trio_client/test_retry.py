@@ -111,6 +111,30 @@ async def test_cancelled_during_an_attempt(strategy: StandardRetryStrategy, auto
     assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, BaseException])
+async def test_what_is_no_failure_is_not_judged(end: type[BaseException], strategy: StandardRetryStrategy) -> None:
+    """A function that would retry everything is not even asked about the end of a program."""
+    asked: list[Exception] = []
+
+    def judge(error: Exception) -> bool:
+        asked.append(error)
+        return True
+
+    calls = 0
+
+    async def work() -> None:
+        nonlocal calls
+        calls += 1
+        await trio.lowlevel.checkpoint()
+        raise end
+
+    with pytest.raises(end):
+        await retry(work, strategy=strategy, on=judge)
+
+    assert (1, []) == (calls, asked)
+    assert CAPACITY == strategy.available_quota()
+
+
 async def test_cancelled_during_the_sleep(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
     """There is no other attempt, and the retry that was not made costs nothing."""
     flaky = Flaky(OSError())

@@ -35,10 +35,11 @@ def answer_of(status: int, seconds: int | None) -> httpx.Response:
 
 ANSWERS = st.builds(
     answer_of,
-    st.sampled_from([200, 204, 301, 404, 500, 501, *RETRIED_STATUSES]),
-    st.none() | st.sampled_from([0, 1, 7, 61, 10**12]),
+    # Histories of one attempt prove little.
+    st.sampled_from([200, 204, 301, 404, 500, 501, *RETRIED_STATUSES, *RETRIED_STATUSES, *RETRIED_STATUSES]),
+    st.sampled_from([None, None, None, None, 0, 1, 7, 61, 10**12]),
 )
-FAILURES = st.sampled_from([*UNSENT, *LOST, *HOPELESS]).map(lambda kind: kind("in vain"))
+FAILURES = st.sampled_from([*UNSENT, *LOST, *LOST, *HOPELESS]).map(lambda kind: kind("in vain"))
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ HISTORIES = st.builds(
     rules=st.builds(
         HttpRetryRules, idempotency_key=st.booleans(), retry_after_max=st.none() | st.sampled_from([0.5, 7.0])
     ),
-    attempts_max=st.integers(0, STEPS - 1),
-    seconds_max=st.just(math.inf) | st.sampled_from([0.01, 2.0, 30.0]),
+    attempts_max=st.sampled_from([0, 1, 3, 3, 4, STEPS - 1, STEPS - 1]),
+    seconds_max=st.sampled_from([math.inf, math.inf, math.inf, 0.01, 2.0, 30.0]),
     script=st.tuples(*[ANSWERS | FAILURES] * STEPS),
 )
 
