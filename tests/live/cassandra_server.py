@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.live.maven import CACHE, find_java, run_maven
+from tests.live.maven import CACHE, find_java, folder_beside, run_maven
 from tests.live.ports import quiet_ports
 
 VERSION = "5.0.6"
@@ -132,14 +132,12 @@ def find_cassandra() -> CassandraProgram:
     java = find_java()
     jars = CACHE / "cassandra" / VERSION
     if not jars.exists():
-        jars.parent.mkdir(parents=True, exist_ok=True)
-        # Beside it, so that only a whole folder ever stands in its place.
-        with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
-            Path(folder, "pom.xml").write_text(POM)
-            found = Path(folder, "jars")
+        with folder_beside(jars) as folder:
+            pom, found = folder / "pom.xml", folder / "jars"
+            pom.write_text(POM)
             run_maven(
                 "copy-dependencies",
-                f"--file={Path(folder, 'pom.xml')}",
+                f"--file={pom}",
                 "-DincludeScope=runtime",
                 f"-DoutputDirectory={found}",
                 artifact=ARTIFACT,

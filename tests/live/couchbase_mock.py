@@ -13,14 +13,13 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from tests.live.maven import CACHE, find_java, run_maven
+from tests.live.maven import CACHE, find_java, folder_beside, run_maven
 from triclinium import PasswordAuthenticator
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.error_map import ErrorMap, parse_error_map
@@ -55,11 +54,9 @@ def find_program() -> MockProgram:
     java = find_java()
     jar = CACHE / "couchbase_mock" / JAR_NAME
     if not jar.exists():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        # Beside it, so that only a whole jar ever stands in its place.
-        with tempfile.TemporaryDirectory(dir=jar.parent) as folder:
+        with folder_beside(jar) as folder:
             run_maven("copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={folder}", artifact=ARTIFACT)
-            Path(folder, JAR_NAME).replace(jar)
+            (folder / JAR_NAME).replace(jar)
     return MockProgram(java, jar)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,14 @@ NO_ANSWER = "Could not transfer"
 def find_java() -> str:
     """Return where Java is; ends the test where it is missing: a skip at a desk, a failure in CI."""
     return shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
+
+
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """Give a folder to bring ``target`` to, which is then moved: only a whole one ever stands in its place."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        yield Path(folder)
 
 
 def run_maven(goal: str, *options: str, artifact: str) -> None:
