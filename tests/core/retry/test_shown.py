@@ -40,12 +40,12 @@ def test_values_without_end(make: Callable[[], Any]) -> None:
     value = make()
 
     assert len(shown(value)) <= 250
-    assert "\n" not in shown(value)
 
 
 def test_what_cannot_be_shown() -> None:
     """An integer that Python refuses to write out, and a value that raises."""
     assert "<int>" == shown(10**5_000)
+    assert "[1, <int>]" == shown([1, -(10**5_000)])
     assert "_Unspeakable" in shown(_Unspeakable())
 
 
