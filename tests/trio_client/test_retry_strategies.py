@@ -260,3 +260,24 @@ async def test_what_a_success_is_answered_with_means_nothing() -> None:
             pass
 
     assert ["acquire", "success"] == called.told == looped.told
+
+
+async def test_a_first_attempt_that_is_not_made_gives_its_place_back(autojump_clock: MockClock) -> None:
+    """Whoever is cancelled while an adaptive strategy holds a call back does not hold back the next one."""
+    waits = []
+    for cancelled in (False, True):
+        strategy = AdaptiveRetryStrategy(max_attempts=1)
+        with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
+            await retry(
+                Flaky(OSError()),
+                strategy=strategy,
+                on=lambda _: ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+            )
+        throttled_at = trio.current_time()
+        if cancelled:
+            with trio.move_on_after(0):
+                await retry(Flaky(), strategy=strategy)
+        waits.append((await retry(Flaky(), strategy=strategy))[0] - throttled_at)
+
+    assert waits[0] == pytest.approx(waits[1])
+    assert waits[0] > 0
