@@ -155,6 +155,22 @@ async def test_cancelled_during_the_sleep(strategy: StandardRetryStrategy, autoj
     assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
 
 
+async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy) -> None:
+    """There is no time for another one, so the error is raised and nothing taken."""
+    with trio.CancelScope() as scope:
+
+        async def fail() -> None:
+            await trio.lowlevel.checkpoint()
+            scope.cancel()
+            raise OSError
+
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
+            await retry(fail, strategy=strategy, on=OSError)
+
+    assert RetryEnding.DEADLINE is attempts_of(caught.value)[-1].ending
+    assert CAPACITY == strategy.available_quota()
+
+
 async def test_results_that_are_to_be_retried(strategy: StandardRetryStrategy) -> None:
     """Until one is welcome."""
     results = [1, 2, 3]

@@ -49,7 +49,10 @@ class RetryBackoffStrategy(Protocol):
 
 
 class RetryStrategy(Protocol):
-    """Decides about retries, and answers at once. Many requests share one."""
+    """Decides about retries, and answers at once. Many requests share one.
+
+    It may have a fourth method, ``abandon(*, token)``, and then hears of tokens whose attempts are never made (decision S11).
+    """
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
         """Return the token of a request's first attempt.
@@ -76,7 +79,11 @@ class RetryStrategy(Protocol):
 
 
 class AsyncRetryStrategy(Protocol):
-    """The same for a strategy that may wait before it answers, as in smithy-core since 0.6."""
+    """The same for a strategy that may wait before it answers, as in smithy-core since 0.6.
+
+    Its three methods are ``async def``, all of them. An ``abandon`` is a plain method here too: whoever was cancelled cannot
+    wait for it.
+    """
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
         """Return the token of a request's first attempt."""
