@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from docs._ext.state_diagram import Choice, Frame, Layout, Table
 from triclinium_core.kv.node.states import NODE_TRANSITIONS
-from triclinium_core.retry.cassandra.states import (
+from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
 )
@@ -148,10 +148,12 @@ MACHINES: Mapping[str, Machine] = {
     "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/states.py"),
     "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/circuit_breaker.py"),
     "cassandra_request": Machine(
-        by_name(CASSANDRA_REQUEST_TRANSITIONS), _CASSANDRA_REQUEST, "triclinium_core/retry/cassandra/states.py"
+        by_name(CASSANDRA_REQUEST_TRANSITIONS), _CASSANDRA_REQUEST, "triclinium_core/retry/cassandra/requests/states.py"
     ),
     "cassandra_execution": Machine(
-        by_name(CASSANDRA_EXECUTION_TRANSITIONS), _CASSANDRA_EXECUTION, "triclinium_core/retry/cassandra/states.py"
+        by_name(CASSANDRA_EXECUTION_TRANSITIONS),
+        _CASSANDRA_EXECUTION,
+        "triclinium_core/retry/cassandra/requests/states.py",
     ),
     "connection": Machine(by_name(NODE_TRANSITIONS), _NODE, "triclinium_core/kv/node/states.py"),
 }

@@ -13,8 +13,8 @@ import triclinium_core.retry
 from tests.docs.pages import DOCS
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.events import Event
-from triclinium_core.retry.cassandra.actions import CassandraAction
-from triclinium_core.retry.cassandra.events import CassandraEvent
+from triclinium_core.retry.cassandra.requests.actions import CassandraAction
+from triclinium_core.retry.cassandra.requests.events import CassandraEvent
 
 pytestmark = pytest.mark.native
 

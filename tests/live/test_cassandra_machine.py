@@ -14,13 +14,18 @@ from cassandra.query import SimpleStatement
 
 from tests.live.cassandra_session import INSERTION, SELECTION, stored
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.actions import Complete, Fail, Send
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.events import CassandraEvent, ErrorReceived, RequestSubmitted, ResultReceived
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
-from triclinium_core.retry.cassandra.request import CassandraRequest
-from triclinium_core.retry.cassandra.request_machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Send
+from triclinium_core.retry.cassandra.requests.events import (
+    CassandraEvent,
+    ErrorReceived,
+    RequestSubmitted,
+    ResultReceived,
+)
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 
 pytestmark = pytest.mark.live
 

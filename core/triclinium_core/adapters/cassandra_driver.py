@@ -34,9 +34,9 @@ from triclinium_core.retry.cassandra.errors import (
     Unavailable,
     WriteTimeout,
 )
-from triclinium_core.retry.cassandra.judgement import Step, judge
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
-from triclinium_core.retry.cassandra.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.judgement import Step, judge
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
 
 try:
     import cassandra

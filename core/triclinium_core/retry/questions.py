@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from triclinium_core.retry import couchbase_questions
-from triclinium_core.retry.cassandra import questions as cassandra_questions
+from triclinium_core.retry.cassandra.explaining import questions as cassandra_questions
 from triclinium_core.retry.question_fields import Answer, Ask, MalformedQuestion, in_json, require_choice
 from triclinium_core.retry.smithy import questions as smithy_questions
 

@@ -9,15 +9,6 @@ from dataclasses import dataclass, field
 import trio
 import trio.testing
 
-from triclinium_core.retry.cassandra.actions import (
-    Cancel,
-    CassandraAction,
-    Complete,
-    CompleteEmpty,
-    Fail,
-    Reprepare,
-    Send,
-)
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import (
     CassandraError,
@@ -26,7 +17,17 @@ from triclinium_core.retry.cassandra.errors import (
     Unavailable,
     Unprepared,
 )
-from triclinium_core.retry.cassandra.events import (
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.actions import (
+    Cancel,
+    CassandraAction,
+    Complete,
+    CompleteEmpty,
+    Fail,
+    Reprepare,
+    Send,
+)
+from triclinium_core.retry.cassandra.requests.events import (
     CassandraEvent,
     ConnectionMissed,
     ErrorReceived,
@@ -37,10 +38,9 @@ from triclinium_core.retry.cassandra.events import (
     StatementPrepared,
     TimePassed,
 )
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
-from triclinium_core.retry.cassandra.request import CassandraRequest
-from triclinium_core.retry.cassandra.request_machine import RequestMachine
-from triclinium_core.retry.cassandra.speculation import ConstantSpeculativeExecutionPolicy
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
 
 DOWN, ROWS, PREPARED = "no connection", "rows", "prepared"
 QUORUM = ConsistencyLevel.QUORUM

@@ -6,14 +6,19 @@ from collections import deque
 from dataclasses import dataclass
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.cassandra.actions import CassandraAction, Complete, Fail, Send
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CoordinatorError, Overloaded, ReadTimeout, Unavailable, WriteTimeout
-from triclinium_core.retry.cassandra.events import ErrorReceived, RequestSubmitted, RequestWritten, ResultReceived
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import verdict_on
-from triclinium_core.retry.cassandra.profiles import ExecutionProfile, ExecutionProfiles
-from triclinium_core.retry.cassandra.request_machine import RequestMachine
+from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, ExecutionProfiles
+from triclinium_core.retry.cassandra.requests.actions import CassandraAction, Complete, Fail, Send
+from triclinium_core.retry.cassandra.requests.events import (
+    ErrorReceived,
+    RequestSubmitted,
+    RequestWritten,
+    ResultReceived,
+)
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryVerdict
 
 QUORUM = ConsistencyLevel.QUORUM

@@ -17,8 +17,8 @@ from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.judgement import Step
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.judgement import Step
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
     RETHROW,

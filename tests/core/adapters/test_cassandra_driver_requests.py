@@ -19,14 +19,14 @@ from hypothesis import given, strategies as st
 
 from tests.core.adapters.cql_cluster import HOST, Answer, Asked, CqlCluster
 from tests.core.retry.cassandra.policies_for_tests import Always
-from tests.core.retry.cassandra.scripted import ROWS, Script, play
+from tests.core.retry.cassandra.requests.scripted import ROWS, Script, play
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.actions import Send
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
-from triclinium_core.retry.cassandra.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.actions import Send
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
     RETHROW,

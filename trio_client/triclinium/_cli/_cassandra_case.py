@@ -16,8 +16,8 @@ from triclinium_core.retry.cassandra.errors import (
     Unavailable,
     WriteTimeout,
 )
-from triclinium_core.retry.cassandra.explain import Case
-from triclinium_core.retry.cassandra.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
+from triclinium_core.retry.cassandra.explaining.explain import Case
+from triclinium_core.retry.cassandra.explaining.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 from triclinium_core.retry.cassandra.policies import POLICIES
 
 LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__

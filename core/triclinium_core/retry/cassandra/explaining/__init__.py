@@ -1,0 +1,1 @@
+"""Single decisions for people who ask: ``explain`` in words, ``questions`` as data."""

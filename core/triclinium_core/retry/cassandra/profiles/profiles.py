@@ -1,0 +1,251 @@
+"""Execution profiles: which policies a request runs under, and what holds where it says nothing itself.
+
+Source: the retry page of the Cassandra Java driver, "Using multiple policies"; decision A11.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Self, cast
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import POLICIES, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
+from triclinium_core.retry.cassandra.profiles.policy_settings import PolicyChoices, make_policies
+from triclinium_core.retry.cassandra.profiles.settings import (
+    DEFAULT_PROFILE,
+    LEVELS,
+    SERIAL_LEVELS,
+    SPECULATIVE_EXECUTION,
+    ProfilesDocument,
+    flag_at,
+    level_at,
+    read_profiles,
+    seconds_at,
+)
+from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.speculation import (
+    NoSpeculativeExecution,
+    SpeculativeExecutionPolicy,
+    require_speculation,
+)
+from triclinium_core.retry.shown import shown
+
+PolicyFactory = Callable[..., RetryPolicy]
+"""What makes a retry policy of the options that a document gives, which it is passed by name: mostly a class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionProfile:
+    """What a request runs under. The defaults are the driver's.
+
+    Args:
+        name: what it is looked up by.
+        retry_policy: who decides about failures.
+        speculative_execution_policy: who decides whether a slow request is sent to another node as well.
+        default_idempotence: whether a statement is idempotent that does not say so itself.
+        request_timeout: seconds for the whole request; ``math.inf`` for no limit.
+        consistency: the level of a statement that names none.
+        serial_consistency: the level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range.
+    """
+
+    name: str = DEFAULT_PROFILE
+    retry_policy: RetryPolicy = field(default_factory=DefaultRetryPolicy)
+    speculative_execution_policy: SpeculativeExecutionPolicy = field(default_factory=NoSpeculativeExecution)
+    default_idempotence: bool = False
+    request_timeout: float = TIMEOUT_DEFAULT
+    consistency: ConsistencyLevel = ConsistencyLevel.LOCAL_ONE
+    serial_consistency: ConsistencyLevel = ConsistencyLevel.SERIAL
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidArgumentException(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
+        require_policy(self.retry_policy, "retry_policy")
+        require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
+        flag_at("default_idempotence", self.default_idempotence)
+        seconds_at("request_timeout", self.request_timeout)
+        level_at("consistency", self.consistency, LEVELS)
+        level_at("serial_consistency", self.serial_consistency, SERIAL_LEVELS)
+
+    def request(
+        self,
+        *,
+        kind: RequestKind = RequestKind.STATEMENT,
+        idempotent: bool | None = None,
+        consistency: ConsistencyLevel | None = None,
+        timeout: float | None = None,
+    ) -> CassandraRequest:
+        """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+        """
+        unless_said = self.consistency if kind is RequestKind.STATEMENT else None
+        return CassandraRequest(
+            policy=self.retry_policy,
+            idempotent=self.default_idempotence if idempotent is None else idempotent,
+            kind=kind,
+            consistency=unless_said if consistency is None else consistency,
+            timeout=self.request_timeout if timeout is None else timeout,
+            speculation=self.speculative_execution_policy,
+        )
+
+    def derived(
+        self,
+        *,
+        default_idempotence: bool | None = None,
+        request_timeout: float | None = None,
+        consistency: ConsistencyLevel | None = None,
+        serial_consistency: ConsistencyLevel | None = None,
+    ) -> Self:
+        """Return this profile with something else in some places; None leaves it as it is.
+
+        It keeps the name and the policies: those belong to the name, and every request under it shares them.
+
+        Raises:
+            InvalidArgumentException: an argument is of the wrong type or out of range.
+        """
+        return dataclasses.replace(
+            self,
+            default_idempotence=self.default_idempotence if default_idempotence is None else default_idempotence,
+            request_timeout=self.request_timeout if request_timeout is None else request_timeout,
+            consistency=self.consistency if consistency is None else consistency,
+            serial_consistency=self.serial_consistency if serial_consistency is None else serial_consistency,
+        )
+
+
+class ExecutionProfiles:
+    """Profiles by name. There is always one called "default".
+
+    Args:
+        profiles: those that there are; a default one with the driver's defaults is added unless given.
+
+    Raises:
+        InvalidArgumentException: one is no profile, or two have one name.
+    """
+
+    def __init__(self, *profiles: ExecutionProfile) -> None:
+        found: dict[str, ExecutionProfile] = {}
+        for profile in profiles:
+            if not isinstance(profile, ExecutionProfile):
+                raise InvalidArgumentException(
+                    f"profiles: {shown(profile)} is no ExecutionProfile", parameter="profiles"
+                )
+            if profile.name in found:
+                raise InvalidArgumentException(
+                    f"profiles: two are called {shown(profile.name)}; give one another name", parameter="profiles"
+                )
+            found[profile.name] = profile
+        if DEFAULT_PROFILE not in found:
+            found = {DEFAULT_PROFILE: ExecutionProfile(), **found}
+        self._profiles: Mapping[str, ExecutionProfile] = MappingProxyType(found)
+
+    @classmethod
+    def from_mapping(
+        cls, document: ProfilesDocument, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})
+    ) -> Self:
+        """Return the profiles that ``document`` describes: the default one at its top, the others below ``profiles``.
+
+        A profile inherits each option that it leaves out. In ``retry_policy`` and ``speculative_execution_policy``,
+        options are inherited as long as the class stays the same. Profiles that come to the same class with the same
+        options share one policy.
+
+        Everything is checked before a class of ``policies`` is called.
+
+        Args:
+            policies: retry policies of your own, by the name that ``class`` has in the document. Each is called with
+                the other keys of ``retry_policy`` as keyword arguments.
+
+        Raises:
+            InvalidArgumentException: something is not known, of the wrong type or out of range; or a class raised,
+                which is then the cause. ``parameter`` is where it stands, such as ``profiles.slow.request_timeout``.
+        """
+        retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy)
+        settings = read_profiles(document, retry)
+        speculative = make_policies((one.speculative_execution_policy for one in settings), SPECULATIVE_EXECUTION)
+        policy = make_policies((one.retry_policy for one in settings), retry)
+        return cls(
+            *(
+                ExecutionProfile(
+                    name=one.name,
+                    retry_policy=policy[one.retry_policy.key],
+                    speculative_execution_policy=speculative[one.speculative_execution_policy.key],
+                    default_idempotence=one.default_idempotence,
+                    request_timeout=one.request_timeout,
+                    consistency=one.consistency,
+                    serial_consistency=one.serial_consistency,
+                )
+                for one in settings
+            )
+        )
+
+    @classmethod
+    def from_toml(cls, text: str, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})) -> Self:
+        """Return the profiles that a TOML text describes, as ``from_mapping`` does. No file is read.
+
+        Raises:
+            InvalidArgumentException: ``text`` is no TOML, or whatever ``from_mapping`` raises.
+        """
+        if not isinstance(text, str):
+            raise InvalidArgumentException(f"text={shown(text)} must be a string; decode it first", parameter="text")
+        try:
+            document = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            # Not only TOMLDecodeError: an endless number is a ValueError, and a deep nesting a RecursionError.
+            raise InvalidArgumentException(f"text is no TOML: {error}", parameter="text") from error
+        return cls.from_mapping(cast(ProfilesDocument, document), policies=policies)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all profiles."""
+        return tuple(self._profiles)
+
+    @property
+    def default(self) -> ExecutionProfile:
+        """The profile of requests that name none."""
+        return self._profiles[DEFAULT_PROFILE]
+
+    def find(self, name: str = DEFAULT_PROFILE) -> ExecutionProfile:
+        """Return the profile that is called ``name``.
+
+        Raises:
+            InvalidArgumentException: there is none of that name.
+        """
+        if not isinstance(name, str) or name not in self._profiles:
+            raise InvalidArgumentException(
+                f"name={shown(name)} is no profile; there are {', '.join(self._profiles)}", parameter="name"
+            )
+        return self._profiles[name]
+
+    def __repr__(self) -> str:
+        return f"<ExecutionProfiles {', '.join(self._profiles)}>"
+
+
+def _require_own(policies: Mapping[str, PolicyFactory]) -> Mapping[str, PolicyFactory]:
+    if not isinstance(policies, Mapping):
+        raise InvalidArgumentException(f"policies={shown(policies)} must map names to classes", parameter="policies")
+    for name, factory in policies.items():
+        if not isinstance(name, str) or not name or name in POLICIES:
+            raise InvalidArgumentException(
+                f"policies: {shown(name)} must be a name of your own, none of {', '.join(POLICIES)}",
+                parameter="policies",
+            )
+        if not callable(factory):
+            raise InvalidArgumentException(
+                f"policies: {shown(name)} is {shown(factory)}; give the class, which is called with the options",
+                parameter="policies",
+            )
+        if inspect.iscoroutinefunction(factory):
+            raise InvalidArgumentException(
+                f"policies: {shown(name)} is an `async def`; a policy is made at once", parameter="policies"
+            )
+    return dict(policies)

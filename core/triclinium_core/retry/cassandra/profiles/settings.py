@@ -1,0 +1,200 @@
+"""A document of execution profiles: its shape as types, and what each profile means once it has inherited.
+
+Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decision A11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypedDict, TypeVar
+
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.policy import RetryPolicy
+from triclinium_core.retry.cassandra.profiles.policy_settings import (
+    PolicyChoices,
+    PolicySettings,
+    key_path,
+    settle,
+    wrong,
+)
+from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, TIMEOUT_RULE, is_timeout
+from triclinium_core.retry.cassandra.requests.speculation import (
+    ConstantSpeculativeExecutionPolicy,
+    NoSpeculativeExecution,
+    SpeculativeExecutionPolicy,
+    require_speculation,
+)
+from triclinium_core.retry.shown import shown
+
+T = TypeVar("T")
+
+DEFAULT_PROFILE = "default"
+"""The name of the profile that the top level of a document describes."""
+LEVELS: Sequence[ConsistencyLevel] = tuple(ConsistencyLevel)
+SERIAL_LEVELS: Sequence[ConsistencyLevel] = tuple(level for level in ConsistencyLevel if level.is_serial)
+
+SPECULATIVE_EXECUTION: PolicyChoices[SpeculativeExecutionPolicy] = PolicyChoices(
+    MappingProxyType(
+        {
+            "none": NoSpeculativeExecution,
+            "NoSpeculativeExecutionPolicy": NoSpeculativeExecution,
+            "constant": ConstantSpeculativeExecutionPolicy,
+            "ConstantSpeculativeExecutionPolicy": ConstantSpeculativeExecutionPolicy,
+        }
+    ),
+    MappingProxyType({}),
+    require_speculation,
+)
+"""The policies by name: a short one, and the one that the driver's configuration has."""
+
+
+class ProfileDocument(TypedDict, total=False):
+    """What one profile may say; it inherits whatever it leaves out."""
+
+    default_idempotence: bool
+    """Whether a statement is idempotent that does not say so itself."""
+    request_timeout: float
+    """Seconds for a whole request; ``inf`` for no limit."""
+    consistency: str | ConsistencyLevel
+    """A consistency level, or the name of one."""
+    serial_consistency: str | ConsistencyLevel
+    """SERIAL or LOCAL_SERIAL."""
+    retry_policy: Mapping[str, object]
+    """``class``: the name of a retry policy; all other keys are options of that class."""
+    speculative_execution_policy: Mapping[str, object]
+    """``class``: the name of such a policy; all other keys are options of that class."""
+
+
+class ProfilesDocument(ProfileDocument, total=False):
+    """The whole document: the default profile, and by name what the others have of their own."""
+
+    profiles: Mapping[str, ProfileDocument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileSettings:
+    """What a profile means, with all that it inherits; its policies are not made yet."""
+
+    name: str
+    default_idempotence: bool
+    request_timeout: float
+    consistency: ConsistencyLevel
+    serial_consistency: ConsistencyLevel
+    retry_policy: PolicySettings[RetryPolicy]
+    speculative_execution_policy: PolicySettings[SpeculativeExecutionPolicy]
+
+
+_BUILT_IN = ProfileSettings(
+    name=DEFAULT_PROFILE,
+    default_idempotence=False,
+    request_timeout=TIMEOUT_DEFAULT,
+    consistency=ConsistencyLevel.LOCAL_ONE,
+    serial_consistency=ConsistencyLevel.SERIAL,
+    retry_policy=PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
+    speculative_execution_policy=PolicySettings(
+        "speculative_execution_policy", "NoSpeculativeExecutionPolicy", NoSpeculativeExecution, {}
+    ),
+)
+"""What holds where a document says nothing: the driver's own defaults."""
+
+_PROFILES = "profiles"
+OPTIONS: Sequence[str] = tuple(ProfileDocument.__annotations__)
+"""What a profile may say."""
+
+
+def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
+    """Return what each profile of ``document`` means, the default one first. No policy is made.
+
+    Raises:
+        InvalidArgumentException: something in it is not known, of the wrong type or out of range. ``parameter`` is
+            where it stands, such as ``profiles.slow.retry_policy.class``.
+    """
+    if not isinstance(document, Mapping):
+        raise wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
+    top = {option: value for option, value in document.items() if option != _PROFILES}
+    found = [_read(top, "", DEFAULT_PROFILE, _BUILT_IN, retry)]
+    for name, table in _require_table(_PROFILES, document.get(_PROFILES, {})).items():
+        path = key_path(_PROFILES, name)
+        if not isinstance(name, str) or not name:
+            raise wrong(path, " has no name; a profile needs one, in quotes or without")
+        if name == DEFAULT_PROFILE:
+            raise wrong(path, " is a name that the top level has; move its options there, or give it another name")
+        found.append(_read(_require_table(path, table), path, name, found[0], retry))
+    return found
+
+
+def _read(
+    table: Mapping[str, object], path: str, name: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
+) -> ProfileSettings:
+    for option in table:
+        if option not in OPTIONS:
+            raise wrong(key_path(path, option), f" is not known; a profile has {', '.join(OPTIONS)}")
+
+    def place(option: str) -> tuple[str, object]:
+        return key_path(path, option), table.get(option, getattr(base, option))
+
+    return ProfileSettings(
+        name=name,
+        default_idempotence=flag_at(*place("default_idempotence")),
+        request_timeout=seconds_at(*place("request_timeout")),
+        consistency=_named_level(*place("consistency"), LEVELS),
+        serial_consistency=_named_level(*place("serial_consistency"), SERIAL_LEVELS),
+        retry_policy=_policy(*place("retry_policy"), retry, base.retry_policy),
+        speculative_execution_policy=_policy(
+            *place("speculative_execution_policy"), SPECULATIVE_EXECUTION, base.speculative_execution_policy
+        ),
+    )
+
+
+def _policy(path: str, value: object, choices: PolicyChoices[T], base: PolicySettings[T]) -> PolicySettings[T]:
+    return base if value is base else settle(_require_table(path, value), path, choices, base)
+
+
+def _require_table(path: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise wrong(path, f"={shown(value)} must be a table")
+    return value
+
+
+def _named_level(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
+    named = {level.name: level for level in choices}
+    return named[value] if isinstance(value, str) and value in named else level_at(path, value, choices)
+
+
+# -- Checks that a profile made by hand needs as well; ``path`` is then the name of the parameter.
+
+
+def flag_at(path: str, value: object) -> bool:
+    """Return ``value``, which is True or False.
+
+    Raises:
+        InvalidArgumentException: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise wrong(path, f"={shown(value)} must be True or False")
+    return value
+
+
+def seconds_at(path: str, value: object) -> float:
+    """Return ``value``, which is the time that a request may take.
+
+    Raises:
+        InvalidArgumentException: it is no number, not above 0, or above the maximum and not infinite.
+    """
+    if not (isinstance(value, int | float) and is_timeout(value)):
+        raise wrong(path, f"={shown(value)} {TIMEOUT_RULE}")
+    return value
+
+
+def level_at(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
+    """Return ``value``, which is one of ``choices``.
+
+    Raises:
+        InvalidArgumentException: it is not.
+    """
+    if not isinstance(value, ConsistencyLevel) or value not in choices:
+        raise wrong(path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}")
+    return value

@@ -1,0 +1,90 @@
+"""What has been done for a request so far: its executions, their attempts, and the errors on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.errors import CassandraError
+from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.requests.actions import Cancel
+from triclinium_core.retry.cassandra.requests.execution import NO_ATTEMPT, Execution
+from triclinium_core.retry.cassandra.requests.states import ExecutionState
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.shown import shown
+
+
+class History:
+    """What has been done for a request so far."""
+
+    def __init__(self, consistency: ConsistencyLevel | None) -> None:
+        self._consistency = consistency
+        self._executions: list[Execution] = []
+        self._owners: list[Execution] = []
+        """Whose each attempt is, by its number."""
+        self._errors: list[tuple[Hashable, CassandraError]] = []
+
+    @property
+    def errors(self) -> Sequence[tuple[Hashable, CassandraError]]:
+        """Node and error, in order, of all executions."""
+        return self._errors
+
+    @property
+    def executions(self) -> int:
+        """How many were started."""
+        return len(self._executions)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no execution goes on."""
+        return all(execution.state is ExecutionState.ENDED for execution in self._executions)
+
+    def start(self) -> Execution:
+        """Return a further execution. It has the request's own level, for no verdict changed what it repeats."""
+        execution = Execution(len(self._executions), self._consistency)
+        self._executions.append(execution)
+        return execution
+
+    def next_attempt(self, execution: Execution) -> int:
+        """Return the number of a new attempt, which is the one that ``execution`` has under way from now on."""
+        execution.attempt = len(self._owners)
+        self._owners.append(execution)
+        return execution.attempt
+
+    def execution_of(self, attempt: int) -> Execution:
+        """Return whose attempt this is.
+
+        Raises:
+            InvalidEvent: nobody's.
+        """
+        if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
+            raise InvalidEvent(f"attempt {shown(attempt)} was never ordered; use the number that came with the order")
+        return self._owners[attempt]
+
+    def record(self, execution: Execution, error: CassandraError) -> None:
+        """Note an error that the request goes on after."""
+        self._errors.append((execution.node, error))
+
+    def end(self) -> list[Cancel]:
+        """End all executions, and return the orders that call off what they have under way."""
+        cancels = [Cancel(execution.attempt) for execution in self._executions if execution.attempt != NO_ATTEMPT]
+        for execution in self._executions:
+            execution.state, execution.attempt = ExecutionState.ENDED, NO_ATTEMPT
+        return cancels
+
+    def info(self, settled_by: Execution | None, *, ran_out: Execution | None = None) -> ExecutionInfo:
+        """Return how the request went, told with its end.
+
+        Args:
+            settled_by: the execution that ended it; None where time or the plan did.
+            ran_out: the last one to find the plan empty, where that ended it.
+        """
+        last = settled_by or ran_out
+        return ExecutionInfo(
+            coordinator=settled_by.node if settled_by else None,
+            errors=tuple(self._errors),
+            successful_execution_index=settled_by.index if settled_by else -1,
+            speculative_executions=max(len(self._executions) - 1, 0),
+            consistency=last.consistency if last else self._consistency,
+            retry_count=sum(each.retry_count for each in ([settled_by] if settled_by else self._executions)),
+        )

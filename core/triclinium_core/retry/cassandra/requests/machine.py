@@ -1,0 +1,370 @@
+"""The request machine: one request over its query plan, events in, ordered actions out.
+
+It owns no clock, no connection and no policy: ``now`` comes with every event, verdicts come from the policy, and which
+error goes where stands in ``routes``. ``states`` has the theory of operation.
+
+Source: the retry page of the Cassandra Java driver; where it is silent, the driver's request handlers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.cassandra.errors import (
+    AllNodesFailed,
+    CassandraError,
+    DriverTimeout,
+    NodeUnavailable,
+    NoNodeAvailable,
+    PolicyFailed,
+    RepreparationFailed,
+    Unprepared,
+)
+from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.requests.actions import (
+    CassandraAction,
+    Complete,
+    CompleteEmpty,
+    Fail,
+    Ignore,
+    ReportFailure,
+    ReportSpeculation,
+    Reprepare,
+    Send,
+)
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    AttemptEvent,
+    CassandraEvent,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestAbandoned,
+    RequestSubmitted,
+    RequestWritten,
+    ResultReceived,
+    StatementForgotten,
+    StatementPrepared,
+    TimePassed,
+)
+from triclinium_core.retry.cassandra.requests.execution import NO_ATTEMPT, Execution
+from triclinium_core.retry.cassandra.requests.history import History
+from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge, route_of
+from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.routes import Route
+from triclinium_core.retry.cassandra.requests.speculation import next_delay
+from triclinium_core.retry.cassandra.requests.states import (
+    EXECUTION_TRANSITIONS,
+    REQUEST_TRANSITIONS,
+    ExecutionState,
+    RequestState,
+)
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.shown import shown
+
+REPREPARATIONS_MAX = 3
+"""How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
+it had it will not keep it (decision A10)."""
+
+
+class _Speculation(NamedTuple):
+    """The execution to come."""
+
+    due: float
+    slow_node: Hashable
+
+
+class RequestMachine:
+    """One request, from its submission to its settlement.
+
+    Contract: feed ``RequestSubmitted`` first; ``now`` never goes back; carry out the actions in order; feed
+    ``TimePassed`` when ``wakeup`` has come.
+
+    Args:
+        request: what is fixed about the request.
+        plan: the nodes to try, in order, see ``QueryPlan``.
+
+    Raises:
+        InvalidArgumentException: ``plan`` is none.
+    """
+
+    def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
+        self.request: CassandraRequest = request
+        self._plan = QueryPlan(plan)
+        self._state = RequestState.NEW
+        self._now = -math.inf
+        self._deadline = math.inf
+        self._history = History(request.consistency)
+        self._speculation: _Speculation | None = None
+
+    @property
+    def state(self) -> RequestState:
+        """Where the request stands."""
+        return self._state
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due; ``inf`` for never."""
+        if self._state is not RequestState.RUNNING:
+            return math.inf
+        return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
+
+    def handle(self, event: CassandraEvent, now: float) -> Sequence[CassandraAction]:
+        """Take note of ``event`` and return what to do, in order.
+
+        Raises:
+            InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
+            InvalidArgumentException: ``now`` is no instant, or one before the last; in both cases nothing was changed.
+        """
+        allowed = REQUEST_TRANSITIONS[self._state].get(type(event))
+        if allowed is None:
+            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
+        self._require_instant(now)
+        if isinstance(event, AttemptEvent):
+            actions = self._handle_of_attempt(event, now)
+        elif self._state.is_final:
+            actions = [Ignore()]
+        else:
+            self._now = now
+            actions = _HANDLERS[type(event)](self, now)
+        assert self._state in allowed, f"{type(event).__name__} led to {self._state.value}"
+        return actions
+
+    def _handle_of_attempt(self, event: AttemptEvent, now: float) -> Sequence[CassandraAction]:
+        execution = self._history.execution_of(event.attempt)
+        if execution.attempt != event.attempt:
+            return [Ignore()]
+        allowed = EXECUTION_TRANSITIONS[execution.state].get(type(event))
+        if allowed is None:
+            raise InvalidEvent(
+                f"{type(event).__name__} cannot happen to attempt {event.attempt}, which is {execution.state.value}"
+            )
+        self._now = now
+        if not isinstance(event, RequestWritten):
+            execution.attempt = NO_ATTEMPT
+        actions = _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
+        assert execution.state in allowed, f"{type(event).__name__} led to {execution.state.value}"
+        return actions
+
+    def _require_instant(self, now: float) -> None:
+        if not (is_number(now) and math.isfinite(now) and now >= self._now):
+            raise InvalidArgumentException(
+                f"now={shown(now)} must be a number of monotonic seconds, and no less than the last, {self._now}",
+                parameter="now",
+            )
+
+    # -- The request.
+
+    def _on_request_submitted(self, now: float) -> Sequence[CassandraAction]:
+        self._state = RequestState.RUNNING
+        self._deadline = now + self.request.timeout
+        return self._start()
+
+    def _on_time_passed(self, now: float) -> Sequence[CassandraAction]:
+        if now >= self._deadline:
+            return self._time_out()
+        speculation = self._speculation
+        if speculation is None or now < speculation.due:
+            return []
+        self._speculation = None
+        report = ReportSpeculation(self._history.executions, speculation.slow_node)
+        return [report, *self._start()]
+
+    def _on_request_abandoned(self, now: float) -> Sequence[CassandraAction]:
+        return self._settle(RequestState.ABANDONED)
+
+    def _start(self) -> Sequence[CassandraAction]:
+        return self._send_to_next(self._history.start())
+
+    # -- One attempt: until it is written.
+
+    def _on_connection_missed(self, event: ConnectionMissed, execution: Execution) -> Sequence[CassandraAction]:
+        if execution.returns and execution.state is ExecutionState.SENDING:
+            return self._send_to_next(execution)
+        return self._go_on(execution, NodeUnavailable(f"no connection to {execution.node}"), unsent=True)
+
+    def _on_request_written(self, event: RequestWritten, execution: Execution) -> Sequence[CassandraAction]:
+        if execution.state is ExecutionState.PREPARING:
+            return []
+        execution.state = ExecutionState.WAITING
+        return self._note_first_write(execution)
+
+    def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
+        """Ask when the next execution starts, where this was the first write of this one."""
+        is_first, execution.is_first_attempt = execution.is_first_attempt, False
+        if not is_first or not self.request.may_speculate:
+            return []
+        policy, running = self.request.speculation, execution.index + 1
+        try:
+            delay = next_delay(policy, node=execution.node, running=running)
+        except Exception as raised:
+            return self._fail(
+                PolicyFailed(f"the speculative execution policy failed: {shown(raised)}"), execution, raised
+            )
+        if delay is not None:
+            self._speculation = _Speculation(self._now + delay, execution.node)
+        return []
+
+    # -- One attempt: what became of it.
+
+    def _on_attempt_aborted(self, event: AttemptAborted, execution: Execution) -> Sequence[CassandraAction]:
+        is_written = execution.state is ExecutionState.WAITING
+        if event.is_unsent and not is_written and not self._is_raised(execution, event.error):
+            return self._go_on(execution, event.error, unsent=True)
+        return self._judge(execution, event.error)
+
+    def _on_result_received(self, event: ResultReceived, execution: Execution) -> Sequence[CassandraAction]:
+        execution.state = ExecutionState.ENDED
+        return self._settle(RequestState.COMPLETED, Complete(event.result, self._history.info(execution)))
+
+    def _on_error_received(self, event: ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
+        # An answer proves that all was written, even where the driver has not yet said so.
+        actions = self._note_first_write(execution)
+        return actions if self._state.is_final else self._judge(execution, event.error)
+
+    def _is_raised(self, execution: Execution, error: CassandraError) -> bool:
+        preparing = execution.state is ExecutionState.PREPARING
+        return route_of(self.request, error, preparing=preparing) is Route.RAISE
+
+    def _judge(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
+        """Find out what becomes of the request after ``error``, and order it."""
+        judgement = judge(
+            self.request,
+            error,
+            node=execution.node,
+            retry_count=execution.retry_count,
+            preparing=execution.state is ExecutionState.PREPARING,
+        )
+        report = self._report(execution, error, judgement.verdict)
+        match judgement.step:
+            case Step.RETRY_SAME | Step.RETRY_NEXT:
+                return [report, *self._retry(execution, error, judgement)]
+            case Step.GO_ON:
+                return self._go_on(execution, error)
+            case Step.REPREPARE:
+                return self._reprepare(execution, error)
+            case Step.IGNORE:
+                execution.state = ExecutionState.ENDED
+                return [report, *self._settle(RequestState.COMPLETED, CompleteEmpty(self._history.info(execution)))]
+            case Step.RAISE:
+                return [report, *self._fail(judgement.error, execution)]
+
+    def _retry(self, execution: Execution, error: CassandraError, judgement: Judgement) -> Sequence[CassandraAction]:
+        self._history.record(execution, error)
+        execution.retry_count += 1
+        execution.is_first_attempt = False  # also where it broke off in the middle of its write
+        if judgement.verdict and judgement.verdict.consistency is not None and not self.request.is_prepare:
+            execution.consistency = judgement.verdict.consistency
+        if judgement.step is Step.RETRY_SAME:
+            return self._send(execution, returns=True)
+        return self._send_to_next(execution)
+
+    # -- Preparing again.
+
+    def _reprepare(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
+        if execution.repreparations == REPREPARATIONS_MAX:
+            return self._go_on(execution, error)
+        execution.repreparations += 1
+        execution.state = ExecutionState.PREPARING
+        execution.statement_id = error.statement_id if isinstance(error, Unprepared) else b""
+        attempt = self._history.next_attempt(execution)
+        return [Reprepare(attempt, execution.index, execution.node, execution.statement_id)]
+
+    def _on_statement_prepared(self, event: StatementPrepared, execution: Execution) -> Sequence[CassandraAction]:
+        if event.statement_id == execution.statement_id:
+            return self._send(execution, returns=True)
+        text = (
+            f"{execution.node} prepared statement {shown(execution.statement_id)} again and calls it "
+            f"{shown(event.statement_id)} now, as happens after USE; prepare it anew"
+        )
+        return self._fail(RepreparationFailed(text), execution)
+
+    def _on_statement_forgotten(self, event: StatementForgotten, execution: Execution) -> Sequence[CassandraAction]:
+        text = (
+            f"{execution.node} does not know statement {shown(execution.statement_id)}, and neither does the driver; "
+            "prepare it anew"
+        )
+        return self._fail(RepreparationFailed(text), execution)
+
+    # -- Orders.
+
+    def _go_on(self, execution: Execution, error: CassandraError, *, unsent: bool = False) -> Sequence[CassandraAction]:
+        """Record ``error`` and try the next node, uncounted."""
+        report = self._report(execution, error, unsent=unsent)
+        self._history.record(execution, error)
+        return [report, *self._send_to_next(execution)]
+
+    def _send_to_next(self, execution: Execution) -> Sequence[CassandraAction]:
+        try:
+            node = self._plan.take()
+        except Exception as raised:
+            # No node answered this, not even the one that the execution comes from.
+            return self._fail(PolicyFailed(f"the query plan failed: {shown(raised)}"), cause=raised)
+        if node is None:
+            return self._run_out(execution)
+        execution.node, execution.repreparations = node, 0
+        return self._send(execution, returns=False)
+
+    def _send(self, execution: Execution, *, returns: bool) -> Sequence[CassandraAction]:
+        if self._now >= self._deadline:
+            return self._time_out()
+        execution.state, execution.returns = ExecutionState.SENDING, returns
+        return [Send(self._history.next_attempt(execution), execution.index, execution.node, execution.consistency)]
+
+    # -- Ends.
+
+    def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
+        """End an execution that found the plan empty; the last one to do so fails the request."""
+        execution.state = ExecutionState.ENDED
+        if not self._history.is_over:
+            return []
+        errors = self._history.errors
+        failure = AllNodesFailed(errors) if errors else NoNodeAvailable()
+        failure.__cause__ = errors[-1][1] if errors else None
+        return self._settle_with(failure, self._history.info(None, ran_out=execution))
+
+    def _time_out(self) -> Sequence[CassandraAction]:
+        return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s"))
+
+    def _fail(
+        self, error: CassandraError, execution: Execution | None = None, cause: BaseException | None = None
+    ) -> Sequence[CassandraAction]:
+        if cause is not None:
+            error.__cause__ = cause
+        return self._settle_with(error, self._history.info(execution))
+
+    def _settle_with(self, error: CassandraError, info: ExecutionInfo) -> Sequence[CassandraAction]:
+        error.execution_info = info
+        return self._settle(RequestState.FAILED, Fail(error))
+
+    def _settle(self, state: RequestState, *last: CassandraAction) -> Sequence[CassandraAction]:
+        """End everything, and let ``last`` follow the cancelling of what is still under way."""
+        self._state = state
+        return [*self._history.end(), *last]
+
+    def _report(
+        self, execution: Execution, error: CassandraError, verdict: RetryVerdict | None = None, *, unsent: bool = False
+    ) -> ReportFailure:
+        return ReportFailure(execution.index, execution.node, error, execution.retry_count, verdict, unsent)
+
+
+# Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
+_HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
+    RequestSubmitted: RequestMachine._on_request_submitted,
+    TimePassed: RequestMachine._on_time_passed,
+    RequestAbandoned: RequestMachine._on_request_abandoned,
+}
+_HANDLERS_OF_ATTEMPTS: Mapping[type, Callable[..., Sequence[CassandraAction]]] = {
+    ConnectionMissed: RequestMachine._on_connection_missed,
+    RequestWritten: RequestMachine._on_request_written,
+    AttemptAborted: RequestMachine._on_attempt_aborted,
+    ResultReceived: RequestMachine._on_result_received,
+    ErrorReceived: RequestMachine._on_error_received,
+    StatementPrepared: RequestMachine._on_statement_prepared,
+    StatementForgotten: RequestMachine._on_statement_forgotten,
+}

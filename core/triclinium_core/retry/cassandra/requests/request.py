@@ -1,0 +1,100 @@
+"""What is fixed about a request."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import is_number
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.errors import require_flag, require_level
+from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
+from triclinium_core.retry.cassandra.requests.speculation import (
+    NoSpeculativeExecution,
+    SpeculativeExecutionPolicy,
+    require_speculation,
+)
+from triclinium_core.retry.shown import shown
+
+_ONE_EXECUTION = NoSpeculativeExecution()
+
+TIMEOUT_DEFAULT = 2.0
+"""Seconds for a whole request, as the Java driver has it."""
+TIMEOUT_MAX = 1e9
+"""Thirty years: whoever wants to wait for longer says ``inf``."""
+TIMEOUT_RULE = "must be a number of seconds above 0 and up to 1e9, or inf for no limit"
+
+
+def is_timeout(value: float) -> bool:
+    """Tell whether a request may take this long."""
+    return is_number(value) and (0 < value <= TIMEOUT_MAX or value == math.inf)
+
+
+@unique
+class RequestKind(StrEnum):
+    """What a request asks for."""
+
+    STATEMENT = "STATEMENT"
+    """To execute a statement, prepared or not, or a batch."""
+    PREPARE = "PREPARE"
+    """To prepare one. It changes nothing and so counts as idempotent, has no consistency level, and is never sent
+    speculatively."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CassandraRequest:
+    """What is fixed about a request.
+
+    Args:
+        policy: who decides about its failures.
+        idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
+        kind: a statement, or a PREPARE that the caller asked for.
+        consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
+        timeout: seconds from its submission until the caller gets a DriverTimeout, up to 1e9; ``inf`` for never.
+        speculation: who decides about speculative executions.
+
+    Raises:
+        InvalidArgumentException: an argument is of the wrong type or out of range, or a PREPARE is given a level.
+    """
+
+    policy: RetryPolicy
+    idempotent: bool = False
+    kind: RequestKind = RequestKind.STATEMENT
+    consistency: ConsistencyLevel | None = None
+    timeout: float = TIMEOUT_DEFAULT
+    speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION
+
+    def __post_init__(self) -> None:
+        require_policy(self.policy)
+        require_flag("idempotent", self.idempotent)
+        if not isinstance(self.kind, RequestKind):
+            raise InvalidArgumentException(
+                f"kind={shown(self.kind)} must be one of {', '.join(RequestKind)}", parameter="kind"
+            )
+        if self.consistency is not None:
+            require_level(self.consistency)
+            if self.is_prepare:
+                raise InvalidArgumentException(
+                    f"consistency={self.consistency.name} does not go with a PREPARE, which has none; leave it out",
+                    parameter="consistency",
+                )
+        if not is_timeout(self.timeout):
+            raise InvalidArgumentException(f"timeout={shown(self.timeout)} {TIMEOUT_RULE}", parameter="timeout")
+        require_speculation(self.speculation)
+
+    @property
+    def is_prepare(self) -> bool:
+        """Whether it is a PREPARE."""
+        return self.kind is RequestKind.PREPARE
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether executing it twice does no harm."""
+        return self.idempotent or self.is_prepare
+
+    @property
+    def may_speculate(self) -> bool:
+        """Whether it may be sent to two nodes at a time."""
+        return self.idempotent and not self.is_prepare

@@ -1,0 +1,197 @@
+"""Which profiles share a policy, and when one is made."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom, Other
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy
+from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
+
+
+class Text(str):
+    """A string that is not quite one."""
+
+    __slots__ = ()
+
+
+SHARED: list[tuple[dict[str, object], dict[str, object], bool]] = [
+    ({}, {}, True),
+    ({"class": "default"}, {"class": "DefaultRetryPolicy"}, True),
+    ({"class": "default"}, {"class": "default", "rethrow_cas_write_unknown": False}, True),
+    ({"class": "default"}, {"class": "default", "rethrow_cas_write_unknown": True}, False),
+    ({"class": "default"}, {"class": "downgrading"}, False),
+    ({"class": "Own", "a": 1, "b": "x"}, {"class": "Own", "b": "x", "a": 1}, True),
+    ({"class": "Own", "a": {"b": [1], "c": 2}}, {"class": "Own", "a": {"c": 2, "b": [1]}}, True),
+    ({"class": "Own", "a": 1}, {"class": "Own"}, False),
+    ({"class": "Own", "a": 1}, {"class": "Own", "a": 2}, False),
+    ({"class": "Own", "a": 1}, {"class": "Own", "a": True}, False),
+    ({"class": "Own", "a": 1}, {"class": "Own", "a": 1.0}, False),
+    ({"class": "Own", "a": [1]}, {"class": "Own", "a": [True]}, False),
+    ({"class": "Own", "a": "x"}, {"class": "Own", "a": Text("x")}, False),
+    ({"class": "Own", "a": math.nan}, {"class": "Own", "a": float("nan")}, True),
+    ({"class": "Own"}, {"class": "Other"}, False),
+    ({"class": "Own", "a": Custom}, {"class": "Own", "a": Custom}, True),
+    ({"class": "Own", "a": [Custom]}, {"class": "Own", "a": [Always]}, False),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "shared"), SHARED)
+def test_one_policy_for_one_configuration(first: dict[str, object], second: dict[str, object], shared: bool) -> None:
+    """Profiles share a policy exactly where class and options come to the same; siblings too."""
+    profiles = ExecutionProfiles.from_mapping(
+        {"profiles": {"first": {"retry_policy": first}, "second": {"retry_policy": second}}},
+        policies={"Own": Custom, "Other": Other},
+    )
+
+    assert shared is (profiles.find("first").retry_policy is profiles.find("second").retry_policy)
+
+
+def test_speculative_policies_are_shared_as_well() -> None:
+    """Each kind of policy has its own configuration; a difference in one does not split the other."""
+    profiles = ExecutionProfiles.from_toml(
+        """
+        profiles.a.speculative_execution_policy = { class = "constant", max_executions = 2, delay = 0.5 }
+        profiles.b.speculative_execution_policy = { class = "constant", max_executions = 2, delay = 0.5 }
+        profiles.c.speculative_execution_policy = { class = "constant", max_executions = 2, delay = 0.25 }
+        """
+    )
+    a, b, c = (profiles.find(name) for name in "abc")
+
+    assert a.speculative_execution_policy is b.speculative_execution_policy
+    assert a.speculative_execution_policy is not c.speculative_execution_policy
+    assert a.retry_policy is c.retry_policy
+
+
+def test_options_go_with_their_class() -> None:
+    """A profile that names another class does not inherit options that the class would not know (decision A11)."""
+    profiles = ExecutionProfiles.from_toml(
+        """
+        retry_policy = { class = "default", rethrow_cas_write_unknown = true }
+        profiles.own.retry_policy = { class = "Own", limit = 3 }
+        profiles.same.retry_policy = { class = "DefaultRetryPolicy" }
+        profiles.downgrading.retry_policy = { class = "downgrading" }
+        """,
+        policies={"Own": Custom},
+    )
+    own = profiles.find("own").retry_policy
+
+    assert isinstance(own, Custom)
+    assert {"limit": 3} == own.options
+    assert profiles.default.retry_policy is profiles.find("same").retry_policy
+    assert ConsistencyDowngradingRetryPolicy() == profiles.find("downgrading").retry_policy
+
+
+def test_a_policy_of_ones_own_is_made_once() -> None:
+    """However many profiles share it, its class is called once, with the options by name."""
+    made: list[dict[str, object]] = []
+
+    def make(*, limit: int, patience: float = 1.0) -> Custom:
+        made.append({"limit": limit, "patience": patience})
+        return Custom()
+
+    profiles = ExecutionProfiles.from_toml(
+        """
+        retry_policy = { class = "Own", limit = 3 }
+        profiles.same.retry_policy = { class = "Own", limit = 3, patience = 1.0 }
+        profiles.heir.consistency = "ALL"
+        profiles.other.retry_policy.limit = 4
+        """,
+        policies={"Own": make},
+    )
+
+    assert [{"limit": 3, "patience": 1.0}, {"limit": 4, "patience": 1.0}] == made
+    assert 2 == len({id(profiles.find(name).retry_policy) for name in profiles.names})
+
+
+def test_options_that_are_nested_too_deeply() -> None:
+    """Dotted keys nest as deeply as they like without troubling the parser."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_toml(
+            "retry_policy" + ".a" * 3000 + " = 1\nretry_policy.class = 'Own'", policies={"Own": Custom}
+        )
+
+    assert "retry_policy has an option that is nested too deeply" == str(caught.value)
+
+
+def test_the_cause_is_what_a_class_raised() -> None:
+    """An exception of the embedder's class can be looked at."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_toml("retry_policy.class = 'Raises'", policies=OWN)
+
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "consistancy = 'ONE'",
+        "request_timeout = -1",
+        "retry_policy.class = 'Unknown'",
+        "retry_policy = { class = 'default', rethrow_cas_write_unknown = 1 }",
+        "retry_policy = { class = 'Counts', limit = 1 }",
+        "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = -1 }",
+    ],
+)
+def test_all_is_checked_before_anything_is_made(mistake: str) -> None:
+    """A mistake in the last profile keeps the classes of the first ones from being called."""
+    made: list[str] = []
+
+    def counts() -> Custom:
+        made.append("one")
+        return Custom()
+
+    good = "retry_policy.class = 'Counts'\nprofiles.first.consistency = 'ONE'\n"
+    ExecutionProfiles.from_toml(good, policies={"Counts": counts})
+    assert ["one"] == made
+
+    with pytest.raises(InvalidArgumentException):
+        ExecutionProfiles.from_toml(f"{good}profiles.last.{mistake}", policies={"Counts": counts})
+
+    assert ["one"] == made
+
+
+def positional(limit: int, /) -> Custom:
+    """Return a policy whose option cannot be given by name."""
+    return Custom(limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "message"),
+    [
+        ("class = 'Own'", "retry_policy.limit", "retry_policy.limit is missing; Own needs it"),
+        ("class = 'Own'\nmore = 1", "retry_policy.more", "retry_policy.more is no option of Own; it has limit"),
+        (
+            "class = 'Positional'\nlimit = 1",
+            "retry_policy.limit",
+            "retry_policy.limit is no option of Positional; it has",
+        ),
+        ("class = 'Positional'", "retry_policy", "retry_policy: Positional cannot be made of these options: TypeError"),
+        ("class = 'NoPolicy'\na = 1", "retry_policy", "retry_policy: policy={'a': 1} has no method on_read_timeout"),
+        (
+            "rethrow_cas_write_unknown = 0",
+            "retry_policy.rethrow_cas_write_unknown",
+            "retry_policy.rethrow_cas_write_unknown=0 must be True or False",
+        ),
+        ("class = 'Refuses'\na = 1", "retry_policy.a", "retry_policy.a: these do not go together"),
+        ("class = 'Refuses'", "retry_policy", "retry_policy: these do not go together"),
+    ],
+)
+def test_options_that_do_not_fit(tree: str, path: str, message: str) -> None:
+    """What a class says of its options in its signature, what it raises, and what it makes."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_toml(
+            f"[retry_policy]\n{tree}", policies={**OWN, "Positional": positional, "Refuses": refuses}
+        )
+
+    assert str(caught.value).startswith(message)
+    assert path == caught.value.parameter
+
+
+def refuses(**options: object) -> Custom:
+    """Refuse an option in words of its own."""
+    raise InvalidArgumentException("these do not go together", parameter="a")

@@ -1,0 +1,205 @@
+"""Execution profiles: looked up by name, read from a text, made by hand, and what a request has from one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.retry.cassandra.profiles.profile_cases import Custom
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, ExecutionProfiles
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.speculation import (
+    ConstantSpeculativeExecutionPolicy,
+    NoSpeculativeExecution,
+)
+
+PAGE = """
+[retry_policy]
+class = "DefaultRetryPolicy"
+
+[profiles.custom-retries.retry_policy]
+class = "CustomRetryPolicy"
+
+[profiles.slow]
+request_timeout = 30.0
+"""
+"""The example of the driver's page."""
+
+
+def test_the_example_of_the_page() -> None:
+    """One profile has a policy of its own; the other shares the default one, and has a timeout of its own."""
+    profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
+
+    assert ("default", "custom-retries", "slow") == profiles.names
+    assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
+    assert isinstance(profiles.default.retry_policy, DefaultRetryPolicy)
+    assert profiles.find("slow").retry_policy is profiles.default.retry_policy
+    assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
+
+
+def test_an_empty_document() -> None:
+    """The default profile is there, and is what the driver's is."""
+    expected = ExecutionProfile(
+        name="default",
+        retry_policy=DefaultRetryPolicy(),
+        speculative_execution_policy=NoSpeculativeExecution(),
+        default_idempotence=False,
+        request_timeout=2.0,
+        consistency=ConsistencyLevel.LOCAL_ONE,
+        serial_consistency=ConsistencyLevel.SERIAL,
+    )
+
+    assert expected == ExecutionProfiles.from_toml("").default
+    assert expected == ExecutionProfiles.from_mapping({}).find()
+    assert expected == ExecutionProfiles().find("default")
+    assert expected == ExecutionProfile()
+
+
+@pytest.mark.parametrize("name", ["none", "Default", "", None, 1, ["slow"]])
+def test_an_unknown_profile(name: Any) -> None:
+    """It is named, and so are those that there are."""
+    profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        profiles.find(name)
+
+    assert f"name={name!r} is no profile; there are default, custom-retries, slow" == str(caught.value)
+    assert "name" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("= 1", id="no key"),
+        pytest.param("request_timeout = 1\nrequest_timeout = 2", id="twice"),
+        pytest.param("x = 1" + "0" * 5000, id="an endless number"),
+        pytest.param("x = " + "[" * 20_000, id="a deep nesting"),
+    ],
+)
+def test_what_is_no_toml(text: str) -> None:
+    """Whatever the parser raises, one error comes out, with the parser's as the cause."""
+    with pytest.raises(InvalidArgumentException, match="^text is no TOML: ") as caught:
+        ExecutionProfiles.from_toml(text)
+
+    assert "text" == caught.value.parameter
+    assert caught.value.__cause__ is not None
+
+
+def test_what_is_no_text() -> None:
+    """Bytes are decoded by whoever read them."""
+    with pytest.raises(InvalidArgumentException, match=r"^text=b'' must be a string; decode it first$"):
+        ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
+
+
+async def made_later() -> Custom:
+    """A policy that has to be waited for."""
+    return Custom()
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        ({"default": Custom}, "policies: 'default' must be a name of your own, none of default, DefaultRetryPolicy, "),
+        ({"": Custom}, "policies: '' must be a name of your own"),
+        ({7: Custom}, "policies: 7 must be a name of your own"),
+        ({"Own": Custom()}, "policies: 'Own' is Custom("),
+        ([Custom], "policies=["),
+        ({"Own": made_later}, "policies: 'Own' is an `async def`; a policy is made at once"),
+    ],
+)
+def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
+    """A name that is taken, a policy that is made already, and no mapping at all."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_toml("", policies=policies)
+
+    assert str(caught.value).startswith(message)
+    assert "policies" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "name='' must be a string, and not empty"),
+        ({"name": None}, "name=None must be a string, and not empty"),
+        ({"retry_policy": "default"}, "retry_policy='default' has no method on_read_timeout"),
+        ({"retry_policy": DefaultRetryPolicy}, "is a class; make one: DefaultRetryPolicy()"),
+        ({"speculative_execution_policy": 2}, "speculative_execution_policy=2 must be an object with next_execution"),
+        ({"default_idempotence": "yes"}, "default_idempotence='yes' must be True or False"),
+        ({"request_timeout": 0}, "request_timeout=0 must be a number of seconds above 0"),
+        ({"consistency": "ONE"}, "consistency='ONE' must be one of ANY, ONE"),
+        ({"serial_consistency": ConsistencyLevel.ONE}, "must be one of SERIAL, LOCAL_SERIAL"),
+    ],
+)
+def test_a_wrong_profile(arguments: Any, message: str) -> None:
+    """The same is asked of a profile that is made by hand."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfile(**arguments)
+
+    assert next(iter(arguments)) == caught.value.parameter
+    assert message in str(caught.value)
+
+
+def test_profiles_by_hand() -> None:
+    """Profiles can be gathered; the default one is added where it is missing."""
+    slow = ExecutionProfile(name="slow", request_timeout=30.0)
+
+    assert ("default", "slow") == ExecutionProfiles(slow).names
+    assert slow is ExecutionProfiles(slow).find("slow")
+    assert 7.0 == ExecutionProfiles(slow, ExecutionProfile(request_timeout=7.0)).default.request_timeout
+    assert "<ExecutionProfiles default, slow>" == repr(ExecutionProfiles(slow))
+
+
+def test_wrong_profiles_by_hand() -> None:
+    """Two of one name, and what is none."""
+    with pytest.raises(InvalidArgumentException, match="^profiles: two are called 'slow'; give one another name$"):
+        ExecutionProfiles(ExecutionProfile(name="slow"), ExecutionProfile(name="slow"))
+    with pytest.raises(InvalidArgumentException, match="^profiles: 'slow' is no ExecutionProfile$"):
+        ExecutionProfiles("slow")  # type: ignore[arg-type]
+
+
+def test_derived() -> None:
+    """A derived profile keeps the name and the policies, so a policy cannot be changed behind the name's back."""
+    base = ExecutionProfile(name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True)
+
+    derived = base.derived(request_timeout=60.0, consistency=ConsistencyLevel.ALL, default_idempotence=False)
+
+    assert "slow" == derived.name
+    assert base.retry_policy is derived.retry_policy
+    assert base.speculative_execution_policy is derived.speculative_execution_policy
+    assert (60.0, ConsistencyLevel.ALL, False) == (
+        derived.request_timeout,
+        derived.consistency,
+        derived.default_idempotence,
+    )
+    assert ConsistencyLevel.SERIAL is derived.serial_consistency
+    assert (30.0, ConsistencyLevel.LOCAL_ONE) == (base.request_timeout, base.consistency)
+    assert base == base.derived()
+    with pytest.raises(InvalidArgumentException, match="^request_timeout=-1 must be"):
+        base.derived(request_timeout=-1)
+
+
+def test_requests() -> None:
+    """A statement's own words come first, the profile's second; a level is none of a PREPARE's."""
+    policy, speculation = Custom(), ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
+    profile = ExecutionProfile(
+        retry_policy=policy,
+        speculative_execution_policy=speculation,
+        default_idempotence=True,
+        request_timeout=7.0,
+        consistency=ConsistencyLevel.TWO,
+    )
+
+    assert (
+        CassandraRequest(
+            policy=policy, idempotent=True, consistency=ConsistencyLevel.TWO, timeout=7.0, speculation=speculation
+        )
+        == profile.request()
+    )
+    assert CassandraRequest(
+        policy=policy, idempotent=False, consistency=ConsistencyLevel.ONE, timeout=1.0, speculation=speculation
+    ) == profile.request(idempotent=False, consistency=ConsistencyLevel.ONE, timeout=1.0)
+    assert None is profile.request(kind=RequestKind.PREPARE).consistency

@@ -1,0 +1,295 @@
+"""A document of profiles: what each inherits, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
+from triclinium_core.retry.cassandra.profiles.settings import OPTIONS, ProfilesDocument
+from triclinium_core.retry.cassandra.requests.speculation import (
+    ConstantSpeculativeExecutionPolicy,
+    NoSpeculativeExecution,
+)
+
+FULL: ProfilesDocument = {
+    "default_idempotence": True,
+    "request_timeout": 5,
+    "consistency": "QUORUM",
+    "serial_consistency": "LOCAL_SERIAL",
+    "retry_policy": {"class": "downgrading"},
+    "speculative_execution_policy": {"class": "constant", "max_executions": 3, "delay": 0.1},
+}
+
+
+CHANGES: list[tuple[str, Any, Any]] = [
+    ("default_idempotence", False, False),
+    ("request_timeout", math.inf, math.inf),
+    ("consistency", "ONE", ConsistencyLevel.ONE),
+    ("consistency", ConsistencyLevel.ALL, ConsistencyLevel.ALL),
+    ("serial_consistency", "SERIAL", ConsistencyLevel.SERIAL),
+    ("retry_policy", {"class": "DefaultRetryPolicy"}, DefaultRetryPolicy()),
+    (
+        "retry_policy",
+        {"rethrow_cas_write_unknown": True},
+        ConsistencyDowngradingRetryPolicy(rethrow_cas_write_unknown=True),
+    ),
+    ("speculative_execution_policy", {"class": "none"}, NoSpeculativeExecution()),
+    (
+        "speculative_execution_policy",
+        {"delay": 0.5},
+        ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.5),
+    ),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "expected"), CHANGES)
+def test_each_option_is_inherited_alone(option: str, value: object, expected: object) -> None:
+    """A profile that says one thing of its own has all others from the default one."""
+    document: Any = {**FULL, "profiles": {"other": {option: value}, "same": {}}}
+    profiles = ExecutionProfiles.from_mapping(document)
+
+    of_default = {name: getattr(profiles.default, name) for name in OPTIONS}
+    of_other = {name: getattr(profiles.find("other"), name) for name in OPTIONS}
+
+    assert {**of_default, option: expected} == of_other
+    assert expected != of_default[option]
+    assert of_default == {name: getattr(profiles.find("same"), name) for name in OPTIONS}
+
+
+def test_every_option_is_tried() -> None:
+    """None is left out of the changes above."""
+    assert set(OPTIONS) == {option for option, _, _ in CHANGES}
+
+
+WRONG: list[tuple[str, str, str]] = [
+    ("request_timeout = 0", "request_timeout", "=0 must be a number of seconds above 0 and up to 1e9, or inf"),
+    ("request_timeout = -0.5", "request_timeout", "=-0.5 must be a number of seconds above 0"),
+    ("request_timeout = nan", "request_timeout", "=nan must be a number of seconds above 0"),
+    ("request_timeout = -inf", "request_timeout", "=-inf must be a number of seconds above 0"),
+    ("request_timeout = true", "request_timeout", "=True must be a number of seconds above 0"),
+    ("request_timeout = '2 seconds'", "request_timeout", "='2 seconds' must be a number of seconds above 0"),
+    ("request_timeout = 1" + "0" * 400, "request_timeout", "=1000000000000"),
+    ("request_timeout = 0x1" + "0" * 6000, "request_timeout", "=<int> must be a number of seconds above 0"),
+    ("request_timeout" + ".a" * 3000 + " = 1", "request_timeout", "={'a': {'a': "),
+    ("default_idempotence = 1", "default_idempotence", "=1 must be True or False"),
+    ("consistency = 'quorum'", "consistency", "='quorum' must be one of ANY, ONE, TWO, THREE, QUORUM, ALL, LOCAL_"),
+    ("consistency = 4", "consistency", "=4 must be one of ANY, ONE, "),
+    ("serial_consistency = 'QUORUM'", "serial_consistency", "='QUORUM' must be one of SERIAL, LOCAL_SERIAL"),
+    ("consistancy = 'ONE'", "consistancy", " is not known; a profile has default_idempotence, request_timeout, con"),
+    ("retry_policy = 'default'", "retry_policy", "='default' must be a table"),
+    (
+        "retry_policy.class = 'Fallthrough'",
+        "retry_policy.class",
+        "='Fallthrough' is not known; choose one of default, ",
+    ),
+    ("retry_policy.class = 1", "retry_policy.class", "=1 is not known; choose one of default, DefaultRetryPolicy, "),
+    (
+        "retry_policy.max = 1",
+        "retry_policy.max",
+        " is no option of DefaultRetryPolicy; it has rethrow_cas_write_unknow",
+    ),
+    (
+        "retry_policy.rethrow_cas_write_unknown = 'yes'",
+        "retry_policy.rethrow_cas_write_unknown",
+        "='yes' must be True or False",
+    ),
+    (
+        "retry_policy.rethrow_cas_write_unknown = 0x1" + "0" * 6000,
+        "retry_policy.rethrow_cas_write_unknown",
+        "=<int> must be True or False",
+    ),
+    ("retry_policy.class = 'Own'", "retry_policy.limit", " is missing; Own needs it"),
+    (
+        "retry_policy = { class = 'Own', limit = 1, more = 2 }",
+        "retry_policy.more",
+        " is no option of Own; it has limit",
+    ),
+    (
+        "retry_policy.class = 'Raises'",
+        "retry_policy",
+        ": Raises cannot be made of these options: ZeroDivisionError('no",
+    ),
+    ("retry_policy.class = 'NoPolicy'", "retry_policy", ": policy={} has no method on_read_timeout"),
+    (
+        "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = -0.1 }",
+        "speculative_execution_policy.delay",
+        "=-0.1 must be a number of seconds",
+    ),
+    (
+        "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = nan }",
+        "speculative_execution_policy.delay",
+        "=nan must be a number of seconds",
+    ),
+    (
+        f"speculative_execution_policy = {{ class = 'constant', max_executions = 2, delay = {10**400} }}",
+        "speculative_execution_policy.delay",
+        "=1000000000",
+    ),
+    (
+        "speculative_execution_policy = { class = 'constant', max_executions = -1, delay = 0.1 }",
+        "speculative_execution_policy.max_executions",
+        "=-1 must be a whole number of at least 1",
+    ),
+    (
+        "speculative_execution_policy = { class = 'constant', max_executions = 2 }",
+        "speculative_execution_policy.delay",
+        " is missing; constant needs it",
+    ),
+    (
+        "speculative_execution_policy.delay = 0.1",
+        "speculative_execution_policy.delay",
+        " is no option of NoSpeculativeExecutionPolicy; it has none",
+    ),
+    (
+        "speculative_execution_policy.class = 'Own'",
+        "speculative_execution_policy.class",
+        "='Own' is not known; choose one of none, NoSpeculativeExecutionPolicy, constant, ConstantSpeculativeExecution",
+    ),
+]
+
+
+@pytest.mark.parametrize("where", ["", "profiles.slow.", 'profiles."a.b c".', "profiles.a-b_9."])
+@pytest.mark.parametrize(("text", "path", "message"), WRONG, ids=[path for _, path, _ in WRONG])
+def test_a_wrong_document(where: str, text: str, path: str, message: str) -> None:
+    """The place in the document is named, and the value, and what to say instead; in any profile alike."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_toml(where + text, policies=OWN)
+
+    assert str(caught.value).startswith(f"{where}{path}{message}")
+    assert f"{where}{path}" == caught.value.parameter
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "message"),
+    [
+        ({"profiles": []}, "profiles", "profiles=[] must be a table"),
+        ({"profiles": {"slow": None}}, "profiles.slow", "profiles.slow=None must be a table"),
+        ({"profiles": {"default": {}}}, "profiles.default", "profiles.default is a name that the top level has; move"),
+        ({"profiles": {"": {}}}, 'profiles.""', 'profiles."" has no name; a profile needs one'),
+        ({"profiles": {7: {}}}, 'profiles."7"', 'profiles."7" has no name; a profile needs one'),
+        ({"profiles": {"slow": {"profiles": {}}}}, "profiles.slow.profiles", "profiles.slow.profiles is not known; "),
+        ({None: 1}, '"None"', '"None" is not known; a profile has '),
+        ({"consistency": None}, "consistency", "consistency=None must be one of ANY, ONE"),
+        ({"consistency": ["ONE"]}, "consistency", "consistency=['ONE'] must be one of ANY, ONE"),
+        ({"retry_policy": {7: 1}}, 'retry_policy."7"', 'retry_policy."7" is no option of DefaultRetryPolicy'),
+        ({"retry_policy": {"class": "Raises", 7: 1}}, 'retry_policy."7"', 'retry_policy."7" is no option of Raises'),
+        ({"retry_policy": {"class": ["Own"]}}, "retry_policy.class", "retry_policy.class=['Own'] is not known; "),
+        ([], "document", "document=[] must be a mapping of options, and of profiles"),
+        (None, "document", "document=None must be a mapping of options, and of profiles"),
+    ],
+)
+def test_a_wrong_mapping(document: Any, path: str, message: str) -> None:
+    """What TOML cannot say, a mapping can; it is refused as clearly."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ExecutionProfiles.from_mapping(document, policies=OWN)
+
+    assert str(caught.value).startswith(message)
+    assert path == caught.value.parameter
+
+
+anything: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["default", "downgrading", "constant", "none", "Own", "ONE", "LOCAL_SERIAL", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from([*OPTIONS, "class", "a"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+likely: dict[str, st.SearchStrategy[Any]] = {
+    "default_idempotence": st.booleans(),
+    "request_timeout": st.sampled_from([0.5, 1, math.inf]),
+    "consistency": st.sampled_from(["ONE", "QUORUM"]),
+    "serial_consistency": st.sampled_from(["SERIAL", "LOCAL_SERIAL"]),
+    "retry_policy": st.sampled_from([{}, {"class": "default"}, {"class": "downgrading"}, {"class": "Own", "a": 1}]),
+    "speculative_execution_policy": st.sampled_from([{}, {"class": "constant", "max_executions": 2, "delay": 0}]),
+}
+
+
+good_tables = st.fixed_dictionaries({}, optional=likely)
+
+
+names = st.sampled_from(["a", "b", "slow"])
+
+
+@given(top=good_tables, tables=st.dictionaries(names, good_tables))
+def test_good_documents(top: Any, tables: Any) -> None:
+    """Liveness: whatever a profile says, it has; what it leaves out, it has from the default one; equals share."""
+    document: Any = {**top, "profiles": tables}
+    profiles = ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
+
+    for name, table in tables.items():
+        profile = profiles.find(name)
+        for option in set(OPTIONS) - set(table):
+            assert getattr(profiles.default, option) is getattr(profile, option)
+        for option in set(table) & {"default_idempotence", "request_timeout"}:
+            assert table[option] == getattr(profile, option)
+        for option in set(table) & {"consistency", "serial_consistency"}:
+            assert table[option] == getattr(profile, option).name
+    shipped = {
+        profile.retry_policy
+        for profile in map(profiles.find, profiles.names)
+        if not isinstance(profile.retry_policy, Custom)
+    }
+    assert len(shipped) == len({id(policy) for policy in shipped})
+
+
+@given(
+    document=anything | st.fixed_dictionaries({}, optional={**dict.fromkeys(OPTIONS, anything), "profiles": anything})
+)
+def test_any_document(document: Any) -> None:
+    """Safety: a document is read, or refused with one exception that says where; nothing else comes out."""
+    try:
+        profiles = ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
+    except InvalidArgumentException as error:
+        assert error.parameter
+        assert str(error).startswith(error.parameter)
+        return
+    assert "default" == profiles.default.name
+
+
+words = st.sampled_from(
+    [
+        *OPTIONS,
+        "profiles",
+        "slow",
+        "class",
+        '"default"',
+        "1",
+        "nan",
+        "true",
+        ".",
+        "=",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "\n",
+        "'",
+        "#",
+    ]
+)
+
+
+@given(text=st.lists(words, max_size=12).map("".join) | st.text(max_size=30))
+def test_any_text(text: str) -> None:
+    """Safety: the same holds for a text, whether it is TOML or not."""
+    try:
+        profiles = ExecutionProfiles.from_toml(text)
+    except InvalidArgumentException as error:
+        assert error.parameter
+        return
+    assert "default" == profiles.default.name

@@ -1,0 +1,386 @@
+"""One execution on its way over the plan: what is sent where, counted, recorded and told in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from tests.core.retry.cassandra.requests.request_cases import (
+    CLOSED,
+    NEVER_ASKED,
+    READ,
+    SERVER,
+    UNAVAILABLE,
+    WRITE,
+    error_of,
+    hear,
+    prepare,
+    request,
+    sends,
+    submitted,
+)
+from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, play
+from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
+from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, ReportFailure, Send
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestSubmitted,
+    RequestWritten,
+    ResultReceived,
+)
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.states import RequestState
+from triclinium_core.retry.cassandra.verdicts import (
+    IGNORE,
+    RETHROW,
+    RETRY_NEXT,
+    RETRY_SAME,
+    RetryDecision,
+    RetryVerdict,
+)
+
+
+def test_a_result() -> None:
+    """What the node answered comes back as it is, with how the request went."""
+    machine = RequestMachine(request(consistency=Level.QUORUM), ["n1", "n2"])
+    result = object()
+
+    assert [Send(0, 0, "n1", Level.QUORUM)] == hear(machine, RequestSubmitted())
+    assert [] == hear(machine, RequestWritten(0))
+    assert [Complete(result, ExecutionInfo("n1", (), 0, 0, Level.QUORUM, 0))] == hear(
+        machine, ResultReceived(0, result)
+    )
+    assert machine.state is RequestState.COMPLETED
+
+
+def test_an_answer_that_overtakes_the_write() -> None:
+    """A driver that hears the answer before it knows that all was written is understood."""
+    machine = submitted(request(Always(RETRY_SAME)))
+
+    assert [Send(1, 0, "n1", None)] == sends(hear(machine, ErrorReceived(0, SERVER)))
+    assert isinstance(hear(machine, ResultReceived(1))[0], Complete)
+
+
+def test_retry_same() -> None:
+    """The same node gets it again, at the level of the verdict, and from then on at that."""
+    run = play(
+        request(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.QUORUM),
+        {"n1": [READ, READ], "n2": []},
+    )
+
+    assert [("n1", Level.QUORUM), ("n1", Level.ONE), ("n1", Level.ONE)] == [
+        (order.node, order.consistency) for order in run.cluster.sent if isinstance(order, Send)
+    ]
+    assert ExecutionInfo("n1", (("n1", READ), ("n1", READ)), 0, 0, Level.ONE, 2) == run.info
+
+
+def test_a_level_outlives_the_next_retry() -> None:
+    """A verdict that names no level leaves the one that an earlier verdict named."""
+
+    class Downgrades(DefaultRetryPolicy):
+        def on_unavailable(self, **asked: object) -> RetryVerdict:
+            return RetryVerdict(RetryDecision.RETRY_NEXT, Level.ONE)
+
+    run = play(request(Downgrades(), consistency=Level.ALL), {"n1": [UNAVAILABLE], "n2": [SERVER], "n3": []})
+
+    assert [Level.ALL, Level.ONE, Level.ONE] == [
+        order.consistency for order in run.cluster.sent if isinstance(order, Send)
+    ]
+
+
+def test_retry_next() -> None:
+    """Each node gets it once, in the order of the plan."""
+    run = play(request(Always(RETRY_NEXT)), {"n1": [SERVER], "n2": [CLOSED], "n3": []})
+
+    assert (1, 1, 1) == run.cluster.counts("n1", "n2", "n3")
+    assert ExecutionInfo("n3", (("n1", SERVER), ("n2", CLOSED)), 0, 0, None, 2) == run.info
+
+
+def test_the_last_node_fails() -> None:
+    """A retry on the next node where there is none is no longer the node's own error."""
+    run = play(request(Always(RETRY_NEXT)), {"n1": [UNAVAILABLE]})
+
+    assert {"n1": (UNAVAILABLE,)} == (run.error.errors if isinstance(run.error, e.AllNodesFailed) else None)
+    assert type(run.error) is e.AllNodesFailed
+    assert run.error.__cause__ is UNAVAILABLE
+    assert ExecutionInfo(None, (("n1", UNAVAILABLE),), -1, 0, None, 1) == run.info
+
+
+def test_the_level_of_the_last_node() -> None:
+    """Where the plan runs out, the request tells of the level that a verdict had given it."""
+    policy = Always(RetryVerdict(RetryDecision.RETRY_NEXT, Level.TWO))
+    run = play(request(policy, consistency=Level.QUORUM), {"n1": [UNAVAILABLE]})
+
+    assert type(run.error) is e.AllNodesFailed
+    assert Level.TWO is run.info.consistency
+
+
+def test_rethrow() -> None:
+    """The error itself is raised; it knows what was met before it, and is not among that."""
+    error = e.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
+    met = e.ServerError("no")
+    run = play(request(), {"n1": [met], "n2": [error]})
+
+    assert run.error is error
+    assert ExecutionInfo("n2", (("n1", met),), 0, 0, None, 1) == run.info
+    assert met.execution_info is None
+
+
+def test_ignore() -> None:
+    """The request is done without rows, and the error that was ignored is not among its errors."""
+    run = play(request(Always(IGNORE)), {"n1": [MISSING], "n2": [WRITE]})
+    (_, missing), *others = run.info.errors
+
+    assert isinstance(run.end, CompleteEmpty)
+    assert ("n2", 0, e.NodeUnavailable, []) == (
+        run.info.coordinator,
+        run.info.successful_execution_index,
+        type(missing),
+        others,
+    )
+
+
+def test_one_count_for_all_kinds_of_errors() -> None:
+    """A server error on one node uses up the retry that a read timeout on the next would have had."""
+    late = e.ReadTimeout(consistency=Level.QUORUM, block_for=2, received=2, data_present=False)
+
+    assert play(request(), {"n1": [late]}).result == ROWS
+    assert play(request(), {"n1": [SERVER], "n2": [late]}).error is late
+
+
+def test_what_a_policy_is_told() -> None:
+    """The count grows by verdicts to retry, and by nothing else."""
+    policy = Always(RETRY_NEXT)
+    play(
+        request(policy),
+        {"n1": [UNSENT], "n2": [SERVER], "n3": [MISSING], "n4": [e.Bootstrapping("joining")], "n5": [SERVER]},
+    )
+
+    assert [0, 1] == [asked["retry_count"] for _, asked in policy.asked]
+
+
+@pytest.mark.parametrize("error", [SERVER, WRITE, CLOSED, e.ReadFailure("no"), e.CasWriteUnknown("perhaps")])
+def test_not_idempotent(error: e.CassandraError) -> None:
+    """What may have been executed is not repeated, and the policy is not asked."""
+    run = play(request(NEVER_ASKED, idempotent=False), {"n1": [error], "n2": []})
+
+    assert type(error) is run.ending
+    assert (1, 0) == run.cluster.counts("n1", "n2")
+
+
+@pytest.mark.parametrize("error", [READ, UNAVAILABLE])
+def test_not_idempotent_and_not_executed(error: e.CassandraError) -> None:
+    """The two kinds that change nothing are the policy's for any statement."""
+    assert ROWS == play(request(Always(RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
+
+
+@pytest.mark.parametrize("answer", [MISSING, UNSENT, e.Bootstrapping("joining")])
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_certainly_not_executed(answer: str | e.CassandraError, idempotent: bool) -> None:
+    """The next node gets it, whatever the statement; that is recorded and not counted."""
+    run = play(request(NEVER_ASKED, idempotent=idempotent), {"n1": [answer], "n2": []})
+
+    assert ROWS == run.result
+    assert (["n1"], 0) == ([node for node, _ in run.info.errors], run.info.retry_count)
+
+
+def test_nobody_is_connected() -> None:
+    """Where no node could be reached, the error tells of each of them."""
+    run = play(request(), {"n1": [MISSING], "n2": [UNSENT]})
+
+    assert isinstance(run.error, e.AllNodesFailed)
+    assert {"n1": [e.NodeUnavailable], "n2": [e.ClosedConnection]} == {
+        node: [type(error) for error in errors] for node, errors in run.error.errors.items()
+    }
+
+
+def test_an_empty_plan() -> None:
+    """There was no node to try."""
+    run = play(request(), {})
+
+    assert e.NoNodeAvailable is run.ending
+    assert ExecutionInfo(None, (), -1, 0, None, 0) == run.info
+
+
+def test_a_pinned_node() -> None:
+    """A plan of one: where its node fails, there is no other."""
+    assert e.AllNodesFailed is play(request(), {"n1": [SERVER], "n2": []}, plan=["n1"]).ending
+
+
+@pytest.mark.parametrize(
+    ("handed_over", "is_unsent"), [(0, True), (1, False), (None, False)], ids=["nothing", "a byte", "unknown"]
+)
+def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
+    """It is unsent only where not one byte was handed over; begun, it is aborted and may have been executed."""
+    machine = submitted(request(NEVER_ASKED, idempotent=False))
+    actions = hear(machine, AttemptAborted(0, CLOSED, handed_over))
+
+    assert is_unsent is isinstance(actions[-1], Send)
+    assert [is_unsent] == [action.is_unsent for action in actions if isinstance(action, ReportFailure)]
+
+
+def test_a_write_that_was_reported_whole() -> None:
+    """Whoever said that all was written cannot take it back."""
+    machine = submitted(request(NEVER_ASKED, idempotent=False))
+
+    assert isinstance(hear(machine, RequestWritten(0), AttemptAborted(0, CLOSED, 0))[-1], Fail)
+
+
+def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
+    """The next node gets it, and that is no error of anybody."""
+    machine = submitted(request(Always(RETRY_SAME)))
+    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
+    actions = hear(machine, ConnectionMissed(1))
+    (complete,) = hear(machine, ResultReceived(2))
+
+    assert [Send(2, 0, "n2", None)] == actions
+    assert isinstance(complete, Complete)
+    assert (("n1", SERVER),) == complete.info.errors
+
+
+def test_the_next_node_after_that_is_a_new_one() -> None:
+    """A node that was not tried before is recorded where it cannot be reached."""
+    machine = submitted(request(Always(RETRY_SAME)))
+    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), ConnectionMissed(1), ConnectionMissed(2))
+    (complete,) = hear(machine, ResultReceived(3))
+
+    assert isinstance(complete, Complete)
+    assert ["n1", "n2"] == [node for node, _ in complete.info.errors]
+
+
+@pytest.mark.parametrize("handed_over", [None, 0])
+@pytest.mark.parametrize("error", [e.FrameTooLong("17 MiB"), e.RequestThrottled("1,000 in flight")])
+def test_nobody_is_asked(error: e.FrameTooLong | e.RequestThrottled, handed_over: int | None) -> None:
+    """No node takes a frame that is too long, and a throttle means the request, not the node."""
+    raised = error_of(hear(submitted(request(NEVER_ASKED)), AttemptAborted(0, error, handed_over)))
+
+    assert (type(error), error.args) == (type(raised), raised.args)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        e.InvalidSyntax("no"),
+        e.Unauthorized("no"),
+        e.AlreadyExists("no"),
+        e.FunctionFailure("no"),
+        e.ProtocolError("no"),
+    ],
+)
+def test_raised_at_once(error: e.CassandraError) -> None:
+    """No other node would answer otherwise."""
+    run = play(request(NEVER_ASKED), {"n1": [error], "n2": []})
+
+    assert run.error is error
+    assert ExecutionInfo("n1", (), 0, 0, None, 0) == run.info
+
+
+def test_not_signed_in_any_more() -> None:
+    """Bad credentials in the middle of it all are a mistake of the protocol."""
+    error = e.AuthenticationError("who are you?")
+    run = play(request(NEVER_ASKED), {"n1": [error]})
+
+    assert e.ProtocolError is run.ending
+    assert "AuthenticationError: who are you?" == str(run.error)
+    assert run.error.__cause__ is error
+
+
+def test_one_error_of_a_connection_for_many_requests() -> None:
+    """Each request raises a copy of its own, with its own story; the cause is that of all."""
+    closed = e.ClosedConnection("closed")
+    closed.__cause__ = OSError("reset")
+    one = error_of(hear(submitted(request(Always(RETHROW)), ["a"]), AttemptAborted(0, closed)))
+    other = error_of(hear(submitted(request(Always(RETHROW)), ["b"]), AttemptAborted(0, closed)))
+
+    assert ("a", "b") == (
+        one.execution_info and one.execution_info.coordinator,
+        other.execution_info and other.execution_info.coordinator,
+    )
+    assert closed.execution_info is None
+    assert one.__cause__ is closed.__cause__
+
+
+def test_reports() -> None:
+    """Logs and metrics learn of each failure, what the policy said, and what it was told, before what follows."""
+    machine = submitted(request(Always(RETRY_NEXT)))
+    (unsent, _) = hear(machine, AttemptAborted(0, CLOSED, 0))
+    (asked, _) = hear(machine, RequestWritten(1), ErrorReceived(1, SERVER))
+    (raised, _) = hear(machine, RequestWritten(2), ErrorReceived(2, e.InvalidQuery("no")))
+
+    assert ReportFailure(0, "n1", CLOSED, 0, None, is_unsent=True) == unsent
+    assert ReportFailure(0, "n2", SERVER, 0, RETRY_NEXT) == asked
+    assert isinstance(raised, ReportFailure)
+    assert ("n3", 1, None) == (raised.node, raised.retry_count, raised.verdict)
+
+
+@pytest.mark.parametrize("error", [e.ServerError("no"), e.Overloaded("no"), CLOSED, e.CdcWriteFailure("no")])
+def test_prepare_is_idempotent(error: e.CassandraError) -> None:
+    """Nobody needs to say so, and the policy decides."""
+    assert ROWS == play(prepare(Always(RETRY_NEXT)), {"n1": [error], "n2": []}).result
+
+
+def test_prepare_has_no_level() -> None:
+    """A verdict's level is nothing that a PREPARE has."""
+    run = play(prepare(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE))), {"n1": [SERVER]})
+
+    assert [None, None] == [order.consistency for order in run.cluster.sent if isinstance(order, Send)]
+    assert run.info.consistency is None
+
+
+def test_prepare_cannot_be_ignored() -> None:
+    """There would be no statement."""
+    run = play(prepare(Always(IGNORE)), {"n1": [SERVER]})
+
+    assert e.PolicyFailed is run.ending
+    assert "ignores ServerError of a PREPARE, which must have a result; retry or rethrow" in str(run.error)
+    assert run.error.__cause__ is SERVER
+    assert [IGNORE] == [action.verdict for action in run.actions if isinstance(action, ReportFailure)]
+
+
+@pytest.mark.parametrize(
+    "error", [READ, WRITE, UNAVAILABLE, e.AlreadyExists("no"), e.TruncateError("no"), e.Unprepared()]
+)
+def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
+    """An answer to something else is told as such."""
+    run = play(prepare(NEVER_ASKED), {"n1": [error], "n2": []})
+
+    assert e.UnexpectedAnswer is run.ending
+    assert f"n1 answered a PREPARE with {type(error).__name__}" in str(run.error)
+    assert run.error.__cause__ is error
+
+
+def test_a_policy_that_raises() -> None:
+    """The request fails with that as the cause; the machine goes on as one that has failed."""
+    machine = submitted(request(Always(ZeroDivisionError("raise me"))))
+    error = error_of(hear(machine, RequestWritten(0), ErrorReceived(0, SERVER)))
+
+    assert "the retry policy failed on ServerError of n1: ZeroDivisionError('raise me')" == str(error)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert machine.state is RequestState.FAILED
+
+
+def test_a_policy_that_raises_what_cannot_be_shown() -> None:
+    """Not even then anything but an order leaves the machine."""
+
+    class Unspeakable(Exception):
+        def __repr__(self) -> str:
+            raise ZeroDivisionError("raise me")
+
+    run = play(request(Always(Unspeakable())), {"n1": [SERVER]})
+
+    assert e.PolicyFailed is run.ending
+    assert isinstance(run.error.__cause__, Unspeakable)
+
+
+@pytest.mark.parametrize("answer", [None, "RETRY_SAME", RetryDecision.RETRY_SAME, True])
+def test_a_policy_that_answers_nonsense(answer: object) -> None:
+    """It is told what to answer."""
+    run = play(request(Always(answer)), {"n1": [SERVER]})
+
+    assert e.PolicyFailed is run.ending
+    assert "it must answer a RetryVerdict" in str(run.error)

@@ -1,0 +1,79 @@
+"""The plan hands out each node once, as late as it can, and says what is wrong with a bad one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
+
+
+def test_in_order_and_then_none() -> None:
+    """Each node once, then None for good."""
+    plan = QueryPlan(["n1", 2, ("n3", 9042)])
+
+    assert ["n1", 2, ("n3", 9042), None, None] == [plan.take() for _ in range(5)]
+
+
+def test_as_late_as_it_can() -> None:
+    """A generator is advanced only for nodes that are taken."""
+    made: list[int] = []
+
+    def nodes() -> Iterator[int]:
+        for node in range(1, 100):
+            made.append(node)
+            yield node
+
+    plan = QueryPlan(nodes())
+    assert [] == made
+    plan.take()
+    plan.take()
+
+    assert [1, 2] == made
+
+
+def test_later_changes_of_a_list_do_not_matter() -> None:
+    """The plan is computed once."""
+    nodes = ["n1"]
+    plan = QueryPlan(nodes)
+    nodes.append("n2")
+
+    assert ["n1", None] == [plan.take(), plan.take()]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        ("n1", "a lone node goes into a list"),
+        (b"n1", "a lone node goes into a list"),
+        (7, "plan=7 must be a sequence of nodes"),
+        (None, "plan=None must be a sequence of nodes"),
+        ([["n1"]], r"node \['n1'\] of the plan is not hashable"),
+        (["n1", None], "None is no node"),
+    ],
+)
+def test_bad_plans(nodes: Any, text: str) -> None:
+    """What is no plan is refused when it is given."""
+    with pytest.raises(InvalidArgumentException, match=text) as caught:
+        QueryPlan(nodes)
+
+    assert "plan" == caught.value.parameter
+
+
+def test_a_generator_that_fails_is_over() -> None:
+    """It raises once, and there is no node from then on."""
+
+    def nodes() -> Iterator[Any]:
+        yield "n1"
+        yield ["n2"]
+        yield "n3"
+
+    plan = QueryPlan(nodes())
+    assert "n1" == plan.take()
+    with pytest.raises(InvalidArgumentException, match="not hashable"):
+        plan.take()
+
+    assert plan.take() is None

@@ -1,0 +1,87 @@
+"""What is fixed about a request, and which arguments make no sense."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution
+from triclinium_core.retry.shown import shown
+
+
+def test_defaults() -> None:
+    """A statement that may not be repeated, two seconds, one execution."""
+    request = CassandraRequest(policy=DefaultRetryPolicy())
+
+    assert (False, RequestKind.STATEMENT, None, 2.0) == (
+        request.idempotent,
+        request.kind,
+        request.consistency,
+        request.timeout,
+    )
+    assert NoSpeculativeExecution() == request.speculation
+
+
+@pytest.mark.parametrize(
+    ("kind", "idempotent", "may_repeat", "may_speculate"),
+    [
+        (RequestKind.STATEMENT, False, False, False),
+        (RequestKind.STATEMENT, True, True, True),
+        (RequestKind.PREPARE, False, True, False),
+        (RequestKind.PREPARE, True, True, False),
+    ],
+)
+def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool) -> None:
+    """A PREPARE may be repeated, and is never sent speculatively."""
+    request = CassandraRequest(policy=DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
+
+    assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("policy", None),
+        ("policy", DefaultRetryPolicy),
+        ("idempotent", None),
+        ("idempotent", 1),
+        ("kind", "STATEMENT!"),
+        ("consistency", 4),
+        ("consistency", "QUORUM"),
+        ("timeout", 0),
+        ("timeout", -1.0),
+        ("timeout", math.nan),
+        ("timeout", 10**400),
+        ("timeout", 1e10),
+        ("timeout", None),
+        ("timeout", True),
+        ("speculation", 0.5),
+    ],
+)
+def test_bad_arguments(parameter: str, value: Any) -> None:
+    """Each is named with its value."""
+    arguments: dict[str, Any] = {"policy": DefaultRetryPolicy(), parameter: value}
+    with pytest.raises(InvalidArgumentException, match=f"{parameter}=") as caught:
+        CassandraRequest(**arguments)
+
+    assert parameter == caught.value.parameter
+    assert shown(value) in str(caught.value)
+
+
+def test_a_prepare_has_no_level() -> None:
+    """One that is given would go nowhere."""
+    with pytest.raises(InvalidArgumentException, match="consistency=QUORUM does not go with a PREPARE") as caught:
+        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, consistency=ConsistencyLevel.QUORUM)
+
+    assert "consistency" == caught.value.parameter
+
+
+def test_no_time_limit() -> None:
+    """``inf`` is a timeout."""
+    assert math.inf == CassandraRequest(policy=DefaultRetryPolicy(), timeout=math.inf).timeout

@@ -1,0 +1,78 @@
+"""When further executions start, and which settings and answers make no sense."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.cassandra.requests.speculation import (
+    ConstantSpeculativeExecutionPolicy,
+    NoSpeculativeExecution,
+    next_delay,
+    require_speculation,
+)
+from triclinium_core.retry.shown import shown
+
+
+class Says:
+    """Answers the same always."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def next_execution(self, *, node: object, running: int) -> float | None:
+        """Answer."""
+        return self.answer  # type: ignore[no-any-return]
+
+
+def test_none() -> None:
+    """The default starts none."""
+    assert NoSpeculativeExecution().next_execution(node="n1", running=1) is None
+
+
+@pytest.mark.parametrize("delay", [0, 0.25])
+def test_constant(delay: float) -> None:
+    """The same delay until there are enough, the first one counted."""
+    policy = ConstantSpeculativeExecutionPolicy(max_executions=3, delay=delay)
+
+    assert [delay, delay, None, None] == [policy.next_execution(node="n1", running=running) for running in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        *(("max_executions", value) for value in (0, -1, 1.5, True, None, "2", math.nan)),
+        *(("delay", value) for value in (-0.001, math.nan, math.inf, 10**400, True, None, "0.1")),
+    ],
+)
+def test_bad_settings(parameter: str, value: Any) -> None:
+    """A setting that makes no sense is named with its value."""
+    settings: dict[str, Any] = {"max_executions": 2, "delay": 0.1, parameter: value}
+    with pytest.raises(InvalidArgumentException, match=re.escape(f"{parameter}={shown(value)}")) as caught:
+        ConstantSpeculativeExecutionPolicy(**settings)
+
+    assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
+def test_nonsense(answer: Any) -> None:
+    """A policy's answer is looked at before it is believed."""
+    with pytest.raises(TypeError, match="next_execution of Says answered"):
+        next_delay(Says(answer), node="n1", running=1)
+
+
+@pytest.mark.parametrize("answer", [0, 0.5, 3, None])
+def test_sense(answer: float | None) -> None:
+    """Seconds and None are passed on."""
+    assert answer == next_delay(Says(answer), node="n1", running=1)
+
+
+@pytest.mark.parametrize("policy", [None, 0.1, NoSpeculativeExecution, lambda: 0.1])
+def test_what_is_no_policy(policy: Any) -> None:
+    """An object without the method, and a class, are refused."""
+    with pytest.raises(InvalidArgumentException, match="must be an object with next_execution"):
+        require_speculation(policy)

@@ -1,0 +1,161 @@
+"""The tables of a request and of its executions: whole, and true of the machine in every pair of state and event."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from triclinium_core.retry.cassandra import errors
+from triclinium_core.retry.cassandra.requests.actions import Ignore
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    AttemptEvent,
+    CassandraEvent,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestAbandoned,
+    RequestSubmitted,
+    RequestWritten,
+    ResultReceived,
+    StatementForgotten,
+    StatementPrepared,
+    TimePassed,
+)
+from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
+from triclinium_core.retry.cassandra.requests.states import (
+    EXECUTION_TRANSITIONS,
+    REQUEST_TRANSITIONS,
+    ExecutionState,
+    RequestState,
+)
+from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RETRY_SAME
+from triclinium_core.retry.invalid_event import InvalidEvent
+
+R, E = RequestState, ExecutionState
+UNPREPARED = errors.Unprepared(statement_id=b"id")
+
+ERRORS = (errors.ServerError("no"), errors.InvalidQuery("no"), errors.Bootstrapping("no"), UNPREPARED)
+EVENTS: dict[type[CassandraEvent], list[CassandraEvent]] = {
+    RequestSubmitted: [RequestSubmitted()],
+    ConnectionMissed: [ConnectionMissed(0)],
+    RequestWritten: [RequestWritten(0)],
+    AttemptAborted: [AttemptAborted(0, errors.ClosedConnection("closed"), handed_over) for handed_over in (None, 0, 9)],
+    ResultReceived: [ResultReceived(0, "rows")],
+    ErrorReceived: [ErrorReceived(0, error) for error in ERRORS],
+    StatementPrepared: [StatementPrepared(0, b"id"), StatementPrepared(0, b"other")],
+    StatementForgotten: [StatementForgotten(0)],
+    TimePassed: [TimePassed()],
+    RequestAbandoned: [RequestAbandoned()],
+}
+WAYS: dict[ExecutionState, list[CassandraEvent]] = {
+    E.SENDING: [],
+    E.WAITING: [RequestWritten(0)],
+    E.PREPARING: [RequestWritten(0), ErrorReceived(0, UNPREPARED)],
+    E.ENDED: [ResultReceived(0)],
+}
+"""How the first execution comes into a state; its attempt has number 1 while it is preparing, 0 otherwise."""
+
+POLICIES = [RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE, ZeroDivisionError("raise me"), "nonsense"]
+PLANS: list[list[str]] = [["n1", "n2"], ["n1"]]
+
+
+def machines(*, with_empty_plan: bool = False) -> list[RequestMachine]:
+    """Return a new request of every sort."""
+    plans = [*PLANS, *([[]] if with_empty_plan else [])]
+    speculation = ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
+    return [
+        RequestMachine(
+            CassandraRequest(policy=Always(answer), idempotent=idempotent, kind=kind, speculation=speculation), plan
+        )
+        for answer, idempotent, kind, plan in itertools.product(POLICIES, (True, False), RequestKind, plans)
+    ]
+
+
+def in_state(state: RequestState) -> list[RequestMachine]:
+    """Return requests of every sort that stand in a state."""
+    found = []
+    for machine in machines(with_empty_plan=True):
+        if state is not R.NEW:
+            machine.handle(RequestSubmitted(), 1.0)
+        match state:
+            case R.COMPLETED if machine.state is R.RUNNING:
+                machine.handle(ResultReceived(0), 1.0)
+            case R.FAILED if machine.state is R.RUNNING:
+                machine.handle(TimePassed(), 99.0)
+            case R.ABANDONED if machine.state is R.RUNNING:
+                machine.handle(RequestAbandoned(), 1.0)
+        if machine.state is state:
+            found.append(machine)
+    return found
+
+
+def test_every_state_has_its_row() -> None:
+    """Both tables name all states, events that exist, and targets that exist."""
+    assert set(REQUEST_TRANSITIONS) == set(R)
+    assert set(EXECUTION_TRANSITIONS) == set(E)
+    assert set(get_args(CassandraEvent)) == {event for row in REQUEST_TRANSITIONS.values() for event in row}
+    assert set(get_args(AttemptEvent)) == {event for row in EXECUTION_TRANSITIONS.values() for event in row}
+    assert set(EVENTS) == set(get_args(CassandraEvent))
+
+
+@pytest.mark.parametrize("state", list(R))
+def test_there_is_a_request_in_every_state(state: RequestState) -> None:
+    """The next test has something to ask."""
+    assert in_state(state)
+
+
+@pytest.mark.parametrize(("state", "kind"), list(itertools.product(R, EVENTS)))
+def test_every_pair_of_a_request(state: RequestState, kind: type[CassandraEvent]) -> None:
+    """A pair of the table leads where the table says; any other raises and changes nothing; a final state ignores all."""
+    allowed = REQUEST_TRANSITIONS[state].get(kind)
+    for event in EVENTS[kind]:
+        for machine in in_state(state):
+            if state in {R.FAILED, R.COMPLETED, R.ABANDONED} and hasattr(event, "attempt"):
+                continue  # whether that attempt was ever ordered depends on the plan
+            try:
+                actions = machine.handle(event, 100.0)
+            except InvalidEvent:
+                assert state is machine.state
+                assert allowed is None or kind in {RequestWritten, StatementPrepared, StatementForgotten}
+                continue
+
+            assert allowed is not None
+            assert machine.state in allowed
+            assert ([Ignore()] == actions) is state.is_final
+
+
+def in_execution_state(state: ExecutionState) -> list[RequestMachine]:
+    """Return requests of every sort whose first execution stands in a state."""
+    found = []
+    for machine in machines():
+        if state is E.PREPARING and machine.request.is_prepare:
+            continue  # a PREPARE that meets UNPREPARED fails
+        machine.handle(RequestSubmitted(), 1.0)
+        for step in WAYS[state]:
+            machine.handle(step, 1.0)
+        found.append(machine)
+    return found
+
+
+@pytest.mark.parametrize(("state", "kind"), list(itertools.product(E, get_args(AttemptEvent))))
+def test_every_pair_of_an_execution(state: ExecutionState, kind: type[AttemptEvent]) -> None:
+    """The same for what happens to an attempt; ``handle`` asserts that it leads where the table says."""
+    allowed = EXECUTION_TRANSITIONS[state].get(kind)
+    for event in EVENTS[kind]:
+        for machine in in_execution_state(state):
+            assert isinstance(event, AttemptEvent)
+            told = replace(event, attempt=1) if state is E.PREPARING else event
+            before = (machine.state, machine.wakeup)
+            if allowed is None:
+                with pytest.raises(InvalidEvent, match=f"which is {state.value}"):
+                    machine.handle(told, 1.0)
+                assert before == (machine.state, machine.wakeup)
+                continue
+            actions = machine.handle(told, 1.0)
+            assert (state is E.ENDED) is ([Ignore()] == actions)

@@ -1,0 +1,262 @@
+"""Follows one request machine from outside and holds it to its promises, knowing only events and orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from tests.core.retry.cassandra.policies_for_tests import Always
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.errors import (
+    AllNodesFailed,
+    Bootstrapping,
+    CassandraError,
+    DriverTimeout,
+    NodeUnavailable,
+    NoNodeAvailable,
+    ReadTimeout,
+    Unavailable,
+    Unprepared,
+)
+from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.requests.actions import (
+    Cancel,
+    CassandraAction,
+    Complete,
+    CompleteEmpty,
+    Fail,
+    Ignore,
+    ReportFailure,
+    ReportSpeculation,
+    Reprepare,
+    Send,
+)
+from triclinium_core.retry.cassandra.requests.events import (
+    AttemptAborted,
+    AttemptEvent,
+    CassandraEvent,
+    ConnectionMissed,
+    ErrorReceived,
+    RequestAbandoned,
+    RequestSubmitted,
+    RequestWritten,
+    ResultReceived,
+    StatementPrepared,
+    TimePassed,
+)
+from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
+from triclinium_core.retry.cassandra.requests.states import RequestState
+from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
+
+NOT_EXECUTED = (Unavailable, ReadTimeout, Bootstrapping, Unprepared)
+"""Always that say that nothing was changed."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of one execution."""
+
+    level: ConsistencyLevel | None
+    node: Hashable = None
+    count: int = 0
+    """Verdicts to retry."""
+    order: Send | Reprepare | None = None
+    """What it has under way."""
+    is_written: bool = False
+    returns: bool = False
+    repreparations: int = 0
+
+
+@dataclass(slots=True)
+class Witness:
+    """Feeds events, and judges what is ordered."""
+
+    machine: RequestMachine
+    policy: Always
+    plan: Sequence[Hashable]
+    executions_max: int
+    now: float
+    deadline: float = math.inf
+    taken: int = 0
+    """Nodes of the plan that were tried."""
+    executions: list[Seen] = field(default_factory=list)
+    owners: list[Seen] = field(default_factory=list)
+    """Whose each attempt is."""
+    errors: list[tuple[Hashable, CassandraError | type[NodeUnavailable]]] = field(default_factory=list)
+    perhaps_executed: bool = False
+    """Whether a node may have executed the request and nobody knows."""
+    ends: list[CassandraAction] = field(default_factory=list)
+    sent: int = 0
+
+    @property
+    def live(self) -> list[Send | Reprepare]:
+        """What is under way."""
+        return [seen.order for seen in self.executions if seen.order is not None]
+
+    def feed(self, event: CassandraEvent) -> None:
+        """Feed one event and judge what is ordered."""
+        before, asked_before = self.machine.state, len(self.policy.asked)
+        if isinstance(event, RequestSubmitted):
+            self.deadline = self.now + self.machine.request.timeout
+        execution = self._note(event) if isinstance(event, AttemptEvent) and not before.is_final else None
+        actions = self.machine.handle(event, self.now)
+        if before.is_final or (isinstance(event, AttemptEvent) and execution is None):
+            assert [Ignore()] == actions
+            assert before is self.machine.state
+            return
+        verdict = self._judge_question(execution, asked_before)
+        self._note_error(event, execution, actions)
+        for action in actions:
+            self._judge(action, event, verdict)
+        self._judge_afterwards(event, actions)
+
+    def _note(self, event: AttemptEvent) -> Seen | None:
+        """Return whose attempt this is, None where that one is over; and note what the event means."""
+        execution = self.owners[event.attempt]
+        order = execution.order
+        if order is None or order.attempt != event.attempt:
+            return None
+        if isinstance(event, RequestWritten):
+            execution.is_written = True
+            return execution
+        match event:
+            case AttemptAborted() if isinstance(order, Send):
+                self.perhaps_executed |= execution.is_written or event.handed_over != 0
+            case ErrorReceived(error=error) if isinstance(order, Send):
+                self.perhaps_executed |= not isinstance(error, NOT_EXECUTED)
+        execution.order = None
+        return execution
+
+    def _judge_question(self, execution: Seen | None, asked_before: int) -> RetryVerdict | None:
+        """Return the verdict that was had, after a look at how it was asked for."""
+        asked = self.policy.asked[asked_before:]
+        assert len(asked) <= 1
+        if not asked:
+            return None
+        assert execution is not None
+        ((_, told),) = asked
+        assert execution.count == told["retry_count"]
+        answer = self.policy.answer
+        if not isinstance(answer, RetryVerdict):
+            return None
+        execution.count += answer.decision.retries
+        if answer.consistency is not None and not self.machine.request.is_prepare:
+            execution.level = answer.consistency
+        return answer
+
+    def _note_error(self, event: CassandraEvent, execution: Seen | None, actions: Sequence[CassandraAction]) -> None:
+        """Note the error of an event that the request goes on after, or runs out of nodes or time after."""
+        if execution is None or not isinstance(event, ConnectionMissed | AttemptAborted | ErrorReceived):
+            return
+        if isinstance(event, ConnectionMissed):
+            # Whoever only returns to a node does not hold it against the node that its connection is gone.
+            if not execution.returns:
+                self.errors.append((execution.node, NodeUnavailable))
+            return
+        goes_on = all(
+            isinstance(action, Send | ReportFailure | ReportSpeculation | Cancel)
+            or (isinstance(action, Fail) and isinstance(action.error, AllNodesFailed | DriverTimeout))
+            for action in actions
+        )
+        if goes_on:
+            self.errors.append((execution.node, event.error))
+
+    def _judge(self, action: CassandraAction, event: CassandraEvent, verdict: RetryVerdict | None) -> None:
+        assert self.machine.request.may_repeat or not self.perhaps_executed or not isinstance(action, Send | Reprepare)
+        match action:
+            case Send():
+                self._judge_send(action, event, verdict)
+            case Reprepare():
+                execution = self.executions[action.execution]
+                execution.repreparations += 1
+                assert execution.repreparations <= REPREPARATIONS_MAX
+                assert execution.node == action.node
+                self._own(action, execution)
+                execution.returns = False
+            case Cancel(attempt):
+                execution = self.owners[attempt]
+                assert execution.order is not None
+                assert attempt == execution.order.attempt
+                assert self.machine.state.is_final
+                execution.order = None
+            case Complete(result, info):
+                assert isinstance(event, ResultReceived)
+                assert event.result is result
+                self._judge_info(info)
+            case CompleteEmpty(info):
+                assert verdict is not None
+                assert verdict.decision is RetryDecision.IGNORE
+                self._judge_info(info)
+            case Fail(error):
+                assert error.execution_info is not None
+                self._judge_info(error.execution_info)
+                self._judge_error(error)
+            case Ignore():
+                raise AssertionError("an open request ignored an event")
+        if isinstance(action, Complete | CompleteEmpty | Fail):
+            self.ends.append(action)
+
+    def _judge_send(self, send: Send, event: CassandraEvent, verdict: RetryVerdict | None) -> None:
+        assert self.now < self.deadline
+        if send.execution == len(self.executions):
+            assert isinstance(event, RequestSubmitted if send.execution == 0 else TimePassed)
+            self.executions.append(Seen(self.machine.request.consistency))
+        execution = self.executions[send.execution]
+        same = verdict is not None and verdict.decision is RetryDecision.RETRY_SAME
+        execution.returns = same or isinstance(event, StatementPrepared)
+        if execution.returns:
+            assert execution.node == send.node
+        else:
+            # A node is taken once, and in order, whoever takes it.
+            assert self.plan[self.taken] == send.node
+            self.taken += 1
+            execution.node, execution.repreparations = send.node, 0
+        assert execution.level is send.consistency
+        self.sent += 1
+        self._own(send, execution)
+
+    def _own(self, order: Send | Reprepare, execution: Seen) -> None:
+        assert execution.order is None
+        assert len(self.owners) == order.attempt
+        execution.order, execution.is_written = order, False
+        self.owners.append(execution)
+
+    def _judge_info(self, info: ExecutionInfo) -> None:
+        assert len(self.errors) == len(info.errors)
+        for (node, error), (told_node, told) in zip(self.errors, info.errors, strict=True):
+            assert node == told_node
+            assert told is error or (error is NodeUnavailable and isinstance(told, NodeUnavailable))
+            assert told.execution_info is None
+        settled_by = [self.executions[info.successful_execution_index]] if info.coordinator is not None else []
+        assert sum(seen.count for seen in settled_by or self.executions) == info.retry_count
+        if settled_by:
+            assert settled_by[0].node == info.coordinator
+            assert settled_by[0].level is info.consistency
+
+    def _judge_error(self, error: CassandraError) -> None:
+        if isinstance(error, DriverTimeout):
+            assert self.now >= self.deadline
+            assert error.execution_info is not None
+            assert self.machine.request.consistency is error.execution_info.consistency
+        if isinstance(error, AllNodesFailed):
+            assert len(self.plan) == self.taken
+            assert isinstance(error, NoNodeAvailable) is (not self.errors)
+            assert len(self.errors) == sum(map(len, error.errors.values()))
+            assert list(dict.fromkeys(node for node, _ in self.errors)) == list(error.errors)
+
+    def _judge_afterwards(self, event: CassandraEvent, actions: Sequence[CassandraAction]) -> None:
+        machine = self.machine
+        assert len(self.ends) <= 1
+        assert (machine.state in {RequestState.COMPLETED, RequestState.FAILED}) is bool(self.ends)
+        assert len(self.live) <= len(self.executions) <= max(self.executions_max, 1)
+        if machine.state.is_final:
+            assert [] == self.live
+            assert math.inf == machine.wakeup
+            return
+        assert machine.state is RequestState.RUNNING
+        assert self.live
+        assert machine.wakeup <= self.deadline
+        if isinstance(event, TimePassed):
+            assert machine.wakeup > self.now
+        assert not isinstance(event, RequestAbandoned)
