@@ -68,10 +68,11 @@ def session(pair: Pair) -> Iterator[Session]:
 
 
 def both_take_part(session: Session) -> bool:
-    """Tell whether both nodes take a write: they know of each other, and have the same tables."""
+    """Tell whether both nodes take a write and answer a read: they know of each other, and have the same tables."""
     try:
-        session.execute(SimpleStatement(INSERTION, consistency_level=ALL.value), [0])
-    except (cassandra.Unavailable, cassandra.WriteTimeout, cassandra.WriteFailure):
+        for text in (INSERTION, SELECTION):
+            session.execute(SimpleStatement(text, consistency_level=ALL.value), [0])
+    except (cassandra.Unavailable, cassandra.Timeout, cassandra.CoordinationFailure):
         return False
     return True
 
