@@ -36,6 +36,7 @@ class Script(httpx.AsyncBaseTransport):
         self.asked_at: list[float] = []
         self.bodies: list[bytes] = []
         self.answered: list[Body] = []
+        self.seconds_to_answer = 0.0
         self.seconds_to_close = 0.0
         self.is_entered = self.is_closed = False
 
@@ -48,7 +49,7 @@ class Script(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         self.asked_at.append(trio.current_time())
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.seconds_to_answer)
         step = next(self.steps)
         if isinstance(step, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
             raise step

@@ -89,6 +89,20 @@ async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
     assert [(1, 0.0, None), (2, 0.05, None)] == [(record.number, record.delay, record.ending) for record in records]
 
 
+async def test_attempts_tell_what_they_took(autojump_clock: MockClock) -> None:
+    """From the moment when the request was sent, the first one too."""
+    await trio.sleep(5)
+    script = Script(503, 503, 200)
+    script.seconds_to_answer = 2.0
+    response = await ask(script)
+
+    assert [2.0, 2.0] == [pytest.approx(record.elapsed) for record in response.extensions[ATTEMPTS]]
+
+
+class Reset(httpx.ReadError):
+    """What a transport of one's own may raise."""
+
+
 async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
     """It is an answer and no exception, unread, and its records say why it was the last."""
     script = Script(503, 429, 504)
@@ -140,6 +154,7 @@ async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClo
         (2, "GET", 503, {}, None),
         (2, "PUT", 503, {}, None),
         (2, "DELETE", httpx.RemoteProtocolError("gone"), {}, None),
+        (2, "GET", Reset("gone"), {}, None),
         (1, "POST", 503, {}, None),
         (1, "PATCH", httpx.ReadError("gone"), {}, None),
         (1, "POST", httpx.WriteTimeout("gone"), {}, None),

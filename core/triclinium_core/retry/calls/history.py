@@ -78,7 +78,7 @@ def _exchange(records: Sequence[AttemptRecord], old: Exception | None, new: Exce
 def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
     """Return the attempts that ended with ``error``, oldest first; nothing where it did not end any.
 
-    Of very many attempts these are the last hundred. Their errors keep their tracebacks, and with them what their frames
+    Of very many attempts these are the last one and the hundred before it. Their errors keep their tracebacks, and with them what their frames
     hold, for as long as this error lives.
 
     Of nested calls these are the attempts of the outermost; errors of its earlier attempts have theirs. A copy of an error,
