@@ -308,3 +308,23 @@ async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojum
     with pytest.raises(InvalidArgumentException, match="attempt 2: it was given up while it waited to begin"):
         await anext(loop)
     assert CAPACITY == strategy.available_quota()
+
+
+@pytest.mark.parametrize("form", ["with", "async with"])
+async def test_what_ends_a_program_is_not_judged(form: str, strategy: StandardRetryStrategy) -> None:
+    """Whatever the caller would say of it: nobody is asked, and nobody is told."""
+    judged: list[object] = []
+
+    def yes(error: object) -> bool:
+        judged.append(error)
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        async for attempt in attempts(strategy, on=yes, hooks=[judged.append]):
+            if form == "with":
+                with attempt:
+                    raise KeyboardInterrupt
+            async with attempt:
+                raise KeyboardInterrupt
+
+    assert [] == judged
