@@ -296,6 +296,25 @@ async def test_a_loop_that_is_left_after_a_failure(strategy: StandardRetryStrate
     assert (CAPACITY, CAPACITY) == (at_once, strategy.available_quota())
 
 
+async def test_a_loop_that_goes_in_another_thread(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """A strategy is for one thread, so it does not hear of what a collector finds in another one."""
+
+    async def leave() -> None:
+        async for attempt in attempts(strategy, on=OSError):
+            with attempt:
+                raise OSError
+            break
+
+    gc.disable()
+    try:
+        await leave()
+        await trio.to_thread.run_sync(gc.collect)
+    finally:
+        gc.enable()
+
+    assert CAPACITY - 14 == strategy.available_quota()
+
+
 async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
     """The attempt was given back then, so it cannot be made."""
     loop = attempts(strategy, on=OSError)
