@@ -52,10 +52,7 @@ def is_seconds(value: object) -> bool:
     if not is_number(value):
         return False
     assert isinstance(value, int | float)
-    try:
-        return math.isfinite(value) and value >= 0
-    except OverflowError:
-        return False
+    return 0 <= value < math.inf
 
 
 def require_random(rng: Random) -> Random:

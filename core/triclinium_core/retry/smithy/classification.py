@@ -63,7 +63,7 @@ def _seconds(value: object) -> float | None:
         try:
             value = float(value) if is_number(value) else None  # type: ignore[arg-type]
         except Exception:
-            # Too large an integer, or a number of somebody's own making.
+            # A number of somebody's own making.
             return None
     return value if is_seconds(value) else None
 

@@ -154,3 +154,13 @@ def test_classified_error() -> None:
     assert info == classify(classified)
     assert error is classified.__cause__
     assert ("down", "down") == (str(classified), classified.message)
+
+
+def test_an_error_that_cannot_say_what_it_is() -> None:
+    """Its class stands for that."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    assert "Mute" == str(ClassifiedError(Mute(), ErrorInfo()))
