@@ -167,6 +167,19 @@ def test_reservations_end_somewhere() -> None:
     assert -9.0 == limiter.level
 
 
+def test_what_was_reserved_at_a_higher_rate_keeps_nobody_waiting() -> None:
+    """It is sent in the time that it was told; at a lower rate the rest would wait for minutes."""
+    limiter, now = throttled_at_ten()
+    while limiter.acquire(now) < WAIT_MAX:
+        pass
+    reserved = limiter.level
+    for _ in range(20):
+        limiter.on_throttle(now)
+
+    assert (0.5, True) == (limiter.rate, reserved < -100)
+    assert WAIT_MAX > limiter.acquire(now + 22.0)
+
+
 def test_given_back() -> None:
     """The place of a send that does not take place is free for the next, and the bucket does not overflow."""
     limiter = RateLimiter()
