@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
+from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
 from triclinium._cli import main
@@ -113,6 +114,17 @@ def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
     assert "outage" not in texts
     assert "100.0% succeeded" in texts
     assert not any("recover" in text for text in texts)
+
+
+def test_a_step_that_is_cut_short() -> None:
+    """Is as high as those before it, where as much happens in a second."""
+    scenario = Scenario(
+        fleet=Fleet(clients=8, period=1.0), service=SimulatedService(capacity=99.0), duration=9.0, bucket=2.0
+    )
+    figure = picture(scenario, [play(scenario, "none", rng=random.Random(1))])
+    (load,) = {tuple(patch.get_data()[0]) for patch in figure.axes[0].patches if isinstance(patch, StepPatch)}
+
+    assert (8.0,) == load
 
 
 def test_a_storm_that_does_not_end(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures]) -> Figure:
             _draw_panel(panel, row, scenario, found)
             if column == 0:
                 panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
-        top = max(value for found in figures for value in _values(row, found, scenario.bucket, 0.0))
+        top = max(value for found in figures for value in _values(row, found, scenario, 0.0))
         if row is GOODPUT:
             top = max(top, scenario.fleet.demand)
         axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
@@ -134,7 +134,7 @@ def _concise(svg: str) -> str:
 
 
 def _draw_panel(panel: Axes, row: Row, scenario: Scenario, found: FleetFigures) -> None:
-    values, edges = _steps(_values(row, found, scenario.bucket, float("nan")), scenario)
+    values, edges = _steps(_values(row, found, scenario, float("nan")), scenario)
     if scenario.outage is not None:
         panel.axvspan(scenario.outage.start, scenario.outage.end, color=SHADE, linewidth=0)
     if row is GOODPUT:
@@ -158,8 +158,9 @@ def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], li
     return heights, [*edges, scenario.duration]
 
 
-def _values(row: Row, found: FleetFigures, width: float, missing: float) -> list[float]:
-    values = (row.value(bucket, width) for bucket in found.buckets)
+def _values(row: Row, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
+    # The last bucket may be cut short by the duration.
+    values = (row.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets)
     return [missing if value is None else value for value in values]
 
 

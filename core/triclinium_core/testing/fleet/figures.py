@@ -30,7 +30,7 @@ class Bucket:
     throttled: int
     """Attempts for which the service had no room."""
     wasted: int
-    """Attempts that were served too late, or whose answers were lost."""
+    """Attempts that were served when their callers had left."""
     queue: float
     """The most requests that waited."""
 

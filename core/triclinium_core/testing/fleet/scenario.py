@@ -18,6 +18,8 @@ WAITING_MAX = 2_000_000
 """Operations that may be under way at once; each is a few hundred bytes."""
 BUCKETS_MAX = 100_000
 CLIENTS_MAX = 1_000_000
+SECONDS_MAX = 1e9
+"""Three decades: no sum of durations leaves what a float holds, nor is it lost beside another."""
 
 
 @unique
@@ -102,7 +104,7 @@ class SimulatedService:
     """What turning a request away costs, as a share of what serving it would."""
 
     def __post_init__(self) -> None:
-        _require_seconds("capacity", self.capacity, unit="requests per second")
+        _require_capacity(self.capacity)
         _require_seconds("latency", self.latency, least=0.0)
         _require_seconds("queue", self.queue)
         _require_choice("overload", self.overload, Overload)
@@ -173,11 +175,21 @@ class Scenario:
                 )
 
 
-def _require_seconds(name: str, value: float, *, least: float | None = None, unit: str = "seconds") -> None:
-    """Raise InvalidArgumentException unless ``value`` is a finite number, more than 0 or at least ``least``."""
-    if not (is_number(value) and math.isfinite(value) and (value > 0 or (least is not None and value >= least))):
+def _require_seconds(name: str, value: float, *, least: float | None = None) -> None:
+    """Raise InvalidArgumentException unless ``value`` is more than 0 or at least ``least``, and no more than the most."""
+    if not (is_number(value) and value <= SECONDS_MAX and (value > 0 or (least is not None and value >= least))):
         bound = "more than 0" if least is None else f"at least {least:g}"
-        raise InvalidArgumentException(f"{name}={value!r} must be a finite number of {unit}, {bound}", parameter=name)
+        raise InvalidArgumentException(
+            f"{name}={value!r} must be a finite number of seconds, {bound} and at most {SECONDS_MAX:g}", parameter=name
+        )
+
+
+def _require_capacity(value: float) -> None:
+    if not (is_number(value) and 1 / SECONDS_MAX <= value < math.inf):
+        raise InvalidArgumentException(
+            f"capacity={value!r} must be a finite number of requests per second, at least {1 / SECONDS_MAX:g}",
+            parameter="capacity",
+        )
 
 
 def _require_count(name: str, value: object, most: int) -> None:

@@ -14,15 +14,17 @@ PERCENTS = (50.0, 99.0)
 _FASTEST = 1e-6
 _STEPS_A_DECADE = 50
 """Percentiles are told with steps of 4.7 %."""
-_DECADES = 10
+_DECADES = 16
+"""From a microsecond to longer than any timeout."""
 
 
 class Tally:
-    """What happened when. Whatever comes after the last bucket counts in that one, which nobody is shown."""
+    """What happened when. Whatever comes after the duration counts in the last bucket, which nobody is shown."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._outage = scenario.outage
         self._width = scenario.bucket
+        self._duration = scenario.duration
         self._shown = math.ceil(scenario.duration / scenario.bucket - 1e-9)
         self._last = self._shown
         self.begun: array[int] = self._counts()
@@ -40,8 +42,9 @@ class Tally:
 
     def at(self, now: float) -> int:
         """Return the index of the bucket of an instant."""
-        index = int(now / self._width)
-        return index if index < self._last else self._last
+        if now >= self._duration:
+            return self._last
+        return min(int(now / self._width), self._last - 1)
 
     def success(self, began: float, now: float) -> None:
         """Count an operation that ended well."""
@@ -79,7 +82,8 @@ class Tally:
             strategy=strategy,
             buckets=buckets,
             totals=totals,
-            peak_sent=max(bucket.sent for bucket in buckets) / self._width,
+            # The last one may be cut short by the duration.
+            peak_sent=max(bucket.sent / min(self._width, self._duration - bucket.start) for bucket in buckets),
             recovered_after=recovered_after(buckets, self._outage),
             latencies=[(percent, self._percentile(percent)) for percent in PERCENTS if totals.succeeded],
         )

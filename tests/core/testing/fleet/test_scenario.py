@@ -27,7 +27,11 @@ SERVICE = SimulatedService(capacity=10.0)
         (lambda: Fleet(timeout=math.inf), "timeout", "timeout=inf"),
         (lambda: Fleet(attempt_timeout=-1.0), "attempt_timeout", "attempt_timeout=-1.0"),
         (lambda: Fleet(idempotent=1), "idempotent", "idempotent=1 must be True or False"),  # type: ignore[arg-type]
-        (lambda: SimulatedService(capacity=0.0), "capacity", "requests per second, more than 0"),
+        (lambda: SimulatedService(capacity=0.0), "capacity", "requests per second, at least 1e-09"),
+        (lambda: SimulatedService(capacity=1e-310), "capacity", "capacity=1e-310 must be a finite number of requests"),
+        (lambda: SimulatedService(capacity=math.inf), "capacity", "capacity=inf must be a finite number of requests"),
+        (lambda: SimulatedService(capacity=1.0, latency=1e308), "latency", "at least 0 and at most 1e\\+09"),
+        (lambda: Fleet(clients=1, period=1e308), "period", "more than 0 and at most 1e\\+09"),
         (lambda: SimulatedService(capacity=1.0, latency=-0.1), "latency", "latency=-0.1 must be .* at least 0"),
         (lambda: SimulatedService(capacity=1.0, queue=0.0), "queue", "queue=0.0"),
         (lambda: SimulatedService(capacity=1.0, rejection_cost=1.1), "rejection_cost", "a share between 0 and 1"),
