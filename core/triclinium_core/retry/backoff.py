@@ -22,6 +22,8 @@ else, and none would pass at all on a clock that jumps."""
 
 _EXPONENT_MAX = 1_000.0
 """Binary exponents above this are beyond every ceiling and would overflow a float."""
+_RETRIES_MAX = 2**62
+"""A float holds it, and even the smallest factor above one has reached any ceiling by then."""
 
 
 def is_number(value: object) -> bool:
@@ -98,8 +100,9 @@ class ExponentialBackoff:
         """
         require_retry_attempts(retry_attempts)
         delay = self.most
-        if retry_attempts * math.log2(self.factor) < _EXPONENT_MAX:
-            delay = min(self.first * self.factor**retry_attempts, self.most)
+        exponent = min(retry_attempts, _RETRIES_MAX)
+        if exponent * math.log2(self.factor) < _EXPONENT_MAX:
+            delay = min(self.first * self.factor**exponent, self.most)
         return delay * (1.0 - self.jitter * rng.random()) if self.jitter else delay
 
 

@@ -68,7 +68,7 @@ def test_the_class_has_the_same_defaults() -> None:
     assert exponential() == ExponentialBackoff()
 
 
-@pytest.mark.parametrize("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18])
+@pytest.mark.parametrize("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18, 10**400])
 @pytest.mark.parametrize("factor", [2.0, 1.5, 10.0, 1e300])
 def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> None:
     """No count of retries is too much for it."""
@@ -85,7 +85,8 @@ def test_exponential_with_the_largest_ceiling() -> None:
 
 def test_factor_one_never_grows() -> None:
     """A factor of one makes a constant backoff."""
-    assert 0.02 == exponential(first=0.02, factor=1.0)(10**6, Fixed(0.5))
+    for retry_attempts in (10**6, 10**400):
+        assert 0.02 == exponential(first=0.02, factor=1.0)(retry_attempts, Fixed(0.5))
 
 
 def test_first_may_be_the_most() -> None:
