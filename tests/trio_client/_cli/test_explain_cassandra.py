@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from triclinium._cli import _telling, main
+from triclinium._cli._cassandra_case import LEVELS
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import ReadTimeout
 from triclinium_core.retry.cassandra.explaining.explain import Case, explain as explain_case
@@ -148,6 +149,11 @@ def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatc
         (
             "write-timeout --received 1 --block-for 2 --write-type MANY",
             "there is no write type 'MANY'; there is SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC",
+        ),
+        (f"{READ_TIMEOUT} --consistency=", f"there is no consistency level ''; there is {', '.join(LEVELS)}"),
+        (
+            "write-timeout --received 1 --block-for 2 --write-type=",
+            "there is no write type ''; there is SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC",
         ),
         ("read-timeout --received -1 --block-for 2", "Invalid value for '--received': -1 is not in the range x>=0."),
         (f"{READ_TIMEOUT} --retry-count -1", "Invalid value for '--retry-count': -1 is not in the range x>=0."),

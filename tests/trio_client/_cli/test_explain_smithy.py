@@ -133,6 +133,10 @@ def test_a_changed_quota_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
         ("--responses E --random 1.5", "Invalid value for '--random': 1.5 is not in the range 0<=x<=1."),
         ("--responses E --random nan", "--random nan is not a number from 0 to 1"),
         ("--responses E --retry-after inf", "Invalid value for '--retry-after': inf is not a finite number."),
+        (
+            "--responses T,T,ok --retry-after 1e308 --strategy adaptive",
+            "--retry-after 1e+308 is too long; 1e+09 seconds at most",
+        ),
         ("E,T,ok", "Got unexpected extra argument (E,T,ok)"),
     ],
 )

@@ -82,7 +82,8 @@ def build_case(event_name: str, options: CassandraOptions) -> Case:
 
 
 def _level(options: CassandraOptions) -> ConsistencyLevel:
-    return choose(options["consistency"] or LEVEL_DEFAULT.name, LEVELS, "consistency level")
+    name = options["consistency"]
+    return LEVEL_DEFAULT if name is None else choose(name, LEVELS, "consistency level")
 
 
 def _read_timeout(options: CassandraOptions) -> ReadTimeout:
@@ -95,9 +96,10 @@ def _read_timeout(options: CassandraOptions) -> ReadTimeout:
 
 
 def _write_timeout(options: CassandraOptions) -> WriteTimeout:
+    write_type = options["write_type"]
     return WriteTimeout(
         consistency=_level(options),
-        write_type=choose(options["write_type"] or WriteType.SIMPLE, WRITE_TYPES, "write type"),
+        write_type=WriteType.SIMPLE if write_type is None else choose(write_type, WRITE_TYPES, "write type"),
         block_for=options["block_for"] or 0,
         received=options["received"] or 0,
     )
