@@ -47,6 +47,19 @@ def test_strategies_stand_side_by_side() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("step", "starts"),
+    [("2", ["0", "2", "4", "6", "8", "10", "12"]), ("0.5", ["0", "1.5", "3", "4.5", "6", "7.5", "9", "10.5", "12"])],
+)
+def test_a_dozen_lines_over_time_at_most(step: str, starts: list[str]) -> None:
+    """Each for the seconds that it covers, also the last, which the duration cuts short: the demand is even."""
+    lines = simulate("--duration", "13", "--step", step, "--strategy", "none").output.splitlines()
+    rows = [line.split() for line in lines if line.startswith("  ") and " s " in line]
+
+    assert starts == [row[0] for row in rows]
+    assert all(abs(int(row[2]) - 50) <= 1 for row in rows)
+
+
 def test_figures_as_json() -> None:
     """The scenario as it was understood, and each strategy with its figures."""
     answer = simulate_as_json("--strategy", "fail-fast", "--strategy", "NONE", "--outage-kind", "closes", "--seed", "5")

@@ -21,6 +21,7 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
     simulate,
 )
+from triclinium_core.testing.fleet.calls import Call, ProcessWithoutRetries
 from triclinium_core.testing.fleet.play import play
 
 SMALL = Scenario(
@@ -201,6 +202,63 @@ def test_a_storm_can_keep_a_service_down() -> None:
     assert stormy.recovered_after is None
     assert calm.recovered_after is not None
     assert 0 == stormy.buckets[-1].succeeded
+
+
+def test_clients_are_spread_over_processes() -> None:
+    """As many in each as share a strategy, whenever they begin."""
+    begun: list[list[float]] = []
+
+    class Counting(ProcessWithoutRetries):
+        def __init__(self) -> None:
+            self.begun: list[float] = []
+            begun.append(self.begun)
+
+        def call(self, began: float, deadline: float) -> Call:
+            self.begun.append(began)
+            return super().call(began, deadline)
+
+    fleet = Fleet(clients=6, period=1.0, clients_per_process=2)
+    scenario = Scenario(fleet=fleet, service=SimulatedService(capacity=99.0), duration=3.0)
+    play(scenario, "counting", lambda fleet, rng: Counting(), random.Random(1))
+
+    assert [6, 6, 6] == [len(found) for found in begun]
+    assert all(sum(at < 1.0 for at in found) == 2 for found in begun)
+
+
+def test_work_for_nobody_counts_when_it_is_done() -> None:
+    """The second and the third operation are served when their clients have left, long after the duration."""
+    figures = run(
+        Scenario(
+            fleet=Fleet(clients=3, period=0.3, timeout=0.6),
+            service=SimulatedService(capacity=2.0, latency=0.0, queue=9.0),
+            duration=0.3,
+            bucket=0.3,
+        ),
+        "none",
+    )
+
+    assert (3, 1, 2, 2) == (
+        figures.totals.sent,
+        figures.totals.succeeded,
+        figures.totals.failed,
+        figures.totals.wasted,
+    )
+    assert [0] == [bucket.wasted for bucket in figures.buckets]
+
+
+def test_the_queue_of_a_bucket_is_its_longest() -> None:
+    """Not its last: an outage empties it."""
+    (bucket,) = run(
+        Scenario(
+            fleet=Fleet(clients=10, period=1.0),
+            service=SimulatedService(capacity=2.0, queue=9.0),
+            outage=Outage(0.5, 0.9),
+            duration=1.0,
+        ),
+        "none",
+    ).buckets
+
+    assert 4.0 < bucket.queue < 5.0
 
 
 def test_an_unknown_strategy_is_named() -> None:

@@ -74,3 +74,13 @@ def test_an_outage_takes_what_waits() -> None:
     assert [(Outcome.ANSWERED, 0.11), (Outcome.CLOSED, 0.15)] == approximately([closing.receive(0.0) for _ in range(2)])
     assert [Outcome.ANSWERED, Outcome.TIMED_OUT] == [silent.receive(0.0)[0] for _ in range(2)]
     assert [(Outcome.ANSWERED, 0.31)] == approximately([closing.receive(0.2)])
+
+
+def test_what_waited_is_lost_with_the_outage() -> None:
+    """Who asks after it waits for nobody from before, even where the outage was shorter than the queue."""
+    machine = ServiceMachine(SimulatedService(capacity=1.0, latency=0.01, queue=9.0), Outage(1.0, 2.0))
+    for _ in range(5):
+        machine.receive(0.0)
+
+    assert (Outcome.ANSWERED, 3.01) == machine.receive(2.0)
+    assert (Outcome.ANSWERED, 4.01) == machine.receive(2.0)

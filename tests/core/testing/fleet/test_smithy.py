@@ -10,6 +10,7 @@ import pytest
 
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import Outcome
@@ -56,6 +57,19 @@ def test_a_success_gives_back() -> None:
     second.succeed(resume_at)
 
     assert (28, 42) == (taken, quota(process))
+
+
+@pytest.mark.parametrize(("outcome", "cost"), [(Outcome.REFUSED, 5), (Outcome.TIMED_OUT, 10)])
+def test_a_timeout_is_told_as_one(outcome: Outcome, cost: int) -> None:
+    """By the numbers of 2020 its retry costs twice as much."""
+    process = SmithyProcess(
+        lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020, quota_capacity=100),
+        Fleet(timeout=99.0),
+        random.Random(1),
+    )
+    process.call(0.0, 99.0).fail(outcome, 0.0)
+
+    assert 100 - cost == quota(process)
 
 
 def test_the_quota_ends_the_retries_of_all() -> None:

@@ -42,6 +42,14 @@ def test_buckets_of_tenths_are_as_many_as_they_should_be() -> None:
     assert 3 == len(Tally(scenario).figures("").buckets)
 
 
+def test_a_success_counts_where_it_comes_and_where_it_began() -> None:
+    """The goodput is of the one, recovery looks at the other."""
+    tally = Tally(SCENARIO)
+    tally.success(0.5, 1.5)
+
+    assert [(0, 1), (1, 0), (0, 0)] == [(bucket.succeeded, bucket.fulfilled) for bucket in tally.figures("").buckets]
+
+
 def test_percentiles() -> None:
     """Half of the operations were no slower than the first, nearly all no slower than the second."""
     tally = Tally(SCENARIO)
