@@ -106,6 +106,18 @@ def test_first_attempts_wait_for_the_rate() -> None:
     assert not hasty.resume(1.1)
 
 
+def test_who_leaves_unsent_gives_the_place_back() -> None:
+    """So that the next operation waits as long as the last before it, and not for one that is gone."""
+    process = SmithyProcess(adaptive, Fleet(), random.Random(1))
+    process.call(0.0, 9.0).fail(Outcome.THROTTLED, 1.0)
+    hasty, before = process.call(1.0, 1.1), process.call(1.0, 99.0).begin(1.0)
+    hasty.resume(1.1)
+    after = process.call(1.1, 99.0).begin(1.1)
+
+    assert before is not None
+    assert before == pytest.approx(after)
+
+
 def test_attempts_have_the_timeout_of_the_fleet() -> None:
     """Or none of their own."""
     limited = SmithyProcess(standard, Fleet(attempt_timeout=0.25), random.Random(1)).call(0.0, 9.0)
