@@ -80,7 +80,7 @@ SECONDS = Duration(min_open=True, endless=False)
     metavar="SECONDS",
     default=0.01,
     show_default=True,
-    help="From a request to its answer, where nobody waits.",
+    help="From a request to its answer, beside the wait in the queue and the work.",
 )
 @click.option(
     "--queue",
@@ -129,7 +129,11 @@ SECONDS = Duration(min_open=True, endless=False)
 )
 @click.option("--writes", is_flag=True, help="Operations must not be applied twice.")
 @click.option(
-    "--strategy", "strategies", multiple=True, metavar="NAME", help="Of all clients; several are played one by one."
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Of all clients; several are played each by itself, with the same clients.",
 )
 @click.option("--seed", type=int, metavar="SEED", default=1, show_default=True)
 @click.option("--step", type=SECONDS, metavar="SECONDS", default=1.0, show_default=True, help="Width of time steps.")
