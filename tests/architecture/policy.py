@@ -99,6 +99,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.errors",
         "triclinium_core.retry.backoff",
         "triclinium_core.retry.calls",
+        "triclinium_core.retry.shown",
         "triclinium_core.retry.smithy",
     ),
 }

@@ -129,7 +129,7 @@ def _check_async(fn: object) -> None:
         raise _not_async(
             fn, "it is an async generator; what it has yielded cannot be taken back, so retry what it awaits"
         )
-    if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+    if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         raise _not_async(fn, "it is not async")
 
 

@@ -15,7 +15,8 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.bounds import require_seconds, shown
+from triclinium_core.retry.shown import shown
+from triclinium_core.retry.smithy.bounds import require_seconds
 from triclinium_core.retry.smithy.classification import ErrorInfo
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})

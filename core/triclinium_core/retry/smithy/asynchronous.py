@@ -6,7 +6,7 @@ import inspect
 from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.bounds import shown
+from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
     AsyncRetryStrategy,

@@ -11,7 +11,8 @@ from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds, shown
+from triclinium_core.retry.shown import shown
+from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds
 
 WALK_MAX = 256
 """Steps that a decorrelated delay is walked, at most: a longer walk ends no differently, and would cost more draws."""

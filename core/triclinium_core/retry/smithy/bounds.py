@@ -6,15 +6,8 @@ import math
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random, is_number
+from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
-
-
-def shown(value: object) -> str:
-    """Return ``repr(value)``, or what kind of value it is where Python refuses that, as it does for very long integers."""
-    try:
-        return repr(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
 
 
 def require_count(name: str, value: int, *, least: int = 0) -> int:

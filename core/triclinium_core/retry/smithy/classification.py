@@ -54,6 +54,7 @@ def _look(error: BaseException, name: str) -> object:
     try:
         found: object = getattr(error, name, None)
     except Exception:
+        # It is computed, and cannot be: as if it were not there.
         return None
     return found
 

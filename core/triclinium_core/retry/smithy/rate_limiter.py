@@ -15,7 +15,7 @@ import math
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
-from triclinium_core.retry.smithy.bounds import shown
+from triclinium_core.retry.shown import shown
 
 BETA = 0.7
 """What a throttling answer leaves of the rate."""

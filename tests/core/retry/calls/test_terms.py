@@ -24,18 +24,18 @@ class Later:
     """A strategy that is awaited."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Never asked."""
+        """Never asked: a test that gets here fails."""
         raise NotImplementedError
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Never asked."""
+        """Never asked: a test that gets here fails."""
         raise NotImplementedError
 
     async def record_success(self, *, token: RetryToken) -> None:
         """Never asked."""
 
     async def abandon(self, *, token: RetryToken) -> None:
-        """Never asked."""
+        """Never asked: a test that gets here fails."""
         raise NotImplementedError
 
 

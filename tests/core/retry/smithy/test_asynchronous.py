@@ -95,11 +95,11 @@ class Plain:
     """Takes no tokens back."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Never asked."""
+        """Never asked: a test that gets here fails."""
         raise NotImplementedError
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Never asked."""
+        """Never asked: a test that gets here fails."""
         raise NotImplementedError
 
     def record_success(self, *, token: RetryToken) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.bounds import shown
+from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.rate_limiter import RATE_LEAST, WAIT_MAX, RateLimiter, climbing_time, cubic_rate
 
 
