@@ -14,12 +14,21 @@ import pytest
 
 from tests.architecture import import_guard, import_rules, policy, shape_rules
 from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, EXTENSION, ROOT, Distribution
-from tests.architecture.source import Source, imports, is_within, names_of, read_package
+from tests.architecture.source import Source, imports, is_standard, is_within, names_of, read_package
 
 SOURCES: dict[Distribution, list[Source]] = {
     distribution: read_package(distribution.sources, ROOT) for distribution in DISTRIBUTIONS
 }
 ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]
+
+LOADED_BY = """\
+import importlib, sys
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(*sorted(set(sys.modules) - before), sep="\\n")
+"""
+"""A program that imports the modules it is given and prints all that came with them."""
 
 EXCUSED = [source for source in SOURCES[CORE] if source.module in policy.PROGRAMS]
 PURE = [source for source in SOURCES[CORE] if source.module not in policy.PROGRAMS]
@@ -35,7 +44,7 @@ def project_of(distribution: Distribution) -> dict[str, Any]:
 
 def test_core_imports_no_environment() -> None:
     """No event loop, socket, clock, randomness or logging: the core decides and never moves."""
-    assert [] == import_rules.refused_imports(PURE, policy.REFUSED_IN_CORE)
+    assert [] == import_rules.refused_imports(PURE, policy.REFUSED_IN_CORE, policy.MAY_IMPORT)
 
 
 def test_programs_are_run_and_never_imported() -> None:
@@ -56,9 +65,10 @@ def test_core_uses_no_environment() -> None:
 def test_core_runs_without_environment() -> None:
     """Every module of the core can be imported while those modules are really refused to it."""
     refused = ",".join(sorted(policy.REFUSED_IN_CORE))
+    excused = ",".join(f"{importer}:{imported}" for importer, imported in policy.MAY_IMPORT)
     too_new = {module for module, oldest in policy.NEEDS_PYTHON.items() if sys.version_info < oldest}
     run = subprocess.run(
-        [sys.executable, import_guard.__file__, CORE.package, refused, *sorted(names_of(PURE) - too_new)],
+        [sys.executable, import_guard.__file__, CORE.package, refused, excused, *sorted(names_of(PURE) - too_new)],
         capture_output=True,
         text=True,
         check=False,
@@ -70,6 +80,24 @@ def test_core_runs_without_environment() -> None:
 def test_the_heart_stands_alone() -> None:
     """The errors need the standard library only, and retry needs the errors and nothing else."""
     assert [] == import_rules.imports_beyond(SOURCES[CORE], policy.IMPORTS_OF)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("package", policy.IMPORTS_OF)
+def test_the_heart_stands_alone_in_effect(package: str) -> None:
+    """A fresh interpreter that imports them loads the standard library and each other, whatever the packages above offer."""
+    modules = sorted(name for name in names_of(SOURCES[CORE]) if is_within(name, package))
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED_BY, *modules], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
+    loaded = run.stdout.split()
+
+    assert set(modules) <= set(loaded)
+    assert [] == [
+        name
+        for name in loaded
+        if not is_standard(name) and name != CORE.package and not any(is_within(name, one) for one in policy.IMPORTS_OF)
+    ]
 
 
 def test_imports_point_one_way() -> None:

@@ -1,39 +1,47 @@
-"""The sans-IO core of triclinium: a Couchbase client, and its retries, as pure machines."""
+"""The sans-IO core of triclinium: a Couchbase client, and its retries, as pure machines.
+
+A name is loaded from its module when it is first asked for. Importing a module below this package loads that module and
+what it needs, not the client: ``triclinium_core.retry`` costs nothing but the standard library.
+"""
 
 from __future__ import annotations
 
-from triclinium_core._speedups import implementation, use_implementation
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.options import (
-    Authenticator,
-    CertificateAuthenticator,
-    ClientOptions,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-    TimeoutOptions,
-)
-from triclinium_core.retry.backoff import controlled, exponential
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.machine import RetryMachine
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import (
-    AsyncRetryStrategy,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
-    RetryStrategy,
-)
-from triclinium_core.transcoding.transcoder import (
-    EncodedValue,
-    JsonTranscoder,
-    RawBinaryTranscoder,
-    RawJsonTranscoder,
-    RawStringTranscoder,
-    Transcoder,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from triclinium_core._speedups import implementation, use_implementation
+    from triclinium_core.kv.client_machine import ClientMachine
+    from triclinium_core.kv.operation.durability import DurabilityLevel
+    from triclinium_core.options import (
+        Authenticator,
+        CertificateAuthenticator,
+        ClientOptions,
+        JwtAuthenticator,
+        PasswordAuthenticator,
+        TimeoutOptions,
+    )
+    from triclinium_core.retry.backoff import controlled, exponential
+    from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+    from triclinium_core.retry.machine import RetryMachine
+    from triclinium_core.retry.reasons import RetryReason
+    from triclinium_core.retry.request import RetryRequest
+    from triclinium_core.retry.strategy import (
+        AsyncRetryStrategy,
+        BestEffortRetryStrategy,
+        ErrorMapRetryStrategy,
+        FastFailOnTerminalErrorRetryStrategy,
+        RetryAction,
+        RetryStrategy,
+    )
+    from triclinium_core.transcoding.transcoder import (
+        EncodedValue,
+        JsonTranscoder,
+        RawBinaryTranscoder,
+        RawJsonTranscoder,
+        RawStringTranscoder,
+        Transcoder,
+    )
 
 __all__ = [
     "AsyncRetryStrategy",
@@ -65,3 +73,47 @@ __all__ = [
     "implementation",
     "use_implementation",
 ]
+
+_MODULE_OF = {
+    "AsyncRetryStrategy": "triclinium_core.retry.strategy",
+    "Authenticator": "triclinium_core.options",
+    "BestEffortRetryStrategy": "triclinium_core.retry.strategy",
+    "CertificateAuthenticator": "triclinium_core.options",
+    "CircuitBreakerOptions": "triclinium_core.retry.circuit_breaker",
+    "ClientMachine": "triclinium_core.kv.client_machine",
+    "ClientOptions": "triclinium_core.options",
+    "DurabilityLevel": "triclinium_core.kv.operation.durability",
+    "EncodedValue": "triclinium_core.transcoding.transcoder",
+    "ErrorMapRetryStrategy": "triclinium_core.retry.strategy",
+    "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.strategy",
+    "JsonTranscoder": "triclinium_core.transcoding.transcoder",
+    "JwtAuthenticator": "triclinium_core.options",
+    "PasswordAuthenticator": "triclinium_core.options",
+    "RawBinaryTranscoder": "triclinium_core.transcoding.transcoder",
+    "RawJsonTranscoder": "triclinium_core.transcoding.transcoder",
+    "RawStringTranscoder": "triclinium_core.transcoding.transcoder",
+    "RetryAction": "triclinium_core.retry.strategy",
+    "RetryMachine": "triclinium_core.retry.machine",
+    "RetryReason": "triclinium_core.retry.reasons",
+    "RetryRequest": "triclinium_core.retry.request",
+    "RetryStrategy": "triclinium_core.retry.strategy",
+    "TimeoutOptions": "triclinium_core.options",
+    "Transcoder": "triclinium_core.transcoding.transcoder",
+    "controlled": "triclinium_core.retry.backoff",
+    "exponential": "triclinium_core.retry.backoff",
+    "implementation": "triclinium_core._speedups",
+    "use_implementation": "triclinium_core._speedups",
+}
+
+
+if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

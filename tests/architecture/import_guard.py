@@ -1,9 +1,10 @@
 """A program that imports modules while it refuses some names to them, whatever the text of the modules says.
 
-Usage: ``python import_guard.py PREFIX REFUSED[,REFUSED...] MODULE [MODULE ...]``
+Usage: ``python import_guard.py PREFIX REFUSED[,REFUSED...] EXCUSED[,EXCUSED...] MODULE [MODULE ...]``
 
 Only statements and calls in modules below PREFIX are refused; what the standard library and other packages import for
-themselves is theirs. Exit status 1, and one line a refusal, when there was one.
+themselves is theirs. EXCUSED pairs, ``importer:imported``, are let through. Exit status 1, and one line a refusal, when
+there was one.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ genuine_import = builtins.__import__
 genuine_import_module = importlib.import_module
 
 
-def main(prefix: str, refused: frozenset[str], modules: Sequence[str]) -> int:
+def main(prefix: str, refused: frozenset[str], excused: frozenset[str], modules: Sequence[str]) -> int:
     """Import the modules under guard and return the exit status."""
     refusals: list[str] = []
 
     def check(importer: object, name: str) -> None:
-        if (f"{importer}.").startswith(f"{prefix}.") and name.partition(".")[0] in refused:
+        root = name.partition(".")[0]
+        if f"{importer}.".startswith(f"{prefix}.") and root in refused and f"{importer}:{root}" not in excused:
             refusals.append(f"{importer} imported {name}")
 
     def guarded_import(
@@ -50,4 +52,4 @@ def main(prefix: str, refused: frozenset[str], modules: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], frozenset(sys.argv[2].split(",")), sys.argv[3:]))
+    sys.exit(main(sys.argv[1], frozenset(sys.argv[2].split(",")), frozenset(sys.argv[3].split(",")), sys.argv[4:]))

@@ -65,6 +65,14 @@ REFUSED_IN_CORE: Mapping[str, str] = {
 }
 """Modules that nothing of the core imports, with what they would bring in."""
 
+MAY_IMPORT: Mapping[tuple[str, str], str] = {
+    (
+        CORE.package,
+        "importlib",
+    ): "loads what it offers when that is asked for; the rules see the imports of type checkers",
+}
+"""Imports of refused modules that are meant, by importing and imported module, with the reason."""
+
 REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
     "__import__": "imports that no rule sees",
     "breakpoint": "belongs to an afternoon, not to a commit",
@@ -246,6 +254,7 @@ TOO_LONG: Mapping[str, str] = {
 # -- Shape.
 
 INIT_WITH_CODE: Mapping[str, str] = {
+    CORE.package: "loads what it offers when that is asked for",
     "triclinium_c": "wraps the compiled module",
 }
 """Packages whose ``__init__`` may hold more than a docstring, imports and ``__all__``, with the reason."""

@@ -11,14 +11,14 @@ import pytest
 from tests.architecture import import_guard
 
 
-def guarded(folder: Path, text: str) -> tuple[int, str]:
+def guarded(folder: Path, text: str, excused: str = "") -> tuple[int, str]:
     """Return exit status and output of the guard over a package ``planted`` whose module holds ``text``."""
     package = folder / "planted"
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "module.py").write_text(text, encoding="utf-8")
     run = subprocess.run(
-        [sys.executable, import_guard.__file__, "planted", "time,random", "planted", "planted.module"],
+        [sys.executable, import_guard.__file__, "planted", "time,random", excused, "planted", "planted.module"],
         cwd=folder,
         env={"PYTHONPATH": str(folder)},
         capture_output=True,
@@ -50,3 +50,11 @@ def test_lets_others_import(tmp_path: Path) -> None:
     text = "import tempfile, datetime, uuid\nmoment = datetime.datetime.strptime('2025', '%Y')\nfrom . import module"
 
     assert (0, "") == guarded(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("excused", "status"), [("planted.module:time", 0), ("planted:time", 1), ("planted.module:t", 1)]
+)
+def test_lets_an_excused_module_import(tmp_path: Path, excused: str, status: int) -> None:
+    """An excuse holds for one module and what it names, and for nobody else."""
+    assert status == guarded(tmp_path, "import time", excused)[0]

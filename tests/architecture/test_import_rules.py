@@ -43,6 +43,13 @@ def test_refused_imports_lets_others_be(text: str) -> None:
     assert [] == import_rules.refused_imports(tree(a=text), CLOCK)
 
 
+def test_refused_imports_knows_excuses() -> None:
+    """An excuse holds for the module that it names."""
+    findings = import_rules.refused_imports(tree(a="import time", b="import time"), CLOCK, [("house.a", "time")])
+
+    assert ["b:1: imports time (the clock)"] == findings
+
+
 @pytest.mark.parametrize(
     "text",
     [

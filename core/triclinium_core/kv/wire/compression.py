@@ -1,11 +1,9 @@
-"""Values in snappy's raw block format.
+"""Values in snappy's raw block format. The codec is loaded with the first of them.
 
 Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_description.txt.
 """
 
 from __future__ import annotations
-
-from cramjam import DecompressionError, snappy
 
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
@@ -37,14 +35,16 @@ def inflate(data: bytes) -> bytes:
     Raises:
         MalformedCompression: ``data`` is no snappy block, or announces an impossible size.
     """
+    import cramjam
+
     try:
-        size = snappy.decompress_raw_len(data)
+        size = cramjam.snappy.decompress_raw_len(data)
         if size > INFLATED_SIZE_MAX:
             raise MalformedCompression(f"a value of {size} bytes is announced, the largest has {INFLATED_SIZE_MAX}")
         if size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
             raise MalformedCompression(f"a value of {size} bytes is announced, {len(data)} bytes cannot make so many")
-        return bytes(snappy.decompress_raw(data))
-    except DecompressionError as error:
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
 
 
@@ -52,5 +52,7 @@ def deflate(value: bytes) -> bytes | None:
     """Return ``value`` as a snappy block, or None where that does not pay: short values and those that hardly shrink."""
     if len(value) < DEFLATE_SIZE_MIN:
         return None
-    deflated = bytes(snappy.compress_raw(value))
+    import cramjam
+
+    deflated = bytes(cramjam.snappy.compress_raw(value))
     return deflated if len(deflated) <= len(value) * DEFLATE_RATIO_MAX else None

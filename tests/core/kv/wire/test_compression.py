@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import cramjam
 import pytest
 from hypothesis import given, strategies as st
@@ -101,3 +104,20 @@ def test_values_that_hardly_shrink_are_not_deflated(
     monkeypatch.setattr(cramjam.snappy, "compress_raw", lambda _: bytes(deflated_size))
 
     assert deflates == (deflate(bytes(100)) is not None)
+
+
+@pytest.mark.native
+def test_loads_the_codec_with_the_first_value() -> None:
+    """A client that compresses nothing never loads it."""
+    program = """if True:
+        import sys
+        from triclinium_core.kv import client_machine
+        from triclinium_core.kv.wire.compression import deflate
+
+        print("cramjam" in sys.modules)
+        deflate(bytes(100))
+        print("cramjam" in sys.modules)
+    """
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert ["False", "True"] == run.stdout.split()
