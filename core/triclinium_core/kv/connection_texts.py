@@ -40,13 +40,8 @@ def loss_text(node: NodeMachine, event: StreamLost) -> str:
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
         # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
         return f"{text}{_CERTIFICATE_HINT}"
-    if (
-        event.cause is not LossCause.TLS
-        and node.state is not NodeState.CONNECTING
-        and not node.has_spoken
-        and not node.was_ready
-    ):
-        return f"{text} before it answered HELLO{_MEMCACHED_HINT}"
+    if event.cause is not LossCause.TLS and node.unanswered is not None:
+        return f"{text} before it answered {node.unanswered.name}{_hint_of_protocol(node)}"
     port = node.address.port
     if port in HTTP_PORTS:
         return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
@@ -54,6 +49,11 @@ def loss_text(node: NodeMachine, event: StreamLost) -> str:
 
 
 def _hint_of_silence(node: NodeMachine) -> str:
-    if node.state.is_underway and node.was_reached and not (node.has_spoken or node.was_ready):
-        return f"; it has not answered HELLO{_MEMCACHED_HINT}"
-    return ""
+    if node.unanswered is None:
+        return ""
+    return f"; it has not answered {node.unanswered.name}{_hint_of_protocol(node)}"
+
+
+def _hint_of_protocol(node: NodeMachine) -> str:
+    """Return what a peer may be that has never said a word of the protocol."""
+    return "" if node.has_spoken or node.was_ready else _MEMCACHED_HINT

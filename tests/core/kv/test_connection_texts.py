@@ -11,7 +11,7 @@ from triclinium_core.kv.events import LossCause, StreamId, StreamLost, TimePasse
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.fakes.faults import refuse_connection
+from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 
 ONE = StreamId(1)
 
@@ -62,6 +62,29 @@ def test_overdue() -> None:
 
     assert overdue_text(node_of(simulation), 3.0).startswith("still negotiating after 3 s; it has not answered HELLO")
     assert "memcached://" in status_text(node_of(simulation))
+
+
+@pytest.mark.parametrize(
+    ("answers", "hello_after_auth", "blamed"),
+    [
+        (False, False, Opcode.HELLO),
+        (False, True, Opcode.SASL_LIST_MECHS),
+        (True, False, Opcode.SASL_AUTH),
+        (True, True, Opcode.SASL_AUTH),
+        (True, False, Opcode.GET_CLUSTER_CONFIG),
+    ],
+)
+def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_after_auth: bool) -> None:
+    """It is named, by a timeout and by a loss; only a peer that has said nothing at all may be a plain memcached."""
+    simulation = Recorded(options=client_options(hello_after_auth=hello_after_auth))
+    for opcode in (blamed,) if answers else Opcode:
+        simulation.node.faults.always(opcode, drop_response())
+    simulation.live(0.1)
+    node = node_of(simulation)
+    texts = overdue_text(node, 3.0), status_text(node), loss_text(node, StreamLost(ONE, LossCause.END_OF_STREAM))
+
+    assert [True] * 3 == [f"answered {blamed.name}" in text for text in texts]
+    assert [not answers] * 3 == ["memcached://" in text for text in texts]
 
 
 def test_lost_before_hello() -> None:

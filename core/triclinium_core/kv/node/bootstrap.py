@@ -167,7 +167,8 @@ class Bootstrap:
         self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
         self._opaque = 0
         self._sasl = SaslExchange(plan.authenticator, tls=plan.tls, nonce=plan.nonce)
-        self._hello_answered = False
+        self.has_heard: bool = False
+        """Whether the peer has answered anything, so that it speaks the protocol."""
         self.negotiated: Negotiated = Negotiated()
         self.failure: BootstrapFailure | None = None
         self.sasl_status: int | None = None
@@ -182,9 +183,9 @@ class Bootstrap:
         return self.state is NodeState.READY
 
     @property
-    def awaits_hello(self) -> bool:
-        """Whether nothing has been heard of the peer's protocol yet."""
-        return not self._hello_answered
+    def unanswered(self) -> Opcode | None:
+        """The oldest question that has no answer; None where nothing is asked."""
+        return next((opcode for opcode, _ in self._steps.values()), None)
 
     def start(self) -> bytes:
         """Return the first burst."""
@@ -199,6 +200,7 @@ class Bootstrap:
         opcode, step = self._steps.pop(frame.opaque, (None, None))
         if step is None or opcode != frame.opcode:
             return self._fail(f"answered a request that was not made: opcode 0x{frame.opcode:02x}")
+        self.has_heard = True
         data = step(frame)
         if self.state is NodeState.JOINING and not self._steps:
             # The config may be answered before what was asked earlier; only all of it together makes a connection.
@@ -242,7 +244,6 @@ class Bootstrap:
         return burst
 
     def _on_hello(self, frame: Frame) -> bytes:
-        self._hello_answered = True
         if frame.status == Status.UNKNOWN_COMMAND:
             # Decision C27: a plain memcached answers so, and has lost the stream by now.
             text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
@@ -271,7 +272,6 @@ class Bootstrap:
         return b""
 
     def _on_mechanisms(self, frame: Frame) -> bytes:
-        self._hello_answered = True
         if frame.status == Status.SUCCESS:
             names = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
             self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)

@@ -34,7 +34,7 @@ from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeStat
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, ServerOpcode
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
@@ -161,7 +161,12 @@ class NodeMachine:
     @property
     def has_spoken(self) -> bool:
         """Whether the peer of the present stream has answered anything."""
-        return self._bare or self._bootstrap is None or not self._bootstrap.awaits_hello
+        return self._bare or self._bootstrap is None or self._bootstrap.has_heard
+
+    @property
+    def unanswered(self) -> Opcode | None:
+        """The oldest question of the bootstrap that has no answer; None where none is under way."""
+        return self._bootstrap.unanswered if self._bootstrap is not None else None
 
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""

@@ -289,25 +289,17 @@ def test_not_ready_before_hello_is_answered() -> None:
     assert frozenset(FEATURES) == bootstrap.negotiated.features
 
 
-def test_awaits_hello() -> None:
-    """Until a first answer shows that the peer speaks the protocol."""
-    bootstrap, node = Bootstrap(plan()), Answering()
-    hello, *_ = take_apart(bootstrap.start())
+@pytest.mark.parametrize("hello_after_auth", [False, True])
+def test_the_oldest_question(*, hello_after_auth: bool) -> None:
+    """It is known at each step which one has no answer, and whether the peer has said anything."""
+    bootstrap, node = Bootstrap(plan(hello_after_auth=hello_after_auth)), Answering()
+    requests, seen = take_apart(bootstrap.start()), []
+    while requests:
+        seen.append((bootstrap.unanswered, bootstrap.has_heard))
+        requests += take_apart(bootstrap.receive(as_frame(node.answer(requests.pop(0)))))
 
-    assert bootstrap.awaits_hello
-
-    bootstrap.receive(as_frame(node.answer(hello)))
-
-    assert not bootstrap.awaits_hello
-
-
-def test_awaits_hello_with_hello_after_auth() -> None:
-    """There the first answer is the one about mechanisms."""
-    bootstrap, node = Bootstrap(plan(hello_after_auth=True)), Answering()
-    mechanisms, *_ = take_apart(bootstrap.start())
-    bootstrap.receive(as_frame(node.answer(mechanisms)))
-
-    assert not bootstrap.awaits_hello
+    assert [(opcode, number > 0) for number, opcode in enumerate(node.seen)] == seen
+    assert bootstrap.unanswered is None
 
 
 # SASL.
