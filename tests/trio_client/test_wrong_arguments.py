@@ -223,6 +223,7 @@ async def test_a_part_that_cannot_be_stored(autojump_clock: MockClock) -> None:
         (None, object()),
         (None, {1 + 2j: 3}),
         (None, b"bytes are no JSON"),
+        (None, {"temperature": float("nan")}),
         (RawStringTranscoder(), 7),
         (RawBinaryTranscoder(), "text"),
     ],

@@ -10,10 +10,13 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException, InvalidArgumentException
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
+from triclinium_core.transcoding.non_finite import find_non_finite
 
 T = TypeVar("T")
+
+_SHOWN_CHARACTERS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,25 @@ class Transcoder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JsonTranscoder:
     """JSON documents; the default. Refuses ``bytes``, which are not JSON: use RawJson or RawBinary for them.
 
-    What JSON lacks is stored as what comes nearest, without an error: NaN and the infinities as null, sets and tuples as
-    lists, ``bytes`` inside of a value as text in Base64.
+    Of what JSON lacks, NaN and the infinities are refused, wherever they stand in a value. The rest is stored as what
+    comes nearest: sets and tuples as lists, ``bytes`` inside of a value as text in Base64, keys as text.
+
+    Raises:
+        InvalidArgumentException: ``non_finite_as_null`` is neither True nor False.
     """
+
+    non_finite_as_null: bool = False
+    """Whether NaN and the infinities are stored as null, so that a reader cannot tell them from None."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.non_finite_as_null, bool):
+            raise InvalidArgumentException(
+                f"non_finite_as_null={self.non_finite_as_null!r} must be True or False", parameter="non_finite_as_null"
+            )
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""
@@ -59,9 +75,18 @@ class JsonTranscoder:
                 "or RawJsonTranscoder() for JSON that is encoded already"
             )
         try:
-            return EncodedValue(msgspec.json.encode(value), JSON_FLAGS)
+            encoded = msgspec.json.encode(value)
+            found = None if self.non_finite_as_null else find_non_finite(value, encoded)
         except (TypeError, ValueError, RecursionError, OverflowError) as error:
             raise EncodingFailureException(f"JsonTranscoder cannot store {type(value).__name__}: {error}") from error
+        if found is not None:
+            path, number = found
+            where = f" at {path[:_SHOWN_CHARACTERS_MAX]}" if path else ""
+            raise EncodingFailureException(
+                f"JsonTranscoder cannot store {number}{where}, for which JSON has no form; store None, or let "
+                "JsonTranscoder(non_finite_as_null=True) do so"
+            )
+        return EncodedValue(encoded, JSON_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
         """Return the JSON value, converted to ``as_type`` in one pass; ``bytes`` gives the JSON text itself."""

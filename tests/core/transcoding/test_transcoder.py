@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException, InvalidArgumentException
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
@@ -115,6 +115,9 @@ def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) 
         (JSON, Unknown()),
         (JSON, {"a": Unknown()}),
         (JSON, {Unknown(): 1}),
+        (JSON, math.nan),
+        (JSON, {"a": [None, -math.inf]}),
+        (JSON, Place(cast("str", math.inf))),
         (JSON, "\ud800"),
         (JSON, {"\udfff": 1}),
         # How deep is too deep differs from one interpreter to the next.
@@ -147,9 +150,30 @@ def test_json_says_what_to_use_for_bytes() -> None:
         JSON.encode(b"{}")
 
 
-def test_not_a_number_has_no_json() -> None:
-    """JSON has neither NaN nor infinity; storing null in their place is what the encoder does, and is written down."""
-    assert [b"null", b"null"] == [JSON.encode(math.nan).data, JSON.encode(math.inf).data]
+def test_not_a_number_where_that_is_asked_for() -> None:
+    """JSON has neither NaN nor infinity; null stands in their place where the caller says so."""
+    lenient = JsonTranscoder(non_finite_as_null=True)
+
+    assert [b"null", b"[null,1.5]"] == [lenient.encode(math.nan).data, lenient.encode((math.inf, 1.5)).data]
+
+
+def test_not_a_number_says_where_it_is() -> None:
+    """The error names the number, the path and the way to store it all the same, and is short however long the path is."""
+    with pytest.raises(EncodingFailureException, match=r"-inf at a\[1\].*non_finite_as_null=True") as caught:
+        JSON.encode({"a": [1, -math.inf]})
+    with pytest.raises(EncodingFailureException) as long:
+        JSON.encode({"a" * 10_000: math.nan})
+
+    assert 300 > len(str(long.value))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_flag() -> None:
+    """It is refused where the transcoder is made."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        JsonTranscoder(non_finite_as_null=cast("bool", 1))
+
+    assert "non_finite_as_null" == caught.value.parameter
 
 
 @given(json_values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -196,6 +197,8 @@ def test_values_are_encoded_by_the_transcoder() -> None:
         MutateInSpec.upsert("a", object()).encode(JSON_TRANSCODER)
     with pytest.raises(EncodingFailureException):
         MutateInSpec.upsert("a", b"1").encode(JSON_TRANSCODER)
+    with pytest.raises(EncodingFailureException):
+        MutateInSpec.array_append("a", 1.5, {"b": math.nan}).encode(JSON_TRANSCODER)
 
 
 def test_the_largest_value() -> None:
