@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from itertools import count, repeat
 from typing import get_args
 
+import msgspec
 import pytest
 import trio
 import trio.testing
@@ -17,6 +19,7 @@ from tests.trio_client.doubles import (
     DONE,
     OPEN_STREAM,
     STREAM,
+    Answer,
     FunctionConnector,
     HalfDeafStream,
     ScriptedMachine,
@@ -31,6 +34,8 @@ from tests.trio_client.doubles import (
     settle,
 )
 from triclinium import client_context, retrying
+from triclinium._driver import LARGE_PIECE, READ_ROUNDS_MAX
+from triclinium.abc import ConnectedStream
 from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.actions import (
     Action,
@@ -50,6 +55,7 @@ from triclinium_core.kv.events import (
     StreamLost,
     StreamOpened,
     TimePassed,
+    Token,
 )
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
@@ -365,6 +371,111 @@ async def test_the_alarm_moves_only_to_an_earlier_time(
 
     times = [time for time, event in zip(machine.times, machine.events, strict=True) if isinstance(event, TimePassed)]
     assert [0.0, *expected] == times
+
+
+def wake_at_five(machine: ScriptedMachine) -> Answer:
+    """Return a script: the alarm is set to 5.0, and bytes that are a number complete the operation with that token."""
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, TimePassed):
+            machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
+            return [OPEN_STREAM] if len(machine.events) == 1 else ()
+        if isinstance(event, BytesReceived) and event.data.isdigit():
+            return [CompleteOperation(Token(int(event.data)), DONE)]
+        return ()
+
+    return answer
+
+
+def told_at_five(machine: ScriptedMachine) -> int:
+    """Return at which place of its events the machine was told that it is 5.0."""
+    return next(i for i, event in enumerate(machine.events) if i and isinstance(event, TimePassed))
+
+
+@pytest.mark.parametrize(
+    ("expected", "pieces"),
+    [
+        (3, [b"1", b"2", b"3"]),
+        (5, [b"x" * LARGE_PIECE, b"x" * LARGE_PIECE, b"1", b"2", b"3"]),
+        (READ_ROUNDS_MAX, repeat(b"x" * LARGE_PIECE)),
+    ],
+    ids=["answers", "a-long-one-among-them", "without-end"],
+)
+async def test_what_came_is_read_before_the_time_is_told(
+    autojump_clock: MockClock, expected: int, pieces: Iterable[bytes]
+) -> None:
+    """An answer that waits on the stream is not late, and a peer that sends on and on does not stop the time."""
+    left = iter(pieces)
+
+    async def receive_some() -> bytes:
+        await trio.sleep_until(5.0)
+        piece = next(left, None)
+        return piece if piece is not None else await trio.sleep_forever()
+
+    machine = ScriptedMachine()
+    machine.answer = wake_at_five(machine)
+    stream = HalfDeafStream(receive_some=receive_some)
+    async with open_driver(machine, connector_to(stream)) as driver, trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(perform, driver)
+        await trio.sleep_until(5.0)
+        while not any(isinstance(event, TimePassed) for event in machine.later_events):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    told = told_at_five(machine)
+    is_endless = expected == READ_ROUNDS_MAX
+
+    assert expected <= sum(isinstance(event, BytesReceived) for event in machine.events[:told])
+    assert TimePassed(unread=frozenset({STREAM} if is_endless else ())) == machine.events[told]
+
+
+async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:
+    """A client that is always busy always has something to read; the alarm waits for what came before it rang."""
+    machine = ScriptedMachine()
+    machine.answer = wake_at_five(machine)
+    answers = count(1)
+
+    async def receive_some() -> bytes:
+        await trio.sleep_until(5.0)
+        number = next(answers)
+        while len(machine.submitted) < number:
+            await trio.lowlevel.checkpoint()
+        return b"%d" % number
+
+    async with open_driver(machine, connector_to(HalfDeafStream(receive_some=receive_some))) as driver:
+        await trio.sleep_until(5.0)
+        for _ in range(READ_ROUNDS_MAX):
+            await perform(driver)
+
+    assert told_at_five(machine) < READ_ROUNDS_MAX // 4
+
+
+async def test_time_tells_what_is_not_handed_over(autojump_clock: MockClock) -> None:
+    """A stream that takes nothing more is named, with what it was given before; one that took everything is not."""
+    stuck, free = OPEN_STREAM, msgspec.structs.replace(OPEN_STREAM, stream=StreamId(2), host="free")
+    streams = {"node": HalfDeafStream(send_all=lambda data: trio.Event().wait()), "free": HalfDeafStream()}
+
+    class ToEither:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            await trio.lowlevel.checkpoint()
+            return ConnectedStream(streams[host])
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, TimePassed):
+            machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
+            return [stuck, free] if len(machine.events) == 1 else ()
+        return (
+            [SendBytes(order.stream, b"12345") for order in (stuck, free)] if isinstance(event, BytesReceived) else ()
+        )
+
+    machine = ScriptedMachine(answer)
+    async with open_driver(machine, ToEither()) as driver:
+        for _ in range(2):
+            await trio.sleep(1)
+            await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep_until(6.0)
+
+    assert TimePassed(unsent={STREAM: 5}) == machine.events[-1]
 
 
 # -- Streams.

@@ -58,7 +58,13 @@ class Connection:
         self._unsent: deque[bytes] = deque()
         self._idle_writer = trio.lowlevel.ParkingLot()
         self._write_loss: Loss | None = None
-        self._handed_over = 0
+        self.handed_over: int = 0
+        """Bytes that were begun to be handed over, whether they arrived or not."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether bytes wait that were not handed over."""
+        return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
         """Queue ``data`` after all that was queued before."""
@@ -74,13 +80,13 @@ class Connection:
         # The writer may have been woken already, and would begin to send before it notices that it is cancelled.
         self._unsent.clear()
         self._scope.cancel()
-        return self._handed_over
+        return self.handed_over
 
     async def run(self) -> None:
         """Connect, then read and write until the stream is lost or closed."""
         with self._scope:
             loss = await self._live()
-            self._report(StreamLost(self._order.stream, loss.cause, loss.text, self._handed_over))
+            self._report(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
 
     async def _live(self) -> Loss:
         order = self._order
@@ -118,7 +124,7 @@ class Connection:
                     await self._idle_writer.park()
                 data = self._take_unsent()
                 # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
-                self._handed_over += len(data)
+                self.handed_over += len(data)
                 await stream.send_all(data)
         except (OSError, trio.BrokenResourceError) as error:
             self._write_loss = loss_of(error)

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from contextvars import copy_context
-from itertools import count
 from typing import Any, TypeVar
 
 import trio
@@ -47,6 +46,7 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
+    BytesReceived,
     Event,
     InquirySubmitted,
     LossCause,
@@ -67,6 +67,14 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
+
+LARGE_PIECE = 16 * 1024
+"""Bytes that came at once and answered nothing: of an answer that has more than this, or the first of many records of
+TLS, which are no larger."""
+
+READ_ROUNDS_MAX = 256
+"""How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
+is more than the receive buffers of systems hold. A peer that sends on and on must not stop the time."""
 
 
 class Driver:
@@ -103,9 +111,15 @@ class Driver:
         self._alarm = trio.CancelScope()
         self._alarm_time = -math.inf
         self._context = copy_context()
-        self._tokens = count(1)
         self._waiters: dict[Token, Waiter] = {}
         self._connections: dict[StreamId, Connection] = {}
+        self._sent_on: set[StreamId] = set()
+        """Streams that were given bytes since the last alarm, or had not handed them over at that."""
+        self._newest = self._newest_at_alarm = Token(0)
+        self._old_settled = 0
+        """Operations that were settled, and were submitted before the last alarm."""
+        self._unread: set[StreamId] = set()
+        """Streams that may have more of what came before the alarm."""
         self._consultations: dict[Token, trio.CancelScope] = {}
         self._postponed: deque[Event] = deque()
         self._is_feeding = False
@@ -207,7 +221,7 @@ class Driver:
     @trio.lowlevel.enable_ki_protection
     def send_off(self, operation: Operation) -> None:
         """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it."""
-        token = Token(next(self._tokens))
+        token = self._next_token()
         self._feed(OperationSubmitted(token, operation))
         self._feed(OperationAbandoned(token))
 
@@ -223,13 +237,17 @@ class Driver:
         waiter = Waiter(operation)
         if self._is_closed or self._defect is not None:
             raise self._ending_of(waiter, "was not sent")
-        token = Token(next(self._tokens))
+        token = self._next_token()
         self._waiters[token] = waiter
         if isinstance(operation, Inquiry):
             self._feed(InquirySubmitted(token, operation))
         else:
             self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
         return token, waiter
+
+    def _next_token(self) -> Token:
+        self._newest = Token(self._newest + 1)
+        return self._newest
 
     def _abandon(self, token: Token) -> trio.lowlevel.Abort:
         """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
@@ -290,7 +308,40 @@ class Driver:
             self._alarm_time = self._machine.wakeup
             with trio.CancelScope(deadline=self._alarm_time) as self._alarm:
                 await trio.sleep_forever()
-            self._feed(TimePassed())
+            unread = await self._read_what_came()
+            self._feed(TimePassed(self._unsent(), unread))
+
+    async def _read_what_came(self) -> Collection[StreamId]:
+        """Have read what came before the alarm, and return the streams that have still more of it."""
+        self._newest_at_alarm = self._newest
+        for _ in range(READ_ROUNDS_MAX):
+            self._unread.clear()
+            # Trio runs the tasks of one pass in any order: in two passes, each reader had a turn between ours.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            if not self._unread:
+                break
+        return frozenset(self._unread)
+
+    def _hear(self, event: Event) -> None:
+        """Feed what a stream reports; of bytes, note whether more may follow that came before the alarm.
+
+        It may after an answer to an operation that was submitted before, and after a large piece that answered none.
+        What answers younger operations alone came later: a client that is always busy would never see the end of that.
+        """
+        waiting, old = len(self._waiters), self._old_settled
+        self._feed(event)
+        if isinstance(event, BytesReceived) and (
+            old != self._old_settled or (waiting == len(self._waiters) and len(event.data) >= LARGE_PIECE)
+        ):
+            self._unread.add(event.stream)
+
+    def _unsent(self) -> Mapping[StreamId, int]:
+        """Return the streams with bytes that wait to be handed over, and how many were before them."""
+        behind = ((stream, self._connections.get(stream)) for stream in self._sent_on)
+        unsent = {stream: found.handed_over for stream, found in behind if found is not None and found.is_behind}
+        self._sent_on = set(unsent)
+        return unsent
 
     # -- What each action means.
 
@@ -302,7 +353,7 @@ class Driver:
         self._feed(await looked_up(action.service, self._resolver))
 
     def _open_stream(self, action: OpenStream) -> None:
-        connection = Connection(action, connector=self._connector, feed=self._feed, make_nonce=self.make_nonce)
+        connection = Connection(action, connector=self._connector, feed=self._hear, make_nonce=self.make_nonce)
         self._connections[action.stream] = connection
         # Not in the context of the operation that happened to need it: the connection will serve others.
         self._context.run(self._nursery.start_soon, self._run_connection, action, connection)
@@ -318,6 +369,7 @@ class Driver:
         connection = self._connections.get(action.stream)
         if connection is not None:
             connection.send(action.data)
+            self._sent_on.add(action.stream)
 
     def _close_stream(self, action: CloseStream) -> None:
         connection = self._connections.pop(action.stream, None)
@@ -337,6 +389,7 @@ class Driver:
         waiter = self._waiters.pop(token, None)
         # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
         if waiter is not None:
+            self._old_settled += token <= self._newest_at_alarm
             waiter.settle(result, error)
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:

@@ -4,7 +4,8 @@ The contract, in full:
 
 1. ``now``, in monotonic seconds, never goes back.
 2. Carry out the actions in the order given before the next ``handle``, or queue them in that order.
-3. When ``wakeup`` has come, feed ``TimePassed``; the first one starts the client. Spurious ones are harmless.
+3. When ``wakeup`` has come, read what is readable on every stream and feed that, then feed ``TimePassed``; the first one
+   starts the client. Spurious ones are harmless.
 4. The machine is not re-entrant and not thread-safe: one call at a time.
 
 Nothing else has to be polled. A caller's mistake raises at once and changes nothing; whatever a server sends becomes
@@ -349,7 +350,7 @@ class ClientMachine:
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due
             if kind is TimerKind.OPERATION_DEADLINE:
-                self._operations.deadline_passed(cast(LiveOperation, subject), now)
+                self._operations.deadline_passed(cast(LiveOperation, subject), event, now)
             elif kind is TimerKind.RETRY:
                 self._operations.backoff_over(cast(LiveOperation, subject), now)
             elif kind is TimerKind.PING:

@@ -6,7 +6,7 @@ What happened to a stream raises InvalidArgumentException where it is made, if i
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum, unique
 from typing import NewType
 
@@ -134,7 +134,23 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):
-    """``wakeup`` has come; harmless at any other time. The first one starts the client."""
+    """``wakeup`` has come, and what was readable was fed before; harmless at any other time. The first starts the client.
+
+    Deadlines are judged by it, so an answer that arrived while the program was busy has to be fed first. A timeout of
+    what the client itself has not sent yet, or not read, is no failure of the node (decision C33).
+    """
+
+    unsent: Mapping[StreamId, int] = {}
+    """Streams on which ordered bytes still wait in the driver: how many had begun to be handed over, as in
+    ``StreamLost``. On all others everything was."""
+    unread: Collection[StreamId] = frozenset()
+    """Streams that may have more to read: the driver stopped at a bound of its own."""
+
+    def __post_init__(self) -> None:
+        check_type(self.unsent, "unsent", Mapping)
+        check_type(self.unread, "unread", Collection)
+        for handed_over in self.unsent.values():
+            check_integer(handed_over, "unsent", 0, sys.maxsize)
 
 
 class StrategyDecided(msgspec.Struct, frozen=True, gc=False):

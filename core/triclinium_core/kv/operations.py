@@ -7,6 +7,7 @@ Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C3
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
@@ -25,7 +26,7 @@ from triclinium_core.kv.actions import (
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.dispatcher import Dispatcher
-from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, Token
+from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.in_flight import AbandonedScan, InFlightRequest, Purpose, is_last
 from triclinium_core.kv.node.node_machine import NodeMachine
@@ -125,8 +126,8 @@ class Operations:
         if operation is not None:
             self.feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
 
-    def deadline_passed(self, operation: LiveOperation, now: float) -> None:
-        """Fail an operation with a timeout; one in flight is a failure to its connection's circuit breaker."""
+    def deadline_passed(self, operation: LiveOperation, event: TimePassed, now: float) -> None:
+        """Fail an operation with a timeout; one whose answer the node owes is a failure to its circuit breaker."""
         node = self._dispatcher.waits_for(operation.token)
         if node is not None:
             # It never left the client: the error tells what it was waiting for.
@@ -137,10 +138,10 @@ class Operations:
                 text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
             self._dispatcher.fail(operation, node, text, now)
             return
-        node_of_attempt = self._connections.streams.node(operation.stream)
+        debtor = self._debtor(operation, event)
         self.feed(operation, facts.TimePassed(), now)
-        if node_of_attempt is not None:
-            self._connections.upkeep.feed_breaker(node_of_attempt, BreakerEvent.OPERATION_TIMED_OUT, now)
+        if debtor is not None:
+            self._connections.upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
@@ -286,6 +287,18 @@ class Operations:
                 self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
             case orders.ReportRefusal(request, reason, error, node):
                 self._emit(ReportRefusal(token, request, reason, error, node))
+
+    def _debtor(self, operation: LiveOperation, event: TimePassed) -> NodeMachine | None:
+        """Return the connection that owes an operation its answer; None where the client has not sent it, or not read."""
+        if operation.stream is None or operation.opaque is None or operation.stream in event.unread:
+            return None
+        stream = StreamId(operation.stream)
+        node = self._connections.streams.node(stream)
+        request = node.in_flight.get(operation.opaque) if node is not None else None
+        if request is None:
+            return None
+        handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
+        return node if handed_over is not facts.HandedOver.NOTHING else None
 
     def _settle(self, operation: LiveOperation) -> None:
         """Forget an operation; a reply that still comes is an orphan."""

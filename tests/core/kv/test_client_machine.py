@@ -605,6 +605,31 @@ def test_circuit_breaker_counts_what_was_in_flight_only() -> None:
     assert ("CLOSED", 0) == (breaker.state.name, breaker.failures)
 
 
+@pytest.mark.parametrize(
+    ("failures", "time"),
+    [
+        (1, TimePassed()),
+        (1, TimePassed(unsent={StreamId(1): 0}, unread={StreamId(1)})),
+        (1, TimePassed(unsent={TWO: 10_000})),
+        (0, TimePassed(unsent={TWO: 0})),
+        (0, TimePassed(unread={TWO})),
+    ],
+)
+def test_circuit_breaker_counts_what_the_node_owes(failures: int, time: TimePassed) -> None:
+    """What the client has not sent yet, or may only not have read, is no failure of the node (decision C33)."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.flow()
+    simulation.now += TIMEOUT
+    simulation.feed(time)
+    breaker = simulation.connection().circuit_breaker
+
+    assert token in simulation.errors
+    assert breaker is not None
+    assert failures == breaker.failures
+
+
 def test_circuit_breaker_can_be_switched_off() -> None:
     """Then nothing is counted."""
     options = client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))

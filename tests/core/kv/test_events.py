@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened
+from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened, TimePassed
 
 ONE = StreamId(1)
 
@@ -40,3 +40,12 @@ def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, 
         kind(stream=ONE, **fields)
 
     assert parameter == caught.value.parameter
+
+
+@pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
+def test_no_time_passes_like_that(fields: dict[str, object]) -> None:
+    """What a driver is behind with is refused by name too, where it cannot be."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        TimePassed(**fields)  # type: ignore[arg-type]
+
+    assert [caught.value.parameter] == list(fields)
