@@ -244,12 +244,11 @@ NOT_IMPORTED: Mapping[tuple[str, str], str] = {
 
 # -- Size.
 
-FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 TOO_LONG: Mapping[str, str] = {
     "core/triclinium_core/retry/kv_status.py:_rows": "a table, one status a line",
 }
-"""Files, and functions as ``file:qualified name``, that may exceed the limits, with the reason."""
+"""Functions as ``file:qualified name`` that may exceed the limit, with the reason."""
 
 # -- Shape.
 

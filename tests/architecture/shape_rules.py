@@ -9,22 +9,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from tests.architecture.source import Definition, Source, definitions, exported, is_all, statements
 
 
-def too_long(
-    sources: Sequence[Source], file_lines_max: int, function_lines_max: int, excused: Iterable[str]
-) -> list[str]:
-    """Find files and functions over the limits, and excuses that excuse nothing."""
+def too_long(sources: Sequence[Source], function_lines_max: int, excused: Iterable[str]) -> list[str]:
+    """Find functions over the limit, and excuses that excuse nothing."""
     over: dict[str, str] = {}
     for source in sources:
-        lines = len(source.text.splitlines())
-        if lines > file_lines_max:
-            over[source.path] = f"{lines} lines, more than {file_lines_max}"
         for name, node in definitions(source.tree):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > function_lines_max and not isinstance(node, ast.ClassDef):
                 over[f"{source.path}:{name}"] = f"{lines} lines, more than {function_lines_max}"
     excused = set(excused)
     findings = [f"{place}: {length}" for place, length in over.items() if place not in excused]
-    return findings + [f"{place}: is within the limits and needs no excuse" for place in sorted(excused - set(over))]
+    return findings + [f"{place}: is within the limit and needs no excuse" for place in sorted(excused - set(over))]
 
 
 def missing_docstrings(sources: Sequence[Source]) -> list[str]:

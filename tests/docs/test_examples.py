@@ -97,7 +97,7 @@ def test_says_what_it_needs(name: str) -> None:
 @pytest.mark.parametrize("program", TEST_PROGRAMS, ids=lambda path: path.stem)
 def test_tests_that_are_shown_pass(program: Path) -> None:
     """A file of tests passes under pytest."""
-    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", program)
+    assert " passed" in run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", program)
 
 
 def test_the_tutorial_does_what_it_says(node: str) -> None:

@@ -85,7 +85,19 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Verdict:
 
 def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
     """Run tests until the first fails, or time is up, with the sources in ``tree``."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--hypothesis-profile={profile}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-n0",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        f"--hypothesis-profile={profile}",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(tree / "core"), "PYTHONDONTWRITEBYTECODE": "1"}
     began = time.perf_counter()
     try:

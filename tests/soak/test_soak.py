@@ -17,7 +17,7 @@ SECONDS = 10.0
 MINUTES = 600.0
 
 
-@pytest.mark.live
+@pytest.mark.soak
 def test_ten_seconds() -> None:
     """Nothing is left over, and what callers were told fits what the nodes did."""
     report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0).run()

@@ -23,10 +23,13 @@ def test_every_exception_of_the_core_is_offered() -> None:
     )
 
 
-@pytest.mark.parametrize("name", triclinium_core.errors.__dict__.keys() & set(triclinium.errors.__all__))
-def test_the_exceptions_are_the_cores_own(name: str) -> None:
+def test_the_exceptions_are_the_cores_own() -> None:
     """No subclass stands in the place of what the machine raises."""
-    assert getattr(triclinium_core.errors, name) is getattr(triclinium.errors, name)
+    names = triclinium_core.errors.__dict__.keys() & set(triclinium.errors.__all__)
+
+    assert [] == [
+        name for name in names if getattr(triclinium_core.errors, name) is not getattr(triclinium.errors, name)
+    ]
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,6 @@ async def test_a_part_that_cannot_be_stored(autojump_clock: MockClock) -> None:
         (RawStringTranscoder(), 7),
         (RawBinaryTranscoder(), "text"),
     ],
-    ids=repr,
 )
 @pytest.mark.parametrize("name", ["insert", "upsert", "replace"])
 async def test_a_value_that_cannot_be_stored(
@@ -314,7 +313,7 @@ async def test_the_seconds_of_a_limit(autojump_clock: MockClock, wrong: float) -
     assert "seconds" == caught.value.parameter
 
 
-@pytest.mark.parametrize("wrong", ["best effort", None, BestEffortRetryStrategy, object()], ids=repr)
+@pytest.mark.parametrize("wrong", ["best effort", None, BestEffortRetryStrategy, object()])
 def test_the_strategy_of_a_block(wrong: BestEffortRetryStrategy) -> None:
     """The block is not entered."""
     with pytest.raises(InvalidArgumentException) as caught:

@@ -12,11 +12,13 @@ import pytest
 
 
 class WithoutNative:
-    """Leaves out what WebAssembly cannot import, and stands in for the plugin that is not there."""
+    """Leaves out what WebAssembly cannot import, and stands in for the plugins that are not there."""
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
-        """Accept the one setting of pytest-trio; the core has no use for trio."""
+        """Accept the settings of pytest-trio, for the core has no use for trio, and of pytest-xdist: one process."""
         parser.addini("trio_mode", "unused here", type="bool")
+        parser.addoption("--numprocesses", help="unused here")
+        parser.addoption("--dist", help="unused here")
 
     def pytest_report_header(self) -> str:
         """Show which interpreter this is."""

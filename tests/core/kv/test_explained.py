@@ -89,7 +89,7 @@ def answered(simulation: Recorded, operation: Operation, status: int) -> Verdict
     return done(actions)
 
 
-@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()], ids=repr)
+@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()])
 @pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
 def test_the_client_does_what_is_explained(kind: type[Operation], strategy: RetryStrategy) -> None:
     """Retry, error, delay and the end of the connection, answer by answer."""

@@ -32,7 +32,7 @@ from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 S = RequestState
-FINAL = {S.COMPLETED, S.FAILED, S.ABANDONED}
+FINAL = (S.COMPLETED, S.FAILED, S.ABANDONED)
 
 START, DEADLINE = 100.0, 102.5
 TIMES = [START, START + 0.0005, START + 0.001, START + 0.2, DEADLINE - 0.1, DEADLINE, DEADLINE + 10]

@@ -79,7 +79,7 @@ def test_parts() -> None:
 
 
 @pytest.mark.parametrize("check", [require_random, lambda part: require_backoff("backoff", part)])
-@pytest.mark.parametrize("part", [None, 0.5, Unshowable()], ids=shown)
+@pytest.mark.parametrize("part", [None, 0.5, Unshowable()])
 def test_no_parts(check: Callable[[Any], object], part: Any) -> None:
     """What lacks the method is named, with the method."""
     with pytest.raises(InvalidArgumentException, match="must have a method"):
