@@ -6,6 +6,7 @@ applied. *Liveness*: a failure needs an excuse, something that went wrong since 
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -208,10 +209,12 @@ class WatchedNode(FakeNode):
             self._watch.broke()
         return accepts
 
-    def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
+    def connection_opened(
+        self, connection: int, now: float, *, unsent_size_max: float = math.inf
+    ) -> Sequence[NodeAction]:
         """Tell of a connection."""
         self._watch.opened(connection)
-        return super().connection_opened(connection, now)
+        return super().connection_opened(connection, now, unsent_size_max=unsent_size_max)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Tell of every command, and of what is answered."""

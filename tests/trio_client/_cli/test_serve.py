@@ -17,7 +17,15 @@ import trio
 import trustme
 from click.testing import CliRunner
 
-from triclinium import CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions, open_cluster
+from tests.trio_client.testing.raw_client import RawClient, get
+from triclinium import (
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    RawBinaryTranscoder,
+    TimeoutOptions,
+    open_cluster,
+)
 from triclinium._cli.serve import serve, triclinium_program
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.testing import FakeNode, FakeNodeOptions
@@ -49,6 +57,13 @@ class Process:
             self._said += bytes(data)
         said, _, self._said = self._said.partition(end)
         return (said + end).decode()
+
+    @property
+    def memory_at_most(self) -> int:
+        """Bytes of memory that it has had at its largest."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1024
 
     async def end(self, how: signal.Signals) -> tuple[int, str]:
         """Send a signal, and return its status and what else it said."""
@@ -87,6 +102,35 @@ async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None, how: si
 
     assert ["bucket", "connection_string", "password", "username"] == sorted(served)
     assert {"born": 1815} == found.content
+    assert (0, "") == ending
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
+async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> None:
+    """Its gets of a large document wait, for others' are answered; it has all of them once it reads, and no signal waits."""
+    document, gets = bytes(2**20), 64
+    async with running("--json") as server:
+        served = json.loads(await server.read_until(b"\n"))
+        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        async with (
+            open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster,
+            await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2])) as stream,
+        ):
+            people = cluster.bucket(served["bucket"]).default_collection()
+            await people.upsert("ada", document, transcoder=RawBinaryTranscoder())
+            client = RawClient(stream)
+            await client.get_ready()
+            before = server.memory_at_most
+            await stream.send_all(gets * get("ada"))
+            for _ in range(3):
+                await people.get("ada", transcoder=RawBinaryTranscoder())
+            grown = server.memory_at_most - before
+            replies = [await client.hear() for _ in range(gets)]
+            await stream.send_all(gets * get("ada"))
+            ending = await server.end(signal.SIGTERM)
+
+    assert grown < 32 * len(document)
+    assert gets * [len(document)] == [len(reply.value) for reply in replies if reply]
     assert (0, "") == ending
 
 

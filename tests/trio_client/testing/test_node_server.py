@@ -8,7 +8,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from tests.trio_client.doubles import HalfDeafStream
-from triclinium.testing import _reply_queue
+from triclinium.testing import _node_server
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
 from triclinium_core.kv.wire.constants import Opcode
@@ -88,9 +88,9 @@ async def test_a_client_that_cannot_be_written_to_is_still_heard(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its requests are carried out until it can be read no more either; nothing of that is a crash."""
-    monkeypatch.setattr(_reply_queue, "UNSENT_SIZE_MAX", 1)
+    monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1)
     node = FakeNode()
-    requests = iter([QUESTION, QUESTION])
+    requests = iter([100 * QUESTION, QUESTION])
 
     async def break_down(*_: object) -> None:
         await trio.lowlevel.checkpoint()
@@ -111,9 +111,32 @@ async def test_a_client_that_cannot_be_written_to_is_still_heard(
         with trio.fail_after(1):
             await server.serve_stream(stream)
 
-    assert 2 == len(node.command_log)
+    assert 101 == len(node.command_log)
     assert 1 == len(stream.sent)
     assert stream.is_closed
+
+
+async def test_a_client_that_does_not_read_is_not_served_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it sends stays with it, and what it has sent is carried out as its replies are read, to the last."""
+    monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1000)
+    node, reads, progress, wakes = FakeNode(), list[None](), list[tuple[int, int]](), trio.Event()
+
+    async def receive() -> bytes:
+        await trio.lowlevel.checkpoint()
+        reads.append(None)
+        return 100 * QUESTION if len(reads) <= 2 else b""
+
+    stream = HalfDeafStream(send_all=lambda _: wakes.wait(), receive_some=receive)
+    async with serving(node) as server, trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve_stream, stream)
+        await trio.testing.wait_all_tasks_blocked()
+        progress.append((len(reads), len(node.command_log)))
+        wakes.set()
+
+    ((reads_then, commands_then),) = progress
+    assert 1 == reads_then
+    assert 0 < commands_then <= 2 * 1000 / len(QUESTION)
+    assert 200 == len(node.command_log)
 
 
 async def test_a_stream_without_half_an_end_is_closed(autojump_clock: MockClock) -> None:

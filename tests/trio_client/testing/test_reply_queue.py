@@ -1,4 +1,4 @@
-"""Unsent replies: order, the end, and a bound on what one client may pile up."""
+"""Unsent replies: order, the end, and who hears of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from triclinium.testing._reply_queue import UNSENT_SIZE_MAX, ReplyQueue
+from triclinium.testing._reply_queue import ReplyQueue
 
 
 async def test_what_piled_up_is_taken_at_once() -> None:
@@ -42,37 +42,20 @@ async def test_taking_waits_for_something(end: bool) -> None:
     assert [b"" if end else b"a"] == taken
 
 
-@pytest.mark.parametrize("client_is_gone", [False, True])
-async def test_a_client_that_does_not_read_is_not_read_either(client_is_gone: bool) -> None:
-    """Until its replies are written, or forgotten; taking them is not enough."""
+async def test_who_waits_hears_of_what_was_written() -> None:
+    """Taking it is not enough."""
     queue, events = ReplyQueue(), list[str]()
 
-    async def read() -> None:
-        await queue.wait_for_room()
-        events.append("room")
+    async def wait() -> None:
+        await queue.wait_written()
+        events.append("written")
 
-    queue.put(bytes(UNSENT_SIZE_MAX))
-    await queue.wait_for_room()
     queue.put(b"1")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(read)
-        data = await queue.take()
+        nursery.start_soon(wait)
+        await queue.take()
         await trio.testing.wait_all_tasks_blocked()
         events.append("taken")
-        if client_is_gone:
-            queue.discard()
-        else:
-            queue.written(data)
+        queue.written()
 
-    assert ["taken", "room"] == events
-
-
-async def test_nothing_is_kept_for_a_client_that_is_gone() -> None:
-    """What was there and what comes is forgotten."""
-    queue = ReplyQueue()
-    queue.put(b"a")
-    queue.discard()
-    queue.put(bytes(2 * UNSENT_SIZE_MAX))
-    await queue.wait_for_room()
-
-    assert b"" == await queue.take()
+    assert ["taken", "written"] == events

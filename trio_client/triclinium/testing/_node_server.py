@@ -19,6 +19,10 @@ from triclinium._hidden_nursery import in_background
 from triclinium.testing._reply_queue import ReplyQueue
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
+UNSENT_SIZE_MAX = 4 * 1024 * 1024
+"""Bytes of unwritten replies from which on a client is not read, nor carried out what it has sent: one that sends and
+never reads must not fill the memory. A single reply may be larger."""
+
 LINGER_SECONDS = 1.0
 """How long a stream stays half open after the node has hung up. Closing it with requests unread would reset a TCP
 connection and take the last replies with it, so the client is given time to read them and to close its own half."""
@@ -106,11 +110,11 @@ class NodeServer:
         number = next(self._numbers)
         replies = self._replies[number] = ReplyQueue()
         try:
-            self._carry_out(node.connection_opened(number, self._see_time()))
+            self._carry_out(node.connection_opened(number, self._see_time(), unsent_size_max=UNSENT_SIZE_MAX))
             if certificate_names is not None:
                 node.certificate_shown(number, certificate_names)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, stream, replies, nursery.cancel_scope)
+                nursery.start_soon(self._write, stream, replies, node, number, nursery.cancel_scope)
                 await self._read(stream, replies, node, number)
                 nursery.cancel_scope.cancel()
         finally:
@@ -123,19 +127,27 @@ class NodeServer:
         try:
             while data := await stream.receive_some():
                 self._carry_out(node.bytes_received(number, bytes(data), self._see_time()))
-                await replies.wait_for_room()
+                while not node.has_room(number):
+                    await replies.wait_written()
         except trio.BrokenResourceError:
             pass
 
-    async def _write(self, stream: trio.abc.Stream, replies: ReplyQueue, connection: trio.CancelScope) -> None:
+    async def _write(
+        self, stream: trio.abc.Stream, replies: ReplyQueue, node: FakeNode, number: int, connection: trio.CancelScope
+    ) -> None:
+        """Write what the node replies; to a client that is gone nothing, but what it sent before is still carried out."""
+        is_gone = False
+        while data := await replies.take():
+            if not is_gone:
+                try:
+                    await stream.send_all(data)
+                except trio.BrokenResourceError:
+                    is_gone = True
+            self._carry_out(node.replies_written(number, len(data), self._see_time()))
+            replies.written()
         try:
-            while data := await replies.take():
-                await stream.send_all(data)
-                replies.written(data)
             await end_sending(stream)
         except trio.BrokenResourceError:
-            # The client is gone, but what it sent before may still be on its way to the node.
-            replies.discard()
             return
         await trio.sleep(LINGER_SECONDS)
         connection.cancel()

@@ -157,8 +157,14 @@ class FakeNode:
         # From a node that nobody reaches no refusal comes either.
         return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
-    def connection_opened(self, connection: int, now: float) -> Sequence[NodeAction]:
+    def connection_opened(
+        self, connection: int, now: float, *, unsent_size_max: float = math.inf
+    ) -> Sequence[NodeAction]:
         """Take up a connection under a number that no open one has.
+
+        Args:
+            unsent_size_max: bytes of replies from which on the client's commands wait until ``replies_written`` tells of
+                room. A single reply may be larger. Infinite for a driver that does not tell.
 
         Raises:
             ValueError: the number is that of an open connection.
@@ -168,7 +174,7 @@ class FakeNode:
         actions = self._see_and_send(now)
         if not self.is_alive:
             return [*actions, *self.network.let_through([HangUp(connection)])]
-        self._connections[connection] = Connection(connection)
+        self._connections[connection] = Connection(connection, unsent_size_max)
         return actions
 
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
@@ -196,6 +202,20 @@ class FakeNode:
         actions = self._work_off(known)
         if known.frames.malformed is not None and self._is_connected(known):
             actions.append(self._hang_up(known))
+        return actions
+
+    def has_room(self, connection: int) -> bool:
+        """Tell whether more of what a client sends can be taken up; where not, it stays unread until replies are written."""
+        known = self._connections.get(connection)
+        return known is None or known.has_room
+
+    def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
+        """Take note that so many bytes of replies were written, and carry out the commands that waited for that."""
+        actions = self._see_and_send(now)
+        known = self._connections.get(connection)
+        if known is not None:
+            known.unsent_size -= size
+            actions += self.network.let_through(self._work_off(known))
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
@@ -284,6 +304,7 @@ class FakeNode:
         for connection in self._connections.values():
             notification = encode_notification(self._state, connection)
             if notification is not None:
+                connection.unsent_size += len(notification)
                 yield SendReply(connection.number, notification)
 
     def _hang_up(self, connection: Connection) -> NodeAction:
@@ -301,13 +322,16 @@ class FakeNode:
 
     def _work_off(self, connection: Connection) -> list[NodeAction]:
         actions: list[NodeAction] = []
-        while connection.backlog and self._is_connected(connection) and not connection.is_blocked:
+        while (
+            connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
+        ):
             actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
         return actions
 
     def _deliver(self, connection: Connection, outcome: Outcome) -> list[NodeAction]:
         actions: list[NodeAction] = []
         if outcome.data:
+            connection.unsent_size += len(outcome.data)
             actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay + self.network.slowness)
         if outcome.hangs_up:
             actions.append(self._hang_up(connection))

@@ -23,9 +23,13 @@ from triclinium_core.testing.fakes.sync_writes import SyncWrites
 
 
 class Connection:
-    """One client's connection, by the number that the driver gave it."""
+    """One client's connection, by the number that the driver gave it.
 
-    def __init__(self, number: int) -> None:
+    Args:
+        unsent_size_max: bytes of replies that are not written yet from which on commands wait.
+    """
+
+    def __init__(self, number: int, unsent_size_max: float = math.inf) -> None:
         self.number: int = number
         self.frames: FrameBuffer = FrameBuffer(SERVER_ACCEPTS)
         self.features: frozenset[HelloFeature] = frozenset()
@@ -42,6 +46,9 @@ class Connection:
         self.held_commands: int = 0
         """How many wait for a durable write."""
         self.delayed_replies: int = 0
+        self.unsent_size: int = 0
+        """Bytes of replies that the driver has not written yet."""
+        self._unsent_size_max = unsent_size_max
         self.last_due: float = -math.inf
         """When the last of the replies ordered so far is sent."""
 
@@ -53,6 +60,11 @@ class Connection:
     def is_blocked(self) -> bool:
         """Whether a command waits, and no other may overtake it."""
         return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether so little waits to be written that another command may be carried out."""
+        return self.unsent_size < self._unsent_size_max
 
 
 class ClusterState:

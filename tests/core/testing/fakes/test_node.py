@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.kv.wire.frame import encode_response
+from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import (
@@ -34,6 +34,9 @@ from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 STORE = bytes(8)
+
+QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
+"""Which anybody may ask."""
 
 
 def write(client: NodeClient, value: bytes = b"1") -> Sequence[NodeAction]:
@@ -499,3 +502,50 @@ def test_refuses_what_are_no_options(options: object) -> None:
         FakeNode(options)  # type: ignore[arg-type]
 
     assert "options" == caught.value.parameter
+
+
+def test_commands_wait_for_room() -> None:
+    """Replies that nobody writes are bounded, but for the last; each that is written lets others follow, to the end."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0, unsent_size_max=200)
+    unsent = sizes_of(node.bytes_received(1, 100 * QUESTION, 0.0))
+    reply, most, room = unsent[0], 0, set()
+    while unsent:
+        most = max(most, sum(unsent))
+        room.add(node.has_room(1))
+        unsent = [*unsent[1:], *sizes_of(node.replies_written(1, unsent[0], 0.0))]
+
+    assert 100 == len(node.command_log)
+    assert 200 <= most < 200 + reply
+    assert {False, True} == room
+    assert node.has_room(1)
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["slow", "cut"])
+def test_replies_that_are_held_back_take_room(is_cut: bool) -> None:
+    """What is late, or does not move at all, is in the memory as well."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0, unsent_size_max=200)
+    node.network.slow_down(1.0)
+    node.bytes_received(1, 100 * QUESTION, 0.0)
+    if is_cut:
+        node.network.cut(None)
+    node.time_passed(1.0)
+
+    assert 0 < len(node.command_log) < 20
+    assert not node.has_room(1)
+
+
+def test_nobody_waits_for_room_that_is_never_told_of() -> None:
+    """A driver that says nothing of what it has written has everything carried out, and so has a client that is unknown."""
+    client = ready_client()
+    client.send(100 * QUESTION)
+
+    assert client.node.has_room(1)
+    assert client.node.has_room(2)
+    assert [] == client.node.replies_written(2, 1, 0.0)
+
+
+def sizes_of(actions: Sequence[NodeAction]) -> list[int]:
+    """Return how long the replies are."""
+    return [len(action.data) for action in actions if isinstance(action, SendReply)]

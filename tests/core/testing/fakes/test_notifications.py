@@ -10,7 +10,8 @@ from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
-from triclinium_core.kv.wire.frame import encode_server_response
+from triclinium_core.kv.wire.frame import encode_request, encode_server_response
+from triclinium_core.testing.fakes.actions import SendReply
 from triclinium_core.testing.fakes.node import FakeNode
 
 FULL = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION)
@@ -90,3 +91,19 @@ def test_refuses_versions_that_no_config_has(revision: int, epoch: int | None) -
     """Revisions and epochs begin with 1."""
     with pytest.raises(InvalidArgumentException):
         FakeNode().set_config_revision(revision, 0.0, epoch=epoch)
+
+
+def test_takes_room() -> None:
+    """It has to be written like any reply."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0, unsent_size_max=1)
+    hello = encode_request(Opcode.HELLO, opaque=1, value=struct.pack(">2H", *FULL))
+    login = encode_request(Opcode.SASL_AUTH, opaque=2, key=b"PLAIN", value=b"\0Administrator\0password")
+    for request in (hello, login):
+        (reply,) = node.bytes_received(1, request, 0.0)
+        assert isinstance(reply, SendReply)
+        node.replies_written(1, len(reply.data), 0.0)
+    before = node.has_room(1)
+    node.set_config_revision(2, 0.0)
+
+    assert [True, False] == [before, node.has_room(1)]
