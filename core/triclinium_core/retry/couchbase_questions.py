@@ -6,8 +6,14 @@
                 -> idempotent
     reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
                 -> reason, null where the strategy is not asked
-    decide      strategy, reason, idempotent, attempt, elapsed_ms, timeout_ms, error_map_entry?
-                -> action "retry" with delay_ms and dispatches, or action "fail" with error
+    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what befell the request: reason,
+                error_map_entry?; or the answer, with the fields of the ask ``reason``; or handed_over ("nothing",
+                "part" or "all"), for a socket that closed
+                -> action "retry" with delay_ms and dispatches, where that is false with error too; action "fail" with
+                error; or action "complete"
+    timeout     idempotent, on_the_wire, reason?
+                -> error: the deadline strikes while an attempt is on the wire without an answer, or while none is; the
+                reason is what an earlier attempt was retried for
     cap         requested_delay_ms, elapsed_ms, timeout_ms
                 -> delay_ms, dispatches
     terminal    events, op (see ``terminal_script``)
@@ -19,16 +25,17 @@ Source: SDK-RFC 0049, SDK-RFC 0013.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from triclinium_core.errors import AmbiguousTimeoutException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.retry import kv_responses, service_responses
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import cap
 from triclinium_core.retry.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
-from triclinium_core.retry.explain import LongestDelays
-from triclinium_core.retry.explanation import milliseconds
+from triclinium_core.retry.events import Dispatched, HandedOver, SocketClosed, TimePassed
+from triclinium_core.retry.explanation import Outcome, milliseconds
 from triclinium_core.retry.idempotency import is_idempotent
-from triclinium_core.retry.kv_status import KV_STATUSES, ErrorClass
-from triclinium_core.retry.orchestrator import Refuse, Retry, TimeOut, decide
+from triclinium_core.retry.machine import RetryMachine
+from triclinium_core.retry.occasions import OCCASIONS, Occasion, kv_answered, service_answered
 from triclinium_core.retry.question_fields import (
     Answer,
     Ask,
@@ -43,7 +50,6 @@ from triclinium_core.retry.question_fields import (
     require_text,
 )
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
@@ -53,6 +59,8 @@ from triclinium_core.retry.strategy import (
     RetryStrategy,
 )
 from triclinium_core.retry.terminal_script import terminal_reason
+from triclinium_core.retry.trial import LongestDelays, error_of, put_to_machine
+from triclinium_core.retry.witness import StrategyWitness
 
 STRATEGIES: dict[str, RetryStrategy] = {
     "best_effort": BestEffortRetryStrategy(),
@@ -64,6 +72,7 @@ STRATEGIES: dict[str, RetryStrategy] = {
 
 SERVICES: dict[str, Service] = {str(service): service for service in Service}
 REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
+HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
 
 _RANDOMNESS = LongestDelays()
 
@@ -77,69 +86,93 @@ def _answer_idempotent(question: Mapping[str, object]) -> Answer:
 
 
 def _answer_reason(question: Mapping[str, object]) -> Answer:
-    service = require_choice(question, "service", SERVICES)
-    operation = require_text(question, "op")
-    if service is Service.KV:
-        status = parse_status(require_text(question, "status"), "status")
-        reason = kv_responses.classify(operation, status, _entry(question)).reason
-    else:
-        http_status, body = require_http_status(question, "http_status"), require_text(question, "body")
-        reason = service_responses.classify(service, http_status, body).reason
-    return {"reason": _name(reason)}
+    operation, occasion = _answered(question)
+    verdict = occasion.verdict(operation)
+    return {"reason": _name(verdict.reason if verdict is not None else None)}
 
 
 def _answer_decide(question: Mapping[str, object]) -> Answer:
-    strategy = require_choice(question, "strategy", STRATEGIES)
-    reason = require_choice(question, "reason", REASONS)
-    attempt, elapsed_ms = require_count(question, "attempt"), require_number(question, "elapsed_ms")
-    request = RetryRequest(
-        service=Service.KV,
+    witness = StrategyWitness(require_choice(question, "strategy", STRATEGIES))
+    operation, occasion = _occasion(question)
+    annotation = RequestAnnotation(
+        operation=operation,
+        idempotent=require_flag(question, "idempotent"),
+        strategy=witness,
+        submitted_at=0.0,
+        deadline=require_number(question, "timeout_ms") / 1000,
+        service=occasion.service,
+    )
+    attempt, elapsed = require_count(question, "attempt"), require_number(question, "elapsed_ms") / 1000
+    trial = put_to_machine(occasion, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
+    if trial.retry is None:
+        return {"action": str(trial.outcome), **_failed_with(trial.error)}
+    delay, dispatches = trial.retry.delay, trial.retry.dispatches
+    if dispatches and witness.delay is not None:
+        # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
+        delay = witness.delay
+    return {
+        "action": str(trial.outcome),
+        "delay_ms": milliseconds(delay),
+        "dispatches": dispatches,
+        **_failed_with(trial.error),
+    }
+
+
+def _answer_timeout(question: Mapping[str, object]) -> Answer:
+    annotation = RequestAnnotation(
         operation="",
         idempotent=require_flag(question, "idempotent"),
-        rng=_RANDOMNESS,
-        retry_attempts=attempt,
-        age=elapsed_ms / 1000,
-        remaining=(require_number(question, "timeout_ms") - elapsed_ms) / 1000,
-        since_first_failure=elapsed_ms / 1000,
-        attempts_this_status=attempt,
-        error_map_entry=_entry(question),
+        strategy=STRATEGIES["best_effort"],
+        submitted_at=0.0,
+        deadline=1.0,
     )
-    verdict = decide(request, reason, strategy)
-    if isinstance(verdict, Retry):
-        return {"action": "retry", "delay_ms": milliseconds(verdict.delay), "dispatches": verdict.dispatches}
-    return {"action": "fail", "error": _error_of_verdict(verdict, request, reason).__name__}
+    on_the_wire = require_flag(question, "on_the_wire")
+    if question.get("reason") is None:
+        machine = RetryMachine(annotation, rng=_RANDOMNESS)
+    else:
+        machine = _sent_again(annotation, require_choice(question, "reason", REASONS))
+    if on_the_wire:
+        machine.handle(Dispatched(), machine.annotation.submitted_at)
+    return _failed_with(error_of(machine.handle(TimePassed(), annotation.deadline)))
 
 
-def _error_of_verdict(verdict: Refuse | TimeOut, request: RetryRequest, reason: RetryReason) -> ErrorClass:
-    if isinstance(verdict, Refuse):
-        return verdict.error or error_of_reason(reason, request.error_map_entry)
-    # Decision C25: only this reason leaves an attempt unanswered, and only a repeatable one is then harmless.
-    if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT and not request.idempotent:
-        return AmbiguousTimeoutException
-    return UnambiguousTimeoutException
+def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
+    """Return the machine of a request that is about to be sent again."""
+    occasion = OCCASIONS[reason]
+    trial = put_to_machine(occasion, replace(annotation, service=occasion.service), 0.0, rng=_RANDOMNESS)
+    if trial.outcome is not Outcome.RETRY:
+        raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
+    trial.machine.handle(TimePassed(), trial.machine.wakeup)
+    return trial.machine
 
 
-def error_of_reason(reason: RetryReason, entry: ErrorMapEntry | None = None) -> ErrorClass:
-    """Return what a request fails with when a retry for ``reason`` is refused and the strategy names no error.
+def _occasion(question: Mapping[str, object]) -> tuple[str, Occasion]:
+    """Return the operation, where it matters, and what befell it."""
+    if "reason" not in question and "service" in question:
+        return _answered(question)
+    if "reason" not in question and "handed_over" in question:
+        return "", Occasion(Service.KV, SocketClosed(require_choice(question, "handed_over", HANDED_OVER)))
+    reason, entry = require_choice(question, "reason", REASONS), _entry(question)
+    occasion = OCCASIONS[reason]
+    if entry is None or reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED:
+        return "", occasion
+    if not entry.indicates_retry:
+        raise MalformedQuestion(f"error_map_entry.attrs permits no retry, so nothing gives the reason {reason}")
+    return "", replace(occasion, entry=entry)
 
-    It is the exception of the answer that the reason was born of. Where answers with different exceptions give the same
-    reason, it is that of the first line in the list, since the reason alone does not tell them apart.
 
-    Args:
-        entry: what the error map says of the status, for KV_ERROR_MAP_RETRY_INDICATED.
+def _answered(question: Mapping[str, object]) -> tuple[str, Occasion]:
+    """Return the operation, and the answer that it got."""
+    service = require_choice(question, "service", SERVICES)
+    operation = require_text(question, "op")
+    if service is Service.KV:
+        return operation, kv_answered(parse_status(require_text(question, "status"), "status"), _entry(question))
+    http_status, body = require_http_status(question, "http_status"), require_text(question, "body")
+    return operation, service_answered(service, http_status, body)
 
-    Source: decisions C31 and C32.
-    """
-    if reason is RetryReason.KV_ERROR_MAP_RETRY_INDICATED and entry is not None:
-        return kv_responses.error_of_entry(entry)
-    for status, line in kv_responses.RETRYABLE_STATUSES.items():
-        if line.reason is reason:
-            return KV_STATUSES[status].error or RequestCanceledException
-    for table in (service_responses.RETRYABLE_ERROR_CODES, service_responses.RETRYABLE_HTTP_STATUSES):
-        for code in table.values():
-            if code.reason is reason:
-                return code.error
-    return RequestCanceledException
+
+def _failed_with(error: CouchbaseException | None) -> Answer:
+    return {} if error is None else {"error": type(error).__name__}
 
 
 def _answer_cap(question: Mapping[str, object]) -> Answer:
@@ -172,6 +205,7 @@ ASKS: Mapping[str, Ask] = {
     "idempotent": _answer_idempotent,
     "reason": _answer_reason,
     "decide": _answer_decide,
+    "timeout": _answer_timeout,
     "cap": _answer_cap,
     "terminal": _answer_terminal,
 }

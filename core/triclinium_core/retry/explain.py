@@ -8,10 +8,8 @@ Source: SDK-RFC 0049, SDK-RFC 0013.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never, cast, get_args
 
@@ -19,41 +17,36 @@ from triclinium_core.errors import CouchbaseException, InvalidArgumentException,
 from triclinium_core.retry import kv_responses, service_responses
 from triclinium_core.retry.actions import (
     CloseConnection,
-    Complete,
-    ConsultStrategy,
-    Fail,
     RefreshCollection,
     RefreshTopology,
-    RequestAction,
-    RetryAfter,
 )
 from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, ErrorMapEntry
+from triclinium_core.retry.error_map import ErrorMapEntry
 from triclinium_core.retry.events import (
     DispatchFailed,
-    ErrorMapLoaded,
     HandedOver,
-    KvResponse,
-    RequestEvent,
-    ResponseReceived,
-    ServiceResponse,
     SocketClosed,
-    TimePassed,
 )
 from triclinium_core.retry.explanation import DecidedBy, Explanation, Outcome
 from triclinium_core.retry.idempotency import idempotent_row, is_idempotent
 from triclinium_core.retry.kv_status import status_name
-from triclinium_core.retry.machine import RetryMachine
+from triclinium_core.retry.occasions import (
+    BAD_REQUEST,
+    Occasion,
+    kv_answered,
+    service_answered,
+    service_answered_code,
+)
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
-from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.strategy import (
     AnyRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryStrategy,
     is_async,
 )
+from triclinium_core.retry.trial import LongestDelays, put_to_machine
 from triclinium_core.retry.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
 from triclinium_core.retry.witness import StrategyWitness
 
@@ -88,14 +81,6 @@ class ErrorCode:
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
 """What may befall a request; the last two are the client's own events."""
-
-
-class LongestDelays:
-    """Randomness that takes nothing off a jittered delay, so that the longest is told."""
-
-    def random(self) -> float:
-        """Return 0."""
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,72 +190,51 @@ def explain(case: Case) -> Explanation:
     The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn what it minded.
     """
     idempotent, idempotent_clause = _idempotency(case)
-    event, entry = _event(case), _entry(case)
+    occasion = _occasion(case)
     witness = StrategyWitness(cast(RetryStrategy, case.strategy))
-    machine = _machine(case, idempotent, case.strategy if is_async(case.strategy) else witness, event)
-    if isinstance(case.happened, KvAnswer) and entry is not None:
-        error_map = ErrorMap(ERROR_MAP_VERSION_MAX, 1, {case.happened.status: entry})
-        machine.handle(ErrorMapLoaded(_NODE, error_map), case.elapsed)
-    actions = machine.handle(event, case.elapsed)
-    outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
-    retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
-    error = _error(actions)
-    if retry is not None and not retry.dispatches:
-        error = _error(machine.handle(TimePassed(), machine.wakeup))
+    annotation = RequestAnnotation(
+        operation=case.operation,
+        idempotent=idempotent,
+        strategy=case.strategy if is_async(case.strategy) else witness,
+        submitted_at=0.0,
+        deadline=case.timeout,
+        service=case.service,
+    )
+    since_first_failure = case.since_first_failure
+    if since_first_failure is None:
+        since_first_failure = case.elapsed if case.attempt else 0.0
+    trial = put_to_machine(
+        occasion,
+        annotation,
+        case.elapsed,
+        rng=case.rng,
+        retry_attempts=case.attempt,
+        first_failure_at=case.elapsed - since_first_failure,
+    )
+    reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
     return Explanation(
         service=case.service,
         operation=case.operation,
         happened=_describe(case.happened),
         idempotent=idempotent,
         idempotent_clause=idempotent_clause,
-        reason=machine.last_reason,
-        reason_clause=_reason_clause(case.operation, event, entry, machine.last_reason),
+        reason=reason,
+        reason_clause=_reason_clause(case.operation, occasion, reason),
         error_map_has_a_say=_error_map_has_a_say(case),
         strategy=type(case.strategy).__name__,
         strategy_answer=witness.words(),
-        decided_by=_decided_by(machine.last_reason, outcome, error, witness),
-        outcome=outcome,
+        decided_by=_decided_by(reason, trial.outcome, error, witness),
+        outcome=trial.outcome,
         delay=retry.delay if retry is not None else None,
         dispatches=retry.dispatches if retry is not None else None,
-        counts_as_retry=machine.retry_attempts > case.attempt,
+        counts_as_retry=trial.machine.retry_attempts > case.attempt,
         error=type(error).__name__ if error is not None else None,
         message=str(error) if error is not None else None,
         orders=tuple(
-            action for action in actions if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
+            action
+            for action in trial.actions
+            if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
         ),
-    )
-
-
-_NODE = "the node"
-
-_OUTCOMES: dict[type[RequestAction], Outcome] = {
-    RetryAfter: Outcome.RETRY,
-    Fail: Outcome.FAIL,
-    Complete: Outcome.COMPLETE,
-    ConsultStrategy: Outcome.CONSULT,
-}
-
-_STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
-"""Where a request may stand when something befalls it; the table of transitions tells at which stage."""
-
-
-def _machine(case: Case, idempotent: bool, strategy: AnyRetryStrategy, event: RequestEvent) -> RetryMachine:
-    since_first_failure = case.since_first_failure
-    if since_first_failure is None:
-        since_first_failure = case.elapsed if case.attempt else 0.0
-    return RetryMachine(
-        RequestAnnotation(
-            operation=case.operation,
-            idempotent=idempotent,
-            strategy=strategy,
-            submitted_at=0.0,
-            deadline=case.timeout,
-            service=case.service,
-        ),
-        rng=case.rng,
-        state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
-        retry_attempts=case.attempt,
-        first_failure_at=case.elapsed - since_first_failure,
     )
 
 
@@ -286,29 +250,20 @@ def _idempotency(case: Case) -> tuple[bool, str]:
     return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
 
 
-def _event(case: Case) -> RequestEvent:
+def _occasion(case: Case) -> Occasion:
     match case.happened:
-        case KvAnswer(status):
-            return ResponseReceived(KvResponse(status, _NODE))
+        case KvAnswer(status, entry):
+            return kv_answered(status, entry)
         case HttpAnswer(http_status, body):
-            return ResponseReceived(ServiceResponse(case.service, http_status, body))
+            return service_answered(case.service, http_status, body)
         case ErrorCode(code, message, http_status):
-            body = json.dumps({"errors": [{"code": code, "msg": message}]})
-            return ResponseReceived(ServiceResponse(case.service, http_status or _BAD_REQUEST, body))
+            return service_answered_code(case.service, code, message, http_status or BAD_REQUEST)
         case DispatchFailed(error=None) as event:
-            return replace(event, error=error_of_lookup(event.reason))
+            return Occasion(case.service, replace(event, error=error_of_lookup(event.reason)))
         case SocketClosed() | DispatchFailed() as event:
-            return event
+            return Occasion(case.service, event)
         case unexpected:
             assert_never(unexpected)
-
-
-def _entry(case: Case) -> ErrorMapEntry | None:
-    return case.happened.error_map_entry if isinstance(case.happened, KvAnswer) else None
-
-
-_BAD_REQUEST = 400
-"""HTTP status of an answer with an error code, where it is left open."""
 
 
 def _error_map_has_a_say(case: Case) -> bool | None:
@@ -319,10 +274,6 @@ def _error_map_has_a_say(case: Case) -> bool | None:
             return with_entry != without
         case _:
             return None
-
-
-def _error(actions: Sequence[RequestAction]) -> CouchbaseException | None:
-    return next((action.error for action in actions if isinstance(action, Fail)), None)
 
 
 def _decided_by(
@@ -339,12 +290,11 @@ def _decided_by(
     return DecidedBy.DEADLINE if isinstance(error, TimeoutException) else DecidedBy.ORCHESTRATOR
 
 
-def _reason_clause(operation: str, event: RequestEvent, entry: ErrorMapEntry | None, reason: RetryReason | None) -> str:
-    match event:
-        case ResponseReceived(KvResponse(status)):
-            return kv_responses.classify(operation, status, entry).clause
-        case ResponseReceived(ServiceResponse(service, http_status, body)):
-            return service_responses.classify(service, http_status, body).clause
+def _reason_clause(operation: str, occasion: Occasion, reason: RetryReason | None) -> str:
+    verdict = occasion.verdict(operation)
+    if verdict is not None:
+        return verdict.clause
+    match occasion.event:
         case SocketClosed(reason=unsent) if reason is not unsent:
             return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
         case _:

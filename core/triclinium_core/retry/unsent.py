@@ -27,6 +27,12 @@ _OF_A_DISPATCH = (
 OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
 """What the answer to GET_COLLECTION_ID may ask for, which comes before the first request to a collection."""
 
+UNKNOWN_STATUS = 0xFFFF
+"""A status that no table has, so that an error map decides."""
+
+RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
+"""What an error map says at least of a status that it has retried."""
+
 
 def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> tuple[RetryReason, ...]:
     """Return for which reasons nothing of a request of ``service`` is sent.
@@ -42,10 +48,6 @@ def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed])
 
 def error_of_lookup(reason: RetryReason) -> ErrorClass | None:
     """Return what an answer to GET_COLLECTION_ID stands for where it gives ``reason``; None where no answer does."""
-    permitted = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
-    answers = [*((status, None) for status in RETRYABLE_STATUSES), (_UNKNOWN_STATUS, permitted)]
+    answers = [*((status, None) for status in RETRYABLE_STATUSES), (UNKNOWN_STATUS, RETRY_PERMITTED)]
     verdicts = (classify("get_collection_id", *answer) for answer in answers)
     return next((verdict.error for verdict in verdicts if verdict.reason is reason), None)
-
-
-_UNKNOWN_STATUS = 0xFFFF

@@ -47,9 +47,14 @@ class StrategyWitness:
         return self._question is not None
 
     @property
+    def delay(self) -> float | None:
+        """Seconds until the retry that the strategy wants; None where it wants none, or was not asked."""
+        return self._answer.delay if isinstance(self._answer, RetryAction) else None
+
+    @property
     def would_retry(self) -> bool:
         """Whether the strategy wants a retry."""
-        return isinstance(self._answer, RetryAction) and self._answer.delay is not None
+        return self.delay is not None
 
     def words(self) -> str | None:
         """Return what the strategy answered, as half a sentence, or None where it was not asked."""

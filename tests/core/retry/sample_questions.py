@@ -27,6 +27,7 @@ DECIDE: dict[str, object] = {
     "elapsed_ms": 0,
     "timeout_ms": 2500,
 }
+TIMEOUT: dict[str, object] = {"family": "couchbase", "ask": "timeout", "idempotent": False, "on_the_wire": True}
 CAP: dict[str, object] = {
     "family": "couchbase",
     "ask": "cap",
@@ -40,7 +41,7 @@ TERMINAL: dict[str, object] = {
     "events": ["topology_conn:1 sasl status 0x20"],
     "op": "query",
 }
-COUCHBASE = (IDEMPOTENT, REASON_KV, REASON_HTTP, DECIDE, CAP, TERMINAL)
+COUCHBASE = (IDEMPOTENT, REASON_KV, REASON_HTTP, DECIDE, TIMEOUT, CAP, TERMINAL)
 
 READ_TIMEOUT: dict[str, object] = {
     "family": "cassandra",

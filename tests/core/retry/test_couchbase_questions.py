@@ -19,11 +19,12 @@ from tests.core.retry.sample_questions import (
     REASON_KV,
     RETRY_NOW,
     TERMINAL,
+    TIMEOUT,
 )
 from triclinium_core import errors
 from triclinium_core.retry import backoff, error_map, kv_responses
-from triclinium_core.retry.couchbase_questions import STRATEGIES, error_of_reason
-from triclinium_core.retry.error_map import Attribute, parse_entry
+from triclinium_core.retry.couchbase_questions import STRATEGIES
+from triclinium_core.retry.error_map import Attribute
 from triclinium_core.retry.idempotency import IDEMPOTENCY, Idempotency, IdempotentOperation
 from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES, RetryableStatus
 from triclinium_core.retry.kv_status import KV_STATUSES, Status, StatusRow
@@ -33,6 +34,15 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES, RetryableCode
 from triclinium_core.retry.strategy import TERMINAL_ERRORS
+
+UNSAID = {name: value for name, value in DECIDE.items() if name != "reason"}
+ANSWERED = UNSAID | {"service": "kv", "op": "unlock", "status": "0x09"}
+CLOSED = UNSAID | {"handed_over": "part"}
+MAPPED = DECIDE | {
+    "strategy": "error_map",
+    "reason": "KV_ERROR_MAP_RETRY_INDICATED",
+    "error_map_entry": {"attrs": ["retry-now"], "retry": {"strategy": "constant", "interval": 0, "after": 0}},
+}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +65,20 @@ from triclinium_core.retry.strategy import TERMINAL_ERRORS
         (REASON_HTTP, {"reason": "VIEWS_NO_ACTIVE_PARTITION"}),
         (REASON_HTTP | {"http_status": 400}, {"reason": None}),
         (DECIDE, {"action": "retry", "delay_ms": 8, "dispatches": True}),
-        (DECIDE | {"elapsed_ms": 2497.5}, {"action": "retry", "delay_ms": 2.5, "dispatches": False}),
+        (
+            DECIDE | {"elapsed_ms": 2497.5},
+            {"action": "retry", "delay_ms": 2.5, "dispatches": False, "error": "UnambiguousTimeoutException"},
+        ),
+        (ANSWERED, {"action": "fail", "error": "CasMismatchException"}),
+        (ANSWERED | {"status": "0x00"}, {"action": "complete"}),
+        (ANSWERED | {"reason": "KV_LOCKED"}, {"action": "retry", "delay_ms": 8, "dispatches": True}),
+        (CLOSED, {"action": "fail", "error": "RequestCanceledException"}),
+        (CLOSED | {"handed_over": "nothing"}, {"action": "retry", "delay_ms": 8, "dispatches": True}),
+        (CLOSED | {"elapsed_ms": 2500}, {"action": "fail", "error": "AmbiguousTimeoutException"}),
+        (TIMEOUT, {"error": "AmbiguousTimeoutException"}),
+        (TIMEOUT | {"reason": None}, {"error": "AmbiguousTimeoutException"}),
+        (TIMEOUT | {"on_the_wire": False}, {"error": "UnambiguousTimeoutException"}),
+        (TIMEOUT | {"idempotent": True}, {"error": "UnambiguousTimeoutException"}),
         (DECIDE | {"strategy": "fail_fast"}, {"action": "fail", "error": "DocumentLockedException"}),
         (DECIDE | {"elapsed_ms": 2500}, {"action": "fail", "error": "UnambiguousTimeoutException"}),
         (
@@ -86,6 +109,7 @@ from triclinium_core.retry.strategy import TERMINAL_ERRORS
             },
             {"action": "retry", "delay_ms": 8, "dispatches": True},
         ),
+        (MAPPED, {"action": "retry", "delay_ms": 0, "dispatches": True}),
         (CAP, {"delay_ms": 10, "dispatches": True}),
         (CAP | {"elapsed_ms": 2495}, {"delay_ms": 5, "dispatches": False}),
         (CAP | {"elapsed_ms": 9999}, {"delay_ms": 0, "dispatches": False}),
@@ -130,6 +154,14 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
         (DECIDE | {"elapsed_ms": -1}, "elapsed_ms is -1.0, expected a finite number of at least 0"),
         (DECIDE | {"timeout_ms": math.nan}, "timeout_ms is nan, expected a finite number of at least 0"),
         (CAP | {"requested_delay_ms": math.inf}, "requested_delay_ms is inf, expected a finite number"),
+        (CLOSED | {"handed_over": "some"}, "handed_over 'some' is not known; expected one of nothing, part, all"),
+        (ANSWERED | {"status": "86"}, "status '86' is not 0x and"),
+        (
+            MAPPED | {"error_map_entry": {"attrs": ["temp"]}},
+            "error_map_entry.attrs permits no retry, so nothing gives the reason KV_ERROR_MAP_RETRY_INDICATED",
+        ),
+        (TIMEOUT | {"reason": "UNKNOWN"}, "reason UNKNOWN leads to no retry of a request that is not idempotent"),
+        (TIMEOUT | {"on_the_wire": "yes"}, "on_the_wire is a string, expected true or false"),
         (TERMINAL | {"events": "none"}, "events is a string, expected an array of strings"),
         (TERMINAL | {"events": ["no manifest fetched yet", 1]}, "events[1] is a number, expected a string"),
         (TERMINAL | {"events": ["sasl ok"]}, "events[0] 'sasl ok' is not known"),
@@ -142,53 +174,6 @@ def test_refuses(question: dict[str, object], message: str) -> None:
         answer(question)
 
     assert message == str(caught.value)[: len(message)]
-
-
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        (RetryReason.KV_LOCKED, errors.DocumentLockedException),
-        (RetryReason.KV_TEMPORARY_FAILURE, errors.TemporaryFailureException),
-        (RetryReason.KV_SYNC_WRITE_IN_PROGRESS, errors.DurableWriteInProgressException),
-        (RetryReason.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, errors.DurableWriteReCommitInProgressException),
-        (RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, errors.PreparedStatementFailureException),
-        (RetryReason.QUERY_INDEX_NOT_FOUND, errors.IndexNotFoundException),
-        (RetryReason.ANALYTICS_TEMPORARY_FAILURE, errors.TemporaryFailureException),
-        (RetryReason.SEARCH_TOO_MANY_REQUESTS, errors.RateLimitedException),
-        (RetryReason.VIEWS_TEMPORARY_FAILURE, errors.CouchbaseException),
-        (RetryReason.SOCKET_NOT_AVAILABLE, errors.RequestCanceledException),
-        (RetryReason.CIRCUIT_BREAKER_OPEN, errors.RequestCanceledException),
-        (RetryReason.UNKNOWN, errors.RequestCanceledException),
-        (RetryReason.KV_ERROR_MAP_RETRY_INDICATED, errors.RequestCanceledException),
-    ],
-)
-def test_error_of_a_refused_reason(reason: RetryReason, expected: type[errors.CouchbaseException]) -> None:
-    """A reason born of an answer surfaces that answer's own error, every other the cancellation (decision C32)."""
-    assert expected is error_of_reason(reason)
-
-
-@pytest.mark.parametrize(
-    ("attribute", "expected"),
-    [
-        ("auth", errors.AuthenticationFailureException),
-        ("invalid-input", errors.InvalidArgumentException),
-        ("support", errors.FeatureNotAvailableException),
-        ("temp", errors.TemporaryFailureException),
-        ("subdoc", errors.CouchbaseException),
-    ],
-)
-def test_error_of_a_refused_unknown_status(attribute: str, expected: type[errors.CouchbaseException]) -> None:
-    """What the error map says of the status decides (decision C31)."""
-    entry = parse_entry({"attrs": ["retry-now", attribute]})
-
-    assert expected is error_of_reason(RetryReason.KV_ERROR_MAP_RETRY_INDICATED, entry)
-
-
-def test_a_reason_born_of_a_success_is_canceled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A retryable status whose row names no error leaves the cancellation."""
-    monkeypatch.setitem(KV_STATUSES, Status.LOCKED, StatusRow(Status.LOCKED, None))
-
-    assert errors.RequestCanceledException is error_of_reason(RetryReason.KV_LOCKED)
 
 
 Change = Callable[[pytest.MonkeyPatch], None]

@@ -30,7 +30,7 @@ from triclinium_core.retry.events import (
     ServiceResponse,
     SocketClosed,
 )
-from triclinium_core.retry.explain import Case, ErrorCode, HttpAnswer, KvAnswer, LongestDelays, explain
+from triclinium_core.retry.explain import Case, ErrorCode, HttpAnswer, KvAnswer, explain
 from triclinium_core.retry.explanation import milliseconds, words_of
 from triclinium_core.retry.idempotency import IDEMPOTENCY, Idempotency, IdempotentOperation, is_idempotent
 from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES, RetryableStatus
@@ -46,6 +46,7 @@ from triclinium_core.retry.strategy import (
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
 )
+from triclinium_core.retry.trial import LongestDelays
 
 NODE = "10.0.0.1:11210"
 R, S = RetryReason, Status

@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 
 from triclinium_core.retry.questions import FAMILIES, answer, answer_lines
+from triclinium_core.retry.reasons import RetryReason
 
-DECISIONS = Path(__file__).parents[2] / "data" / "decisions.jsonl"
-LINES = DECISIONS.read_text(encoding="utf-8").splitlines()
+DATA = Path(__file__).parents[2] / "data"
+DECISIONS = (DATA / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
+"""What is decided; given from outside."""
+FAILURES = (DATA / "failures.jsonl").read_text(encoding="utf-8").splitlines()
+"""What a request fails with; this project's own."""
+LINES = (*DECISIONS, *FAILURES)
 
 
 def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dict[str, object]:
@@ -41,11 +46,12 @@ def test_decisions_as_a_batch() -> None:
 
 
 def test_every_kind_of_question_is_there() -> None:
-    """The file has not shrunk: this many questions of each kind are asked, and no kind goes unasked."""
+    """The files have not shrunk: this many questions of each kind are asked, and no kind goes unasked."""
     asked = Counter((question["family"], question["ask"]) for question in map(json.loads, LINES))
 
     assert {
-        ("couchbase", "decide"): 351,
+        ("couchbase", "decide"): 351 + 247,
+        ("couchbase", "timeout"): 100,
         ("couchbase", "reason"): 137,
         ("couchbase", "idempotent"): 38,
         ("couchbase", "terminal"): 10,
@@ -56,3 +62,16 @@ def test_every_kind_of_question_is_there() -> None:
         ("smithy", "sequence"): 4,
     } == asked
     assert asked.keys() == {(family, ask) for family, asks in FAMILIES.items() for ask in asks}
+
+
+def test_every_reason_has_each_end() -> None:
+    """For each reason the class is laid down of a refusal, unless none is possible, and of a timeout, early and late."""
+    ends: dict[str, set[str]] = {"refused": set(), "late": set(), "cut": set(), "timeout": set()}
+    for question in map(json.loads, FAILURES):
+        end = question["id"].partition("-")[0]
+        if end in ends and "error" in question["expect"] and "reason" in question:
+            ends[end].add(question["reason"])
+    reasons = set(map(str, RetryReason))
+
+    assert {reason for reason in RetryReason if not reason.always_retry} == ends.pop("refused")
+    assert dict.fromkeys(ends, reasons) == ends

@@ -12,7 +12,6 @@ from typing import TypedDict
 
 from triclinium._cli._case_names import (
     EVENTS,
-    HANDED_OVER,
     METHODS,
     OPERATION_OF,
     OPERATIONS,
@@ -22,7 +21,7 @@ from triclinium._cli._case_names import (
 from triclinium._cli._wrong_input import WrongInput, choose
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase_questions import REASONS, SERVICES, STRATEGIES
+from triclinium_core.retry.couchbase_questions import HANDED_OVER, REASONS, SERVICES, STRATEGIES
 from triclinium_core.retry.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
 from triclinium_core.retry.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triclinium_core.kv.operation.codec import CODECS
-from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS
 from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.kv_status import KV_STATUSES, Status
@@ -13,7 +12,6 @@ from triclinium_core.retry.service import Service
 
 EVENTS: Mapping[str, str] = {name: name for name in ("socket-closed", "dispatch-failed")}
 
-HANDED_OVER: Mapping[str, HandedOver] = {share.value: share for share in HandedOver}
 
 STATUSES: Mapping[str, int] = {status.name: int(status) for status in Status}
 

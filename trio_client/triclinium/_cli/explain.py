@@ -14,13 +14,13 @@ import click
 from click.core import ParameterSource
 
 from triclinium._cli._case import CaseOptions, build_case
-from triclinium._cli._case_names import EVENTS, HANDED_OVER, OPERATION_OF, OPERATIONS
+from triclinium._cli._case_names import EVENTS, OPERATION_OF, OPERATIONS
 from triclinium._cli._durations import Duration
 from triclinium._cli._explanation import telling_of
 from triclinium._cli._telling import show
 from triclinium._cli._wrong_input import WrongInput, choose
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase_questions import SERVICES, STRATEGIES
+from triclinium_core.retry.couchbase_questions import HANDED_OVER, SERVICES, STRATEGIES
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.explain import explain as explain_case
 from triclinium_core.retry.questions import answer_lines
