@@ -336,7 +336,7 @@ class ClientMachine:
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token)
-        self._operations.abandon(event.token, now)
+        self._operations.abandon(event.token)
 
     def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
         self._connections.open_waiting(self._connections.seeds.answered(event), now)

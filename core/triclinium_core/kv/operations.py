@@ -51,8 +51,6 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.retry.terminal_states import TerminalStates
 
-_SUCCESS = facts.ResponseReceived(facts.KvResponse(Status.SUCCESS))
-
 
 class Operations:
     """All open operations of a client, by token."""
@@ -112,12 +110,10 @@ class Operations:
         operation.deadline_timer = self._timers.schedule(operation.deadline, TimerKind.OPERATION_DEADLINE, operation)
         self._dispatcher.dispatch(operation, now)
 
-    def abandon(self, token: int, now: float) -> None:
+    def abandon(self, token: int) -> None:
         """Forget an operation whose caller has left. Unknown tokens are ignored."""
         operation = self._open.get(token)
         if operation is not None:
-            if operation.retry is not None:
-                operation.retry.handle(facts.Abandoned(), now)
             self._settle(operation)
 
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
@@ -193,8 +189,6 @@ class Operations:
             return
         if not ends:
             return
-        if operation.retry is not None:
-            operation.retry.handle(_SUCCESS, now)
         self._settle(operation)
         self._emit(CompleteOperation(Token(token), outcome))
 
