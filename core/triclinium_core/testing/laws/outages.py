@@ -37,12 +37,16 @@ class Outages:
         """Tell whether a node is dead, cut off, slow, or knows an old map, as of the last look."""
         return index in self._out_of_order
 
+    def oldest_told(self) -> Revision:
+        """Return the oldest config that a node tells now: where a client that knows none begins."""
+        return min(node.config_version for node in self._nodes)
+
     def nodes_of(self, key: str, known: Revision) -> AbstractSet[int]:
         """Return the nodes that may be asked for a document by a client that knew this config, or learnt a newer one."""
         return {owner for owner in self._owners(key, known) if owner != NO_NODE}
 
     def had_no_node(self, key: str, known: Revision) -> bool:
-        """Tell whether such a client may have known of no node of a document."""
+        """Tell whether such a client may have been told that a document has no node."""
         return NO_NODE in self._owners(key, known)
 
     def _owners(self, key: str, known: Revision) -> list[int]:

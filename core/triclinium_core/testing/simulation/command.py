@@ -11,11 +11,15 @@ from dataclasses import replace
 from functools import partial
 
 from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import MakeNodes, Outcome, play
+from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 PROGRAM = "python -m triclinium_core.testing.simulation"
 SEEDS_DEFAULT = 200
+DRAWN_SEED_MOST = 999_999_999
+"""What is drawn can be read out and typed again."""
 LAST_STEPS = 40
 """Lines of the history that a failure shows; a replay shows all of them."""
 PROGRESS_LINES = 10
@@ -42,32 +46,38 @@ def main(
         make_nodes: the cluster; a test gives one that lies.
     """
     options = _parser().parse_args(arguments)
-    count = options.seeds if options.seeds is not None else 1 if options.seed is not None else SEEDS_DEFAULT
-    first = options.seed or 0
-    if options.seeds is None and options.seed is not None:
-        return _replay(first, make_nodes, write)
+    if options.seed is not None and options.seeds is None:
+        return _replay(options.seed, make_nodes, write)
+    seeds, title = _chosen(options)
     began = clock()
     total = Figures()
-    for played, outcome in enumerate(spread(options.jobs)(partial(_play_on, make_nodes), _range(first, count)), 1):
+    for played, outcome in enumerate(spread(options.jobs)(partial(_play_on, make_nodes), seeds), 1):
         total.add(outcome.figures)
         if outcome.law is not None:
             write(f"seeds played: {played:,}, in {clock() - began:.1f} s")
             _show_failure(outcome, outcome.timeline[-LAST_STEPS:], write)
             return 1
-        if played * PROGRESS_LINES // count > (played - 1) * PROGRESS_LINES // count and played < count:
-            write(f"{played:,} of {count:,} seeds, {total.operations:,} operations, {clock() - began:.1f} s")
-    _show_success(f"{_seeds(first, count)}: every law holds, after {clock() - began:.1f} s", total, write)
+        if played * PROGRESS_LINES // len(seeds) > (played - 1) * PROGRESS_LINES // len(seeds) and played < len(seeds):
+            write(f"{played:,} of {len(seeds):,} seeds, {total.operations:,} operations, {clock() - began:.1f} s")
+    _show_success(f"{title}: every law holds, after {clock() - began:.1f} s", total, write)
     return 0
+
+
+def _chosen(options: argparse.Namespace) -> tuple[Sequence[int], str]:
+    """Return the seeds to play, and what they are called."""
+    count = SEEDS_DEFAULT if options.seeds is None else options.seeds
+    if options.draw is None:
+        first = options.seed or 0
+        return range(first, first + count), _seeds(first, count)
+    chance = Chance(options.draw)
+    drawn = [chance.between(0, DRAWN_SEED_MOST) for _ in range(count)]
+    return [*REGRESSIONS, *drawn], f"{len(REGRESSIONS):,} known seeds and {count:,} drawn from {options.draw}"
 
 
 def _play_on(make_nodes: MakeNodes, seed: int) -> Outcome:
     outcome = play(seed, make_nodes)
     # Nobody reads what went well, and it may have to travel from another process.
     return outcome if outcome.law is not None else replace(outcome, timeline=())
-
-
-def _range(first: int, count: int) -> Iterable[int]:
-    return range(first, first + count)
 
 
 def _replay(seed: int, make_nodes: MakeNodes, write: Callable[[str], object]) -> int:
@@ -108,8 +118,12 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--seeds", type=_positive, metavar="N", help=f"how many histories (default: {SEEDS_DEFAULT})")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--seed", type=_natural, metavar="S", help="the first seed (default: 0); alone: this one, step by step"
+    )
+    where.add_argument(
+        "--draw", type=_natural, metavar="D", help="draw the seeds from D, after those that ever broke a law"
     )
     parser.add_argument(
         "--jobs", type=_positive, metavar="J", default=1, help="how many processes share the work (default: 1)"

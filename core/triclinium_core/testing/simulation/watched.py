@@ -110,6 +110,8 @@ class WatchedSimulation(Simulation):
         """By token, the nodes whose connections were not ready when an operation was submitted."""
         self._known: dict[int, Revision | None] = {}
         """By token, the revision of the config that a client knew when it was asked; None for none."""
+        self._oldest: dict[int, Revision] = {}
+        """By token, the revision of the oldest config that a client may go by: what it knew, or what a node tells."""
         self._node_of: dict[int, int] = {}
         """By stream, the node that it leads to."""
         self._left: set[int] = set()
@@ -229,7 +231,8 @@ class WatchedSimulation(Simulation):
         match event:
             case OperationSubmitted(token, operation, strategy):
                 self._began_ill[token] = self._ill_nodes()
-                self._known[token] = self._revision_known(token)
+                known = self._known[token] = self._revision_known(token)
+                self._oldest[token] = self.outages.oldest_told() if known is None else known
                 self._deadlines[token] = self.now + timeout_of(operation, self._timeouts_given)
                 self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
                 submission = self.model.submitted(token, operation)
@@ -350,8 +353,7 @@ class WatchedSimulation(Simulation):
         )
 
     def _had_no_node(self, submission: Submission) -> bool:
-        known = self._known[submission.token]
-        return known is not None and self.outages.had_no_node(submission.place.key, known)
+        return self.outages.had_no_node(submission.place.key, self._oldest[submission.token])
 
     def _nodes_of(self, submission: Submission) -> AbstractSet[int]:
         """Return the nodes that an operation has to do with: any may be asked for a map or for a collection's id."""

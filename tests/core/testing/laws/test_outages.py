@@ -74,3 +74,16 @@ def test_a_document_without_a_node() -> None:
     assert outages.had_no_node("ada", without)
     assert not outages.had_no_node("ada", nodes.map.version)
     assert -1 not in outages.nodes_of("ada", without)
+
+
+def test_the_oldest_config_that_is_told() -> None:
+    """Is that of a node that keeps to an old map; else there is one alone."""
+    nodes = three_nodes()
+    outages = Outages(nodes)
+    old = nodes.map.version
+    nodes.hold_config(1)
+    nodes.rebalance()
+
+    assert old == outages.oldest_told()
+    nodes.release_config(1)
+    assert nodes.map.version == outages.oldest_told()

@@ -13,7 +13,9 @@ import pytest
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation.command import main
+from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import Outcome
+from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 MODULE = "triclinium_core.testing.simulation"
 
@@ -51,6 +53,32 @@ def test_seeds_from_another_one_on() -> None:
     assert "\nseed 7: every law holds, after 1.0 s\n" == printed[0]
 
 
+def drawn(number: int) -> tuple[list[int], str]:
+    """Return the seeds of a run that draws five, and what it says of them."""
+    played: list[int] = []
+    printed: list[str] = []
+
+    def record(seed: int) -> Outcome:
+        played.append(seed)
+        return Outcome(seed, Figures(), ())
+
+    def spread(jobs: int) -> Callable[[Callable[[int], Outcome], Iterable[int]], Iterable[Outcome]]:
+        return lambda work, seeds: map(record, seeds)
+
+    main(["--seeds", "5", "--draw", str(number)], clock=lambda: 0.0, write=printed.append, spread=spread)
+    return played, next(line for line in printed if "drawn" in line)
+
+
+def test_seeds_are_drawn() -> None:
+    """Behind those that ever broke a law; one number draws the same, another one others."""
+    (one, title), (another, _) = drawn(7), drawn(8)
+
+    assert (one, title) == drawn(7)
+    assert [*REGRESSIONS] == one[:-5] == another[:-5]
+    assert 10 == len({*one[-5:], *another[-5:]})
+    assert f"\n{len(REGRESSIONS)} known seeds and 5 drawn from 7: every law holds, after 0.0 s\n" == title
+
+
 def test_one_seed() -> None:
     """Alone it is played step by step, the same every time."""
     status, printed = run("--seed", "7")
@@ -86,6 +114,8 @@ def test_progress_is_told_now_and_then() -> None:
         (["--seed", "-1"], "argument --seed: "),
         (["--seeds", "0"], "argument --seeds: '0' is no whole number of at least 1"),
         (["--jobs", "0"], "argument --jobs: '0' is no whole number of at least 1"),
+        (["--seed", "4", "--draw", "4"], "argument --draw: not allowed with argument --seed"),
+        (["--draw", "-1"], "argument --draw: "),
         (["--see", "4"], "unrecognized arguments: --see 4"),
         (["4"], "unrecognized arguments: 4"),
     ],

@@ -148,6 +148,37 @@ def test_a_document_without_a_node(simulation: Watched) -> None:
         simulation.fail(0)
 
 
+def test_who_knows_no_map_may_be_told_of_a_document_without_a_node() -> None:
+    """Its client learns the map when it asks, as any node tells it."""
+    simulation = Watched()
+    simulation.tick()
+    simulation.flow()
+    lost = simulation.key_of(1)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
+    simulation.look_around()
+    token = simulation.submit(get(lost))
+    simulation.flow_for(3.0)
+
+    assert token in simulation.errors
+
+
+def test_a_map_that_no_node_tells_excuses_nobody() -> None:
+    """A client that knows no map cannot learn of a document without a node, where that is over."""
+    simulation = Watched()
+    simulation.tick()
+    simulation.flow()
+    found = simulation.key_of(1)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
+    simulation.look_around()
+    simulation.nodes.rebalance()
+    simulation.look_around()
+    simulation.client.distort = fails_instead(UnambiguousTimeoutException("", ErrorContext()))
+    simulation.submit(get(found))
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.flow()
+
+
 def test_an_old_owner_may_still_be_asked(simulation: Watched) -> None:
     """A client that has not heard of the newest map goes to the node that had the document."""
     simulation.nodes.slow_down(1, 0.001)

@@ -1,0 +1,14 @@
+"""The seeds that ever broke a law break none."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.testing.simulation.hour import play
+from triclinium_core.testing.simulation.regressions import REGRESSIONS
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_regression(seed: int) -> None:
+    """Each is played again."""
+    assert play(seed).law is None
