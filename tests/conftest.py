@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.environment import IN_CI, left_out
+from tests.environment import IN_CI, keep_bytecode, left_out
 from triclinium_core._speedups import Implementation, implementation, use_implementation
 
 FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
@@ -31,6 +31,7 @@ settings.register_profile("wasm", COMMON, derandomize=True, database=None, max_e
 settings.load_profile("ci" if IN_CI else "dev")
 
 collect_ignore = left_out()
+keep_bytecode()
 
 
 def pytest_configure() -> None:

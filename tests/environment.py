@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -20,6 +21,21 @@ NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
 They are not collected on an older one, and the header of the run says so. ``tests/wasm/run`` has them in any case: its
 Python is newer than all of them, and a package that is missing there is a failure.
 """
+
+
+CACHE = Path(os.environ.get("TRICLINIUM_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
+"""Where runs keep what the next one need not make again."""
+
+
+def keep_bytecode() -> None:
+    """Keep bytecode in the cache where the environment wants none beside the sources.
+
+    A run starts some hundred interpreters; each would compile all that it imports.
+    """
+    if sys.dont_write_bytecode and sys.platform != "emscripten":
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(CACHE / "bytecode")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def left_out() -> list[str]:

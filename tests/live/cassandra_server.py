@@ -20,7 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.live.maven import CACHE, find_java, folder_beside, run_maven
+from tests.environment import CACHE
+from tests.live.maven import find_java, folder_beside, run_maven
 from tests.live.ports import quiet_ports
 
 VERSION = "5.0.6"

@@ -19,7 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from tests.live.maven import CACHE, find_java, folder_beside, run_maven
+from tests.environment import CACHE
+from tests.live.maven import find_java, folder_beside, run_maven
 from triclinium import PasswordAuthenticator
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.error_map import ErrorMap, parse_error_map

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
@@ -12,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment import missing
-
-CACHE = Path(os.environ.get("TRICLINIUM_CACHE") or Path(__file__).parents[2] / ".cache")
+from tests.environment import CACHE, missing
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 

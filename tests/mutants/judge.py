@@ -98,7 +98,7 @@ def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str
         "no:cacheprovider",
         f"--hypothesis-profile={profile}",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "core"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(tree / "core"), "PYTHONPYCACHEPREFIX": str(tree / "bytecode")}
     began = time.perf_counter()
     try:
         run = subprocess.run(
