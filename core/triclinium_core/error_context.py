@@ -55,6 +55,10 @@ class ErrorContext:
     """Seconds from submission to failure."""
     timeout: float | None = None
     """Seconds that the request was given."""
+    in_flight: int | None = None
+    """Requests without an answer on the connection, when the request ran out of time on it or was turned away."""
+    waiting: int | None = None
+    """How many operations waited for that connection at once, at most, while there were any."""
     last_dispatch_error: str | None = None
     """Why the newest dispatch failed, or how the connection of the newest attempt was lost."""
 

@@ -39,6 +39,8 @@ FULL = ErrorContext(
     refused_reason="KV_TEMPORARY_FAILURE",
     elapsed=1.25,
     timeout=2.5,
+    in_flight=3,
+    waiting=4,
     last_dispatch_error="reset",
 )
 

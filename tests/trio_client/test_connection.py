@@ -15,7 +15,7 @@ from tests.trio_client.doubles import (
     connector_that_raises,
     connector_to,
 )
-from triclinium._connection import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Connection, new_nonce
+from triclinium._connection import AT_ONCE_SIZE, LAST_WORDS_SECONDS, SEND_SIZE_MAX, Connection, new_nonce
 from triclinium.abc import Connector
 from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
 
@@ -93,6 +93,47 @@ async def test_a_failed_connect_is_a_loss(expected: LossCause, error: Exception)
     await ears.connection.run()
 
     assert [StreamLost(STREAM, expected, "words", 0)] == ears.events
+
+
+@pytest.mark.native
+async def test_a_burst_leaves_before_the_task_that_makes_it_waits() -> None:
+    """On a bare socket the writer need not have its turn first; what the system does not take follows in order."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+    pieces = [b"%08d" % number * 128 for number in range(16 * AT_ONCE_SIZE // 1024)]
+    received = bytearray()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for piece in pieces:
+            ears.connection.send(piece)
+        at_once, is_behind = ears.connection.handed_over, ears.connection.is_behind
+        while len(received) < 16 * AT_ONCE_SIZE:
+            received += await theirs.receive_some()
+        handed_over = ears.connection.close()
+        await theirs.aclose()
+
+    assert AT_ONCE_SIZE <= at_once < 16 * AT_ONCE_SIZE == handed_over
+    assert is_behind
+    assert b"".join(pieces) == received
+
+
+@pytest.mark.native
+async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None:
+    """What cannot be written at once is left to the writer, which reports why."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.aclose()
+        ears.connection.send(bytes(AT_ONCE_SIZE))
+        at_once = ears.connection.handed_over
+
+    assert 0 == at_once
+    assert isinstance(ears.events[-1], StreamLost)
 
 
 async def test_what_piles_up_leaves_in_one_write() -> None:

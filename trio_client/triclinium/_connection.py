@@ -8,8 +8,10 @@ network does leaves these tasks as an exception.
 from __future__ import annotations
 
 import secrets
+import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 
@@ -21,6 +23,10 @@ from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLos
 SEND_SIZE_MAX = 256 * 1024
 """Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
 a bound on it bounds the operations that are left in doubt; more would not be faster."""
+
+AT_ONCE_SIZE = 64 * 1024
+"""Bytes that are not left to the writer task, whose turn comes when all tasks had theirs: after a burst of many thousand
+operations that is too late for the first of them. Less is joined."""
 
 LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
@@ -56,6 +62,11 @@ class Connection:
         self._scope = trio.CancelScope()
         self._reading = trio.CancelScope()
         self._unsent: deque[bytes] = deque()
+        self._unsent_size = 0
+        self._socket: socket.socket | None = None
+        """The socket under the stream, where that is a bare one."""
+        self._is_writing = False
+        """Whether the writer is at it, or has to be, because the system takes nothing more at once."""
         self._idle_writer = trio.lowlevel.ParkingLot()
         self._write_loss: Loss | None = None
         self.handed_over: int = 0
@@ -69,6 +80,9 @@ class Connection:
     def send(self, data: bytes) -> None:
         """Queue ``data`` after all that was queued before."""
         self._unsent.append(data)
+        self._unsent_size += len(data)
+        if self._unsent_size >= AT_ONCE_SIZE and self._socket is not None and not self._is_writing:
+            self._send_at_once(self._socket)
         self._idle_writer.unpark_all()
 
     def close(self) -> int:
@@ -98,10 +112,11 @@ class Connection:
             self._report(
                 StreamOpened(order.stream, self._make_nonce(), connected.local_address, connected.remote_address)
             )
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write, connected.stream)
-                loss = await self._read(connected.stream)
-                nursery.cancel_scope.cancel()
+            with _socket_of(connected.stream) as self._socket:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, connected.stream)
+                    loss = await self._read(connected.stream)
+                    nursery.cancel_scope.cancel()
         finally:
             await _close(connected.stream)
         return loss
@@ -121,7 +136,9 @@ class Connection:
         try:
             while True:
                 while not self._unsent:
+                    self._is_writing = False
                     await self._idle_writer.park()
+                self._is_writing = True
                 data = self._take_unsent()
                 # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
                 self.handed_over += len(data)
@@ -130,6 +147,19 @@ class Connection:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
+    def _send_at_once(self, bare: socket.socket) -> None:
+        """Hand over what the system takes without waiting; the writer sees to the rest, and to what goes wrong."""
+        data = self._take_unsent()
+        try:
+            sent = bare.send(data)
+        except OSError:
+            sent = 0
+        self.handed_over += sent
+        if sent < len(data):
+            self._unsent.appendleft(data[sent:])
+            self._unsent_size += len(data) - sent
+            self._is_writing = True
+
     def _take_unsent(self) -> bytes:
         """Return what has piled up, in order, up to ``SEND_SIZE_MAX`` or the first piece that is larger by itself."""
         pieces = [self._unsent.popleft()]
@@ -137,11 +167,26 @@ class Connection:
         while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
             pieces.append(self._unsent.popleft())
             size += len(pieces[-1])
+        self._unsent_size -= size
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
     def _report(self, event: Event) -> None:
         if not self._is_closed:
             self._feed(event)
+
+
+@contextmanager
+def _socket_of(stream: trio.abc.SendStream) -> Iterator[socket.socket | None]:
+    """Give the block the socket under a bare stream, which stays the stream's; None for any other, such as TLS."""
+    if not isinstance(stream, trio.SocketStream):
+        yield None
+        return
+    bare = socket.socket(fileno=stream.socket.fileno())
+    try:
+        bare.setblocking(False)
+        yield bare
+    finally:
+        bare.detach()
 
 
 async def _close(stream: trio.abc.AsyncResource) -> None:

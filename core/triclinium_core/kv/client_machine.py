@@ -234,12 +234,16 @@ class ClientMachine:
             return
         if self._keyspaces.is_lost(node.bucket):
             self._connections.upkeep.refresh_config(node, now)
-        self._resume_parked(node, now)
+        self._operations.resume_parked(node, now)
 
     def on_resumed(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited, and fetch the config that was announced meanwhile; ``Connections`` calls this."""
-        self._resume_parked(node, now)
+        self._operations.resume_parked(node, now)
         self.on_config_announced(node, now)
+
+    def on_room(self, node: NodeMachine, now: float) -> None:
+        """Dispatch what waited for room; ``Connections`` calls this."""
+        self._operations.resume_parked(node, now)
 
     def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         """Take an answer to where it belongs; ``Connections`` calls this."""
@@ -292,9 +296,6 @@ class ClientMachine:
 
     def _emit(self, action: Action) -> None:
         self._actions.append(action)
-
-    def _resume_parked(self, node: NodeMachine, now: float) -> None:
-        self._operations.resume(node.take_parked(), now)
 
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
         self._check_token(event.token)

@@ -21,6 +21,8 @@ def status_text(node: NodeMachine) -> str:
     text = f"{node.node}: {node.state.value}"
     if node.state is NodeState.READY and node.in_flight.is_full:
         text += f", with {len(node.in_flight)} requests unanswered"
+    if node.state is NodeState.READY and not node.breaker.allows_operations:
+        text += f", and the circuit breaker is {node.breaker.state.value}"
     if node.last_error is not None:
         text += f" after: {node.last_error.removeprefix(f'{node.node}: ')}"
     return text + _hint_of_silence(node)

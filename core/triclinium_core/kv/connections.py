@@ -230,6 +230,9 @@ class Connections:
         node = self.streams.node(event.stream)
         if node is not None and node.state is not NodeState.CONNECTING:
             self._tell(node, node.bytes_received(event.data, now), now)
+            if node.parked and node.takes_operations:
+                # Once for all the answers of one piece.
+                self._listener.on_room(node, now)
 
     def stream_lost(self, event: StreamLost, now: float) -> None:
         """Take note that a stream is gone, or was never opened, and how much of its requests had left."""

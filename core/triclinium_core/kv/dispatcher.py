@@ -18,7 +18,7 @@ from triclinium_core.errors import (
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.in_flight import REQUESTS_MAX
+from triclinium_core.kv.node.in_flight import WAITING_MAX
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
@@ -38,6 +38,11 @@ class Owner(Protocol):
 
     def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
+
+
+def load_of(node: NodeMachine) -> facts.Load:
+    """Return how much a connection has to do."""
+    return facts.Load(len(node.in_flight), node.parked_peak if node.parked else 0)
 
 
 class Dispatcher:
@@ -68,8 +73,12 @@ class Dispatcher:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
             node.parked.pop(operation.token, None)
 
-    def dispatch(self, operation: LiveOperation, now: float) -> None:
-        """Send an operation to the node that has its document, now or as soon as that can be."""
+    def dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
+        """Send an operation to the node that has its document, now or as soon as that can be.
+
+        Args:
+            turn_at: the connection for which it has waited for longest; for any other it queues up.
+        """
         request = operation.request
         known = self._keyspaces.map_of(request.keyspace.bucket)
         if known is not operation.map:
@@ -85,27 +94,36 @@ class Dispatcher:
         obstacle = bare_obstacle(request) if node.dialect.bare else None
         if obstacle is not None:
             self._owner.fail(operation.token, FeatureNotAvailableException, obstacle, now)
-        elif node.state.is_underway and len(node.parked) < REQUESTS_MAX:
-            self._waits_for[operation.token] = node
-            node.parked[operation.token] = None
-        elif not self._has_room(node, now):
+        elif node.state.is_underway:
+            self._wait(operation, node, now)
+        elif node.state is NodeState.LOST:
             self.fail(operation, node, status_text(node), now)
         elif not node.breaker.allows_operations:
             detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
             failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
             self._owner.feed(operation, failed, now)
+        elif node.in_flight.is_full or (node.parked and turn_at is not node):
+            self._close_if_stuck(node, now)
+            self._wait(operation, node, now)
         else:
+            node.room.rest()
             self._send(operation, node, now)
 
-    def fail(self, operation: LiveOperation, node: NodeMachine, detail: str, now: float) -> None:
-        """Retry or fail an operation that could not be sent to ``node``."""
+    def fail(
+        self, operation: LiveOperation, node: NodeMachine, detail: str, now: float, *, load: facts.Load | None = None
+    ) -> None:
+        """Retry or fail an operation that could not be sent to ``node``.
+
+        Args:
+            load: what the node had to do, where that is why.
+        """
         self._waits_for.pop(operation.token, None)
         if node.is_hopeless:
             self._owner.fail(operation.token, UnsupportedOperationException, detail, now)
             return
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self.terminal_reason(operation) or node.unavailable_reason
-        self._owner.feed(operation, facts.DispatchFailed(reason, detail, node=node.node), now)
+        self._owner.feed(operation, facts.DispatchFailed(reason, detail, node=node.node, load=load), now)
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         """Return what is known to be wrong for good with what an operation needs; None for nothing."""
@@ -125,20 +143,25 @@ class Dispatcher:
         obstacle = self._keyspaces.obstacle(request, operation.vbucket)
         self._owner.feed(operation, facts.DispatchFailed(*obstacle), now)
 
-    def _has_room(self, node: NodeMachine, now: float) -> bool:
-        """Return whether a request can be sent; a connection that has had no room for long is closed."""
-        if not node.in_flight.is_full:
-            node.room.rest()
-        elif node.room.try_at(now):
+    def _wait(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
+        """Have an operation queue up for a connection, unless that is lost, or its queue is full (decision C37)."""
+        if node.state is NodeState.LOST or len(node.parked) >= WAITING_MAX:
+            self.fail(operation, node, status_text(node), now, load=load_of(node))
+            return
+        self._waits_for[operation.token] = node
+        node.park(operation.token)
+
+    def _close_if_stuck(self, node: NodeMachine, now: float) -> None:
+        """Close a connection that has had no room for long."""
+        if node.in_flight.is_full and node.room.try_at(now):
             text = f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s"
             self._connections.close(node, text, now)
-        return node.state is NodeState.READY and not node.in_flight.is_full
 
     def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
         request = operation.request
         if self._keyspaces.is_crowded(request.keyspace):
             path = f"{request.keyspace.scope}.{request.keyspace.collection}"
-            detail = f"{node.node}: {REQUESTS_MAX} operations wait for the id of collection {path} already"
+            detail = f"{node.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
             self.fail(operation, node, detail, now)
             return
         try:

@@ -15,7 +15,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import REQUESTS_MAX, CollectionQuestion
+from triclinium_core.kv.node.in_flight import WAITING_MAX, CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
@@ -265,7 +265,7 @@ class Keyspaces:
     def is_crowded(self, keyspace: Keyspace) -> bool:
         """Whether so many wait for a collection's id that another one would not be helped by waiting (decision C37)."""
         ids = self._collections.get(keyspace.bucket)
-        return ids is not None and ids.waiting(_path(keyspace.scope, keyspace.collection)) >= REQUESTS_MAX
+        return ids is not None and ids.waiting(_path(keyspace.scope, keyspace.collection)) >= WAITING_MAX
 
     def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
         """Let an operation wait no longer for a collection id."""

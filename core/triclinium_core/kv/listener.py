@@ -36,6 +36,9 @@ class Listener(Protocol):
     def on_resumed(self, node: NodeMachine, now: float) -> None:
         """The connection, which was in use before, can be used again."""
 
+    def on_room(self, node: NodeMachine, now: float) -> None:
+        """The connection, for which operations wait, takes some of them."""
+
     def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
         """A request was answered."""
 

@@ -25,7 +25,7 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
-from triclinium_core.kv.dispatcher import Dispatcher
+from triclinium_core.kv.dispatcher import Dispatcher, load_of
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.in_flight import AbandonedScan, InFlightRequest, Purpose, is_last
@@ -127,21 +127,29 @@ class Operations:
         node = self._dispatcher.waits_for(operation.token)
         if node is not None:
             # It never left the client: the error tells what it was waiting for.
-            self._dispatcher.stop_waiting(operation)
             text = status_text(node)
-            if node.state is NodeState.READY:
+            if node.state is NodeState.READY and operation.token not in node.parked:
                 keyspace = operation.request.keyspace
                 text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
-            self._dispatcher.fail(operation, node, text, now)
+            load = load_of(node)
+            self._dispatcher.stop_waiting(operation)
+            self._dispatcher.fail(operation, node, text, now, load=load)
             return
-        debtor = self._debtor(operation, event)
-        self.feed(operation, facts.TimePassed(), now)
+        node, debtor = self._connections.streams.node(operation.stream), self._debtor(operation, event)
+        self.feed(operation, facts.TimePassed(load_of(node) if node is not None else None), now)
         if debtor is not None:
             self._connections.upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
         self.feed(operation, facts.TimePassed(), now)
+
+    def resume_parked(self, node: NodeMachine, now: float) -> None:
+        """Dispatch what waits for a connection, in order, as far as that takes it."""
+        while node.parked and node.takes_operations:
+            token, _ = node.parked.popitem(last=False)
+            self._dispatcher.released(token)
+            self._dispatcher.dispatch(self._open[token], now, turn_at=node)
 
     def resume(self, tokens: Iterable[int], now: float) -> None:
         """Dispatch operations that waited for a connection or a collection id."""

@@ -44,7 +44,7 @@ class ConnectionStatistics:
     """Epoch and revision of the newest cluster config."""
     in_flight: int = 0
     waiting: int = 0
-    """Operations that wait until it is ready."""
+    """Operations that wait until it is ready and has room."""
     last_error: str | None = None
     """Why the newest attempt to connect failed, or the connection was lost."""
     circuit_breaker: BreakerStatistics | None = None

@@ -24,6 +24,16 @@ class Dispatched:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What a connection had to do when a request on it, or for it, ran out of time or was turned away."""
+
+    in_flight: int
+    """Requests without an answer."""
+    waiting: int
+    """Operations that waited for the connection at once, at most, while there were any."""
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchFailed:
     """The request could not be handed over; nothing of it left the client."""
 
@@ -34,6 +44,7 @@ class DispatchFailed:
     """What the reason stands for, where a status of a request that had to come before this one is behind it."""
     node: str | None = None
     """Where it was to go, if that is known."""
+    load: Load | None = None
 
 
 @unique
@@ -110,6 +121,8 @@ class StrategyDecided:
 @dataclass(frozen=True, slots=True)
 class TimePassed:
     """``wakeup`` has come; harmless at any other time."""
+
+    load: Load | None = None
 
 
 @dataclass(frozen=True, slots=True)

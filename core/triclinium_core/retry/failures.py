@@ -18,7 +18,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.error_map import ErrorMapEntry
-from triclinium_core.retry.events import KvResponse
+from triclinium_core.retry.events import KvResponse, Load
 from triclinium_core.retry.kv_status import status_name
 from triclinium_core.retry.path_failures import FailedPath
 from triclinium_core.retry.reasons import RetryReason
@@ -68,6 +68,13 @@ def answered_by_service(context: ErrorContext, http_status: int, verdict: Servic
     """Return the context with what the response of an HTTP service says."""
     name = None if verdict.code is None else f"error {verdict.code}"
     return replace(context, status=http_status, status_name=name, status_text=verdict.text or None)
+
+
+def loaded(context: ErrorContext, load: Load | None) -> ErrorContext:
+    """Return the context with what the connection had to do, where that is known."""
+    if load is None:
+        return context
+    return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 
 def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:
@@ -144,6 +151,10 @@ def _story(context: ErrorContext) -> str:
         reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
         times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"
         parts.append(f"retried {times}{reasons}")
+    if context.in_flight is not None and context.in_flight > 1:
+        parts.append(f"{context.in_flight} requests were unanswered on the connection")
+    if context.waiting is not None and context.waiting > 1:
+        parts.append(f"{context.waiting} operations waited for the connection")
     if context.last_dispatch_error:
         parts.append(f"last dispatch error: {context.last_dispatch_error}")
     return f" [{'; '.join(parts)}]" if parts else ""

@@ -201,6 +201,7 @@ class RetryMachine:
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
             self._context = replace(self._context, last_dispatch_error=event.detail)
+        self._context = failures.loaded(self._context, event.load)
         self._node = event.node
         return self._maybe_retry(_Failure(event.reason, event.error), now)
 
@@ -269,6 +270,7 @@ class RetryMachine:
         if now >= self._resume_at - RESOLUTION:
             return self._resume(now)
         if now >= self.annotation.deadline:
+            self._context = failures.loaded(self._context, event.load)
             return self._time_out(now)
         return ()
 

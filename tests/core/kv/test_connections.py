@@ -1070,6 +1070,9 @@ def test_timers_of_others_are_refused() -> None:
         def on_resumed(self, node: object, now: float) -> None:
             """Hear nothing."""
 
+        def on_room(self, node: object, now: float) -> None:
+            """Hear nothing."""
+
         def on_answered(self, node: object, request: object, frame: object, now: float) -> None:
             """Hear nothing."""
 

@@ -876,28 +876,18 @@ def fill(simulation: Recorded, count: int, size: int = 24) -> list[int]:
 
 @pytest.mark.parametrize(("count", "size"), [(REQUESTS_MAX, 24), (1, BYTES_MAX)])
 def test_full_connection(count: int, size: int) -> None:
-    """A bounded queue that is full is a socket that is not available (decision C37)."""
+    """An operation waits until there is room; where its time passes first, it was certainly not applied."""
     simulation = ready()
     fill(simulation, count, size)
-    error = simulation.failure(UnambiguousTimeoutException, get())
-
-    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
-    assert "requests unanswered" in (error.context.last_dispatch_error or "")
-
-
-def test_full_connection_empties() -> None:
-    """As soon as one answer has come there is room for one request."""
-    simulation = ready()
-    opaques = fill(simulation, REQUESTS_MAX)
-    token = simulation.submit(upsert())
-    simulation.live(0.1)
-    waiting = token not in simulation.settled_at
-    (node,) = (node for node in simulation.clients[0]._connections.nodes if node.bucket == "travel")
-    node.in_flight.pop(opaques[0])
+    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(3)]
+    ambiguous = [simulation.machine.is_ambiguous(token) for token in tokens]
     simulation.run()
+    errors = [simulation.error(UnambiguousTimeoutException, token) for token in tokens]
 
-    assert waiting
-    assert token in simulation.results
+    assert [False] * 3 == ambiguous
+    assert [] == simulation.retries
+    assert [(count, 3)] * 3 == [(error.context.in_flight, error.context.waiting) for error in errors]
+    assert f"with {count} requests unanswered" in (errors[0].context.last_dispatch_error or "")
 
 
 def test_open_breaker() -> None:
@@ -926,8 +916,8 @@ def test_collection_that_is_gone() -> None:
 
 
 def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many wait for a connection as it could take at once; the others are told, and try again."""
-    monkeypatch.setattr("triclinium_core.kv.dispatcher.REQUESTS_MAX", 50)
+    """Only so many wait for a connection; the others are told, and try again (decision C37)."""
+    monkeypatch.setattr("triclinium_core.kv.dispatcher.WAITING_MAX", 50)
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, delay(0.1))
@@ -947,7 +937,7 @@ def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those beyond the bound are told, and try again; nobody is forgotten (decision C37)."""
-    monkeypatch.setattr("triclinium_core.kv.keyspaces.REQUESTS_MAX", 50)
+    monkeypatch.setattr("triclinium_core.kv.keyspaces.WAITING_MAX", 50)
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
     for position in range(50):

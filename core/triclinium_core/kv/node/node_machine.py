@@ -6,6 +6,7 @@ It decides nothing about operations: it tells what happened as news, and the cli
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -72,8 +73,13 @@ class NodeMachine:
         self.negotiated: Negotiated = Negotiated()
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.in_flight: InFlightTable = InFlightTable()
-        self.parked: dict[int, None] = {}
-        """Tokens of the operations that wait until the connection is ready, oldest first."""
+        self.parked: OrderedDict[int, None] = OrderedDict()
+        """Tokens of the operations that wait until the connection is ready and has room, oldest first.
+
+        The first of a plain dictionary is found by a walk over those that have left it.
+        """
+        self.parked_peak: int = 0
+        """How many waited at most since nobody did."""
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
@@ -159,6 +165,11 @@ class NodeMachine:
         return self.state is NodeState.READY or self._again is not None
 
     @property
+    def takes_operations(self) -> bool:
+        """Whether an operation can be sent now: it is ready, has room, and its breaker is closed."""
+        return self.state is NodeState.READY and not self.in_flight.is_full and self.breaker.allows_operations
+
+    @property
     def has_spoken(self) -> bool:
         """Whether the peer of the present stream has answered anything."""
         return self._bare or self._bootstrap is None or self._bootstrap.has_heard
@@ -190,9 +201,14 @@ class NodeMachine:
             self._attempts = addresses.index(self.address) + 1 if self.address in addresses else 0
             self._addresses = addresses
 
+    def park(self, token: int) -> None:
+        """Have an operation wait, behind those that do."""
+        self.parked[token] = None
+        self.parked_peak = max(len(self.parked), self.parked_peak) if len(self.parked) > 1 else 1
+
     def take_parked(self) -> Sequence[int]:
         """Return who waited for the connection; from now on nobody does."""
-        parked, self.parked = tuple(self.parked), {}
+        parked, self.parked = tuple(self.parked), OrderedDict()
         return parked
 
     def stay(self) -> None:

@@ -1,0 +1,177 @@
+"""More operations at once than a connection takes: they wait in order, and none is lost, blamed or repeated (decision C37)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from tests.core.kv.simulated import HOTELS, TIMEOUT, TRAVEL, Recorded, client_options, found, get, ready, upsert
+from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core.kv.events import StreamId, Token
+from triclinium_core.kv.node.in_flight import WAITING_MAX
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.testing.fakes.faults import drop_response
+
+TWO = StreamId(2)
+ROOM = 20
+
+
+@pytest.fixture(autouse=True)
+def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a connection take few requests at once."""
+    monkeypatch.setattr("triclinium_core.kv.node.in_flight.REQUESTS_MAX", ROOM)
+
+
+def in_flight(simulation: Recorded) -> int:
+    """Return how many requests of the bucket are unanswered."""
+    return simulation.connection().in_flight
+
+
+def waiting(simulation: Recorded) -> int:
+    """Return how many operations wait for the bucket's connection."""
+    return simulation.connection().waiting
+
+
+def calls_in(function: Callable[[], object]) -> int:
+    """Return how many functions of Python are called while one is."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("keyspace", [TRAVEL, HOTELS], ids=["default-collection", "one-to-be-asked-for"])
+@pytest.mark.parametrize("make", [ready, Recorded], ids=["connected", "connecting"])
+def test_all_are_sent_in_order(make: Callable[[], Recorded], keyspace: Keyspace) -> None:
+    """A burst of many times what a connection takes succeeds, first come, first sent, without a retry."""
+    simulation = make()
+    tokens = [simulation.submit(upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
+    most = in_flight(simulation)
+    simulation.run()
+    sent = [command.key.rpartition(b"k")[2] for command in simulation.commands(Opcode.SET)]
+
+    assert most <= ROOM
+    assert set(tokens) <= set(simulation.results)
+    assert [b"%d" % position for position in range(10 * ROOM)] == sent
+    assert [] == simulation.retries
+
+
+def test_whoever_comes_later_queues_up() -> None:
+    """An operation does not pass those that wait, although there is room for it when it comes."""
+    simulation = ready()
+    first = [simulation.submit(get(f"k{position}")) for position in range(ROOM + 2)]
+    simulation.abandon(first[ROOM])
+    simulation.submit(get("late"))
+    simulation.run()
+
+    assert [*(f"k{position}" for position in range(ROOM)), f"k{ROOM + 1}", "late"] == [
+        command.key.decode().lstrip("\0") for command in simulation.commands(Opcode.GET)
+    ]
+
+
+def test_an_answer_makes_room_for_one() -> None:
+    """As many leave as answers came, in the event that brought them."""
+    simulation = ready()
+    _, request = simulation.submit_in_flight(get("first"))
+    for position in range(5 * ROOM):
+        simulation.submit(get(f"k{position}"))
+    before = waiting(simulation)
+    simulation.inject(found(request))
+
+    assert (4 * ROOM + 1, 4 * ROOM, ROOM) == (before, waiting(simulation), in_flight(simulation))
+
+
+def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
+    """Neither an answer, nor whoever comes, leaves or times out, makes the client look at those that wait."""
+
+    def work(burst: int) -> list[int]:
+        simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(enabled=False)))
+        _, request = simulation.submit_in_flight(get("first"))
+        for position in range(burst):
+            simulation.submit(get(f"k{position}"))
+        newest = max(Token(0), *simulation.clients[0]._operations._open)
+        return [
+            calls_in(lambda: simulation.inject(found(request))),
+            calls_in(lambda: simulation.submit(get("late"))),
+            calls_in(lambda: simulation.abandon(Token(newest))),
+        ]
+
+    assert work(2 * ROOM) == work(40 * ROOM)
+
+
+def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is beyond it cannot be dispatched, and says how many wait; the queue takes a hundred thousand at least."""
+    monkeypatch.setattr("triclinium_core.kv.dispatcher.WAITING_MAX", 50)
+    simulation = ready()
+    for position in range(ROOM + 50):
+        simulation.submit(get(str(position)))
+    one_too_many = simulation.submit(upsert(), retry_strategy=FailFastRetryStrategy())
+    error = simulation.error(RequestCanceledException, one_too_many)
+
+    assert RetryReason.SOCKET_NOT_AVAILABLE.name == error.context.refused_reason
+    assert (ROOM, 50) == (error.context.in_flight, error.context.waiting)
+    assert WAITING_MAX >= 100_000
+
+
+def test_time_that_passes_in_the_queue_is_no_failure_of_the_node() -> None:
+    """What is in flight at its deadline feeds the breaker; what waited behind it does not, and was not applied."""
+    simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=10 * ROOM)))
+    simulation.node.faults.always(Opcode.GET, drop_response())
+    for position in range(ROOM):
+        simulation.submit(get(str(position)))
+    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(3 * ROOM)]
+    simulation.live(TIMEOUT)
+    breaker = simulation.connection().circuit_breaker
+
+    assert breaker is not None
+    assert ROOM == breaker.failures
+    assert {3 * ROOM} == {simulation.error(UnambiguousTimeoutException, token).context.waiting for token in tokens}
+    assert [] == simulation.commands(Opcode.SET)
+
+
+def test_an_open_breaker_lets_nothing_out_of_the_queue() -> None:
+    """Late answers make room, but what waits goes only when the breaker has closed; whoever comes is told."""
+    options = client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=ROOM, sleep_window=0.5))
+    simulation = ready(options=options)
+    for position in range(ROOM):
+        simulation.submit(get(str(position)))
+    simulation.swallow(TWO)
+    simulation.advance(TIMEOUT - 1.0)
+    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(ROOM)]
+    simulation.advance(1.0)
+    refused = simulation.submit(get("late"), retry_strategy=FailFastRetryStrategy())
+    for request in simulation.requests[TWO][-ROOM:]:
+        simulation.inject(found(request), TWO)
+    held_back = (in_flight(simulation), waiting(simulation))
+    simulation.run()
+
+    assert (0, ROOM) == held_back
+    assert RetryReason.CIRCUIT_BREAKER_OPEN.name == simulation.errors[refused].context.refused_reason
+    assert set(tokens) <= set(simulation.results)
+
+
+def test_a_queue_survives_its_connection() -> None:
+    """What waited is dispatched again when the connection is lost, and all of it is sent once."""
+    simulation = ready()
+    tokens = [simulation.submit(get(f"k{position}")) for position in range(5 * ROOM)]
+    simulation.hand_over(TWO)
+    simulation.lose(TWO)
+    simulation.run()
+
+    assert set(tokens) <= set(simulation.results) | set(simulation.errors)
+    assert {"DocumentNotFoundException"} == {type(error).__name__ for error in simulation.errors.values()}
