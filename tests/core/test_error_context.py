@@ -88,7 +88,7 @@ def test_full() -> None:
         '"server_ref": "4f-1", "server_duration": 0.0001, "path": "address.city", "path_index": 0, "path_status": 192, '
         '"last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
-        '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, '
+        '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, "in_flight": 3, "waiting": 4, '
         '"last_dispatch_error": "reset"}'
     )
 

@@ -124,13 +124,20 @@ def key() -> int:
     return next(KEYS)
 
 
+SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve", "--json")
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[Mapping[str, Any]]:
     """Give a module ``triclinium serve`` with three nodes at work, and return what it says of itself."""
-    program = "from triclinium._cli import main; main()"
-    with LineProcess(
-        [sys.executable, "-c", program, "serve", "--json", "--nodes", "3"], end_with=signal.SIGTERM
-    ) as server:
+    with LineProcess([*SERVE, "--nodes", "3"], end_with=signal.SIGTERM) as server:
+        yield server.hear()
+
+
+@pytest.fixture(scope="module")
+def served_alone() -> Iterator[Mapping[str, Any]]:
+    """Give a module ``triclinium serve`` with one node at work, and return what it says of itself."""
+    with LineProcess(SERVE, end_with=signal.SIGTERM) as server:
         yield server.hear()
 
 

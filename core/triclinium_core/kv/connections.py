@@ -169,7 +169,7 @@ class Connections:
         self._terminal_states.connection_removed(node)
         if node.is_in_use and node.in_flight:
             self.upkeep.drain(node, now)
-            self._listener.on_lost(node, Loss(node.take_parked(), LEFT_THE_MAP), now)
+            self._listener.on_lost(node, Loss(node.parked.take_all(), LEFT_THE_MAP), now)
         else:
             self.close(node, LEFT_THE_MAP, now)
 
@@ -197,7 +197,7 @@ class Connections:
         stream = self.streams.of(node)
         if stream is None and self.seeds.stop_waiting(node):
             node.lost(detail)
-            self._listener.on_lost(node, Loss(node.take_parked(), detail), now)
+            self._listener.on_lost(node, Loss(node.parked.take_all(), detail), now)
             return
         if stream is None:
             # It was closed for an earlier answer in the same piece of bytes.
@@ -381,7 +381,7 @@ class Connections:
         if node.is_leaving:
             # What its end has told says nothing of the nodes that there are.
             self._terminal_states.connection_removed(node)
-        requests, parked = tuple(node.lost(detail)), node.take_parked()
+        requests, parked = tuple(node.lost(detail)), node.parked.take_all()
         reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
         if reopen_on_demand:
             self._idle_until[node] = reopen_at

@@ -18,10 +18,10 @@ from triclinium_core.errors import (
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.in_flight import WAITING_MAX
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec import bare_obstacle, encode_operation, opcode_of
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.retry import events as facts
@@ -42,7 +42,7 @@ class Owner(Protocol):
 
 def load_of(node: NodeMachine) -> facts.Load:
     """Return how much a connection has to do."""
-    return facts.Load(len(node.in_flight), node.parked_peak if node.parked else 0)
+    return facts.Load(len(node.in_flight), node.parked.peak if node.parked else 0)
 
 
 class Dispatcher:
@@ -71,7 +71,7 @@ class Dispatcher:
         node = self._waits_for.pop(operation.token, None)
         if node is not None:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
-            node.parked.pop(operation.token, None)
+            node.parked.leave(operation.token)
 
     def dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
         """Send an operation to the node that has its document, now or as soon as that can be.
@@ -149,7 +149,7 @@ class Dispatcher:
             self.fail(operation, node, status_text(node), now, load=load_of(node))
             return
         self._waits_for[operation.token] = node
-        node.park(operation.token)
+        node.parked.join(operation.token)
 
     def _close_if_stuck(self, node: NodeMachine, now: float) -> None:
         """Close a connection that has had no room for long."""

@@ -15,9 +15,10 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import WAITING_MAX, CollectionQuestion
+from triclinium_core.kv.node.in_flight import CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketOperation

@@ -147,7 +147,7 @@ class Operations:
     def resume_parked(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waits for a connection, in order, as far as that takes it."""
         while node.parked and node.takes_operations:
-            token, _ = node.parked.popitem(last=False)
+            token = node.parked.take_first()
             self._dispatcher.released(token)
             self._dispatcher.dispatch(self._open[token], now, turn_at=node)
 

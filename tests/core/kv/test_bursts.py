@@ -11,7 +11,7 @@ import pytest
 from tests.core.kv.simulated import HOTELS, TIMEOUT, TRAVEL, Recorded, client_options, found, get, ready, upsert
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.events import StreamId, Token
-from triclinium_core.kv.node.in_flight import WAITING_MAX
+from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions

@@ -18,9 +18,6 @@ REQUESTS_MAX = 16_384
 """Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""
 BYTES_MAX = 64 * 1024 * 1024
 """Bytes of unanswered requests of one stream: three documents of the largest size."""
-WAITING_MAX = 131_072
-"""Operations that wait, in order, for a connection to become ready or to have room, or for the id of a collection: those
-of a large burst, for a few hundred bytes each. More are more than a node could answer within the time that they have."""
 OPAQUE_MAX = 0xFFFF_FFFF
 
 

@@ -6,7 +6,6 @@ It decides nothing about operations: it tells what happened as news, and the cli
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -32,6 +31,7 @@ from triclinium_core.kv.node.reauthentication import Question, Reauthentication
 from triclinium_core.kv.node.sasl import SaslExchange
 from triclinium_core.kv.node.server_time import ServerTime
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
+from triclinium_core.kv.node.waiting_line import WaitingLine
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
@@ -73,13 +73,8 @@ class NodeMachine:
         self.negotiated: Negotiated = Negotiated()
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.in_flight: InFlightTable = InFlightTable()
-        self.parked: OrderedDict[int, None] = OrderedDict()
-        """Tokens of the operations that wait until the connection is ready and has room, oldest first.
-
-        The first of a plain dictionary is found by a walk over those that have left it.
-        """
-        self.parked_peak: int = 0
-        """How many waited at most since nobody did."""
+        self.parked: WaitingLine = WaitingLine()
+        """Who waits until the connection is ready and has room."""
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
@@ -200,16 +195,6 @@ class NodeMachine:
         if addresses != self._addresses:
             self._attempts = addresses.index(self.address) + 1 if self.address in addresses else 0
             self._addresses = addresses
-
-    def park(self, token: int) -> None:
-        """Have an operation wait, behind those that do."""
-        self.parked[token] = None
-        self.parked_peak = max(len(self.parked), self.parked_peak) if len(self.parked) > 1 else 1
-
-    def take_parked(self) -> Sequence[int]:
-        """Return who waited for the connection; from now on nobody does."""
-        parked, self.parked = tuple(self.parked), OrderedDict()
-        return parked
 
     def stay(self) -> None:
         """Try no other address from now on than the present one."""
