@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.docs.pages import DOCS, EXAMPLES, PAGES, ROOT, blocks_of
+from tests.docs.serving import served
 from triclinium._cli import main
 
 pytestmark = pytest.mark.native
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.native
 SECONDS_MAX = 60
 """A program that takes longer hangs."""
 
-SERVE = "import sys; from triclinium._cli import main; main(sys.argv[1:])"
 TUTORIAL = DOCS / "tutorial.md"
 TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
 """What the programs of the tutorial connect to; the tests put another port in its place."""
@@ -46,18 +44,6 @@ def run(*arguments: str | Path, text: str | None = None) -> str:
 
     assert ("", 0) == (done.stderr, done.returncode)
     return done.stdout
-
-
-@contextmanager
-def served(*options: str) -> Iterator[str]:
-    """Serve a node for the length of a block, and give it the connection string."""
-    command = [sys.executable, "-c", SERVE, "serve", "--json", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stdout is not None
-            yield json.loads(server.stdout.readline())["connection_string"]
-        finally:
-            server.terminate()
 
 
 @pytest.fixture

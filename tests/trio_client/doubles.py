@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -15,15 +14,12 @@ from triclinium._driver import Driver
 from triclinium._log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, TimePassed, Token
-from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
+from triclinium_core.kv.events import Event, OperationSubmitted, StreamId
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.statistics import ClientStatistics
-from triclinium_core.kv.topology.topology import Topology
-from triclinium_core.options import Authenticator
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
+from triclinium_core.testing.driver_laws import ScriptedMachine
 
 KEYSPACE = Keyspace("travel")
 STREAM = StreamId(1)
@@ -52,72 +48,10 @@ REQUEST = RetryRequest(
 )
 """A request that was retried twice already."""
 
-Answer = Callable[[Event], Sequence[Action]]
-
 
 def get(key: str = "ada") -> Get:
     """Return an operation to be performed."""
     return Get(KEYSPACE, key)
-
-
-class ScriptedMachine:
-    """Remembers what it hears and orders what the test has written down."""
-
-    def __init__(self, answer: Answer = lambda event: ()) -> None:
-        self.answer = answer
-        self.events: list[Event] = []
-        self.times: list[float] = []
-        self.wakeup = math.inf
-        self.ambiguous: set[Token] = set()
-        self.is_busy = False
-        self.topologies: Sequence[Topology] = ()
-
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Return what ``answer`` says; the time never goes back, and there is one call at a time."""
-        assert not self.is_busy, "the machine is not re-entrant"
-        assert now >= max(self.times, default=-math.inf), "the time went back"
-        self.is_busy = True
-        self.events.append(event)
-        self.times.append(now)
-        try:
-            return self.answer(event)
-        finally:
-            self.is_busy = False
-
-    def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Mind nothing."""
-
-    def is_ambiguous(self, token: Token) -> bool:
-        """Return what the test has said."""
-        return token in self.ambiguous
-
-    def statistics(self) -> ClientStatistics:
-        """Return a snapshot that can be told from others."""
-        return ClientStatistics(open_operations=42)
-
-    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return a report that can be told from others."""
-        return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
-
-    def vbucket_count(self, bucket: str | None) -> int:
-        """Return a number that can be told from others."""
-        return 4
-
-    @property
-    def submitted(self) -> list[OperationSubmitted]:
-        """The submissions among the events."""
-        return [event for event in self.events if isinstance(event, OperationSubmitted)]
-
-    @property
-    def later_events(self) -> list[Event]:
-        """All events but the one that starts the client."""
-        assert isinstance(self.events[0], TimePassed)
-        return self.events[1:]
-
-
-def on(kind: type[Event], *actions: Action) -> Answer:
-    """Return a script that orders ``actions`` at every event of one kind."""
-    return lambda event: actions if isinstance(event, kind) else ()
 
 
 class FunctionConnector:

@@ -15,11 +15,9 @@ from tests.trio_client.doubles import (
     DONE,
     OPEN_STREAM,
     HalfDeafStream,
-    ScriptedMachine,
     connector_that_raises,
     connector_to,
     driver_of,
-    on,
     open_driver,
     open_scripted,
     perform,
@@ -41,6 +39,7 @@ from triclinium.errors import InternalError, InvalidArgumentException
 from triclinium_core.kv.events import OperationSubmitted, TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.options import ClientOptions
+from triclinium_core.testing.driver_laws import ScriptedMachine, on
 
 AUTHENTICATOR = PasswordAuthenticator("app", "secret")
 UNREACHABLE = connector_that_raises(ConnectionRefusedError())

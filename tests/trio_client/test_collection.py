@@ -8,7 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio.testing
 
-from tests.trio_client.doubles import DONE, ScriptedMachine, open_scripted
+from tests.trio_client.doubles import (
+    DONE,
+    open_scripted,
+)
 from triclinium import (
     BestEffortRetryStrategy,
     Cas,
@@ -39,6 +42,7 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Result
+from triclinium_core.testing.driver_laws import ScriptedMachine
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 
 PEOPLE = Keyspace("travel", "inventory", "people")

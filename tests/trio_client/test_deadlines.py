@@ -11,7 +11,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from tests.trio_client.doubles import KEYSPACE, ScriptedMachine, open_driver
+from tests.trio_client.doubles import (
+    KEYSPACE,
+    open_driver,
+)
 from triclinium import AbandonedOperation, fail_after
 from triclinium._deadlines import _open_reports
 from triclinium._driver import Driver
@@ -26,6 +29,7 @@ from triclinium.errors import (
 from triclinium_core.kv.events import Event, OperationSubmitted
 from triclinium_core.kv.operation.requests import Get, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
+from triclinium_core.testing.driver_laws import ScriptedMachine
 
 TooSlow = AmbiguousTooSlowError | UnambiguousTooSlowError
 

@@ -19,16 +19,13 @@ from tests.trio_client.doubles import (
     DONE,
     OPEN_STREAM,
     STREAM,
-    Answer,
     FunctionConnector,
     HalfDeafStream,
-    ScriptedMachine,
     connector_that_raises,
     connector_to,
     driver_of,
     get,
     occur,
-    on,
     open_driver,
     perform,
     settle,
@@ -60,6 +57,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
 from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.testing.driver_laws import Answer, ScriptedMachine, on
 
 # -- Operations.
 

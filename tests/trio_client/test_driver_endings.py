@@ -14,11 +14,9 @@ from tests.trio_client.doubles import (
     OPEN_STREAM,
     REQUEST,
     STREAM,
-    ScriptedMachine,
     connector_that_raises,
     connector_to,
     occur,
-    on,
     open_driver,
     perform,
     settle,
@@ -40,6 +38,7 @@ from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.testing.driver_laws import ScriptedMachine, on
 
 
 async def test_after_the_block_operations_find_the_cluster_closed() -> None:

@@ -9,7 +9,14 @@ import pytest
 import trio
 import trio.testing
 
-from tests.trio_client.doubles import DONE, REQUEST, STREAM, ScriptedMachine, occur, open_driver, perform
+from tests.trio_client.doubles import (
+    DONE,
+    REQUEST,
+    STREAM,
+    occur,
+    open_driver,
+    perform,
+)
 from triclinium._driver import Driver
 from triclinium.errors import CouchbaseException
 from triclinium_core.kv.actions import Action, CompleteOperation, ConsultStrategy, FailOperation
@@ -24,6 +31,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.testing.driver_laws import ScriptedMachine
 
 REASON = RetryReason.KV_LOCKED
 ANSWER = RetryAction.after(0.5)

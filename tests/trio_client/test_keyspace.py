@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.trio_client.doubles import ScriptedMachine, driver_of
+from tests.trio_client.doubles import (
+    driver_of,
+)
 from triclinium import Cluster, Collection
 from triclinium.errors import InvalidArgumentException
+from triclinium_core.testing.driver_laws import ScriptedMachine
 
 
 def cluster() -> Cluster:

@@ -24,7 +24,6 @@ from triclinium._connector import show_certificate
 from triclinium._context import current_client_context, strategy_for
 from triclinium._deadlines import AbandonedOperation, report_abandoned
 from triclinium._log import Log
-from triclinium._machine import Machine
 from triclinium._resolver import DnsResolver, looked_up
 from triclinium._subscriptions import Subscriptions
 from triclinium._waiter import Waiter
@@ -58,6 +57,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.machine import Machine
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation

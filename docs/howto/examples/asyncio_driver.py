@@ -7,160 +7,418 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import itertools
+import logging
 import math
 import random
 import secrets
+import socket
 import ssl
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from triclinium_core import ClientMachine, ClientOptions, JsonTranscoder, PasswordAuthenticator
+from triclinium_core import (
+    Authenticator,
+    CertificateAuthenticator,
+    ClientMachine,
+    ClientOptions,
+    JsonTranscoder,
+    PasswordAuthenticator,
+    RetryAction,
+)
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv import actions, events
+from triclinium_core.kv.machine import Machine
+from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
+from triclinium_core.retry.strategy import AnyRetryStrategy
+
+logger = logging.getLogger("asyncio_driver")
+
+WRITE_SIZE_MAX = 256 * 1024
+"""Bytes that are joined for one write. They count as handed over from then on, so this bounds what is left in doubt."""
+
+READ_SIZE_MIN = 32 * 1024
+"""Bytes that asyncio reads at once where there are as many, or more; where it read fewer, it has read them all."""
+
+READS_MAX = 64
+"""Reads of each stream before the machine is told the time: of 256 KiB, more than the receive buffers of systems hold. A
+peer that sends on and on must not stop the time."""
+
+CAUSES = (
+    (socket.gaierror, events.LossCause.NAME_NOT_RESOLVED),
+    (ssl.SSLError, events.LossCause.TLS),
+    (ConnectionRefusedError, events.LossCause.REFUSED),
+    (ConnectionError, events.LossCause.RESET),
+    (OSError, events.LossCause.UNREACHABLE),
+    # What is no host name at all fails before any resolver is asked.
+    (ValueError, events.LossCause.NAME_NOT_RESOLVED),
+)
+"""What an exception of a stream means; the first row that fits wins."""
+
+
+class ClosedError(Exception):
+    """The client was closed, before the operation was submitted or while it waited."""
+
+
+class Caller(NamedTuple):
+    """A task that waits for its operation."""
+
+    outcome: asyncio.Future[Result | Exception]
+    context: contextvars.Context
 
 
 class AsyncioClient:
-    """A driver: it tells the machine what happens, carries out what the machine orders, and decides nothing."""
+    """A driver: it tells the machine what happens, carries out what the machine orders, and decides nothing.
 
-    def __init__(self, options: ClientOptions) -> None:
-        self._machine = ClientMachine(options, rng=random.Random())
-        self._loop = asyncio.get_running_loop()
+    Args:
+        machine: decides; nobody else may call it.
+        tls: how to speak TLS; the system's trust store, verifying, unless given.
+    """
+
+    def __init__(self, machine: Machine, tls: ssl.SSLContext | None = None) -> None:
+        self.tls = tls or ssl.create_default_context()
+        self.loop = asyncio.get_running_loop()
+        # What serves everybody runs in the context of nobody.
+        self.context = contextvars.copy_context()
+        self.unread: set[events.StreamId] = set()
+        self._machine = machine
+        self._is_closed = False
+        self._is_feeding = False
+        self._happened: deque[events.Event] = deque()
         self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_time = math.inf
+        self._alarm_task: asyncio.Task[None] | None = None
         self._tokens = map(events.Token, itertools.count(1))
-        self._callers: dict[events.Token, asyncio.Future[Result]] = {}
+        self._callers: dict[events.Token, Caller] = {}
+        self._consultations: dict[events.Token, asyncio.Task[None]] = {}
         self._streams: dict[events.StreamId, Stream] = {}
-        self._connecting: dict[events.StreamId, asyncio.Task[None]] = {}
         self._execute: dict[type, Callable[[Any], None]] = {
             actions.LookUpService: self._look_up,
             actions.OpenStream: self._open,
-            actions.SendBytes: lambda order: self._streams[order.stream].send(order.data),
+            actions.SendBytes: self._send,
             actions.CloseStream: self._close,
-            actions.CompleteOperation: self._complete,
-            actions.FailOperation: self._fail,
-            actions.ConsultStrategy: lambda order: None,  # no strategy of this program is asynchronous
-            actions.ReportRetry: lambda order: None,
-            actions.ReportRefusal: lambda order: None,
-            actions.ReportConnection: lambda order: None,
-            actions.PublishTopology: lambda order: None,
+            actions.CompleteOperation: lambda order: self._settle(order.token, order.result),
+            actions.FailOperation: lambda order: self._settle(order.token, order.error),
+            actions.ConsultStrategy: self._consult,
+            actions.ReportRetry: lambda order: logger.debug("%s", order),
+            actions.ReportRefusal: lambda order: logger.info("%s", order),
+            actions.ReportConnection: lambda order: logger.info("%s: %s", order.node, order.text),
+            actions.PublishTopology: lambda order: logger.debug("%s", order),
         }
         self.feed(events.TimePassed())
 
-    def feed(self, event: events.Event) -> None:
-        """Tell the machine what happened, and do what it orders, in order."""
-        for action in self._machine.handle(event, now=self._loop.time()):
-            self._execute[type(action)](action)
-        if self._alarm is not None:
-            self._alarm.cancel()
-        if self._machine.wakeup < math.inf:
-            self._alarm = self._loop.call_at(self._machine.wakeup, self.feed, events.TimePassed())
+    async def perform(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None = None) -> Result:
+        """Return what ``operation`` returns.
 
-    async def perform(self, operation: Operation) -> Result:
-        """Return what ``operation`` returns; whoever is cancelled meanwhile has left the machine too."""
+        Whoever is cancelled meanwhile has left the machine too; a write may have been applied.
+
+        Args:
+            strategy: decides about the retries of this operation; None for the client's own. No matter for an inquiry.
+
+        Raises:
+            ClosedError: the client is closed, or was closed meanwhile.
+            CouchbaseException: what the machine decided.
+        """
+        if self._is_closed:
+            raise ClosedError(f"the client is closed, and {operation.name} was not submitted")
         token = next(self._tokens)
-        caller = self._callers[token] = self._loop.create_future()
-        self.feed(events.OperationSubmitted(token, operation))
+        caller = Caller(self.loop.create_future(), contextvars.copy_context())
+        self._callers[token] = caller
+        if isinstance(operation, Inquiry):
+            self.feed(events.InquirySubmitted(token, operation))
+        else:
+            self.feed(events.OperationSubmitted(token, operation, strategy))
         try:
-            result: Result = await caller
-        except asyncio.CancelledError:
-            self._callers.pop(token, None)
-            self.feed(events.OperationAbandoned(token))
-            raise
-        return result
+            outcome = await caller.outcome
+        finally:
+            # Nobody has settled it: the task is being cancelled.
+            if self._callers.pop(token, None) is not None:
+                self._call_off_consultation(token)
+                self.feed(events.OperationAbandoned(token))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Have connections speak for ``authenticator`` from now on.
+
+        Raises:
+            InvalidArgumentException: it cannot follow the present one; nothing has changed.
+            ClosedError: the client is closed.
+            OSError: the files of its certificate cannot be read.
+        """
+        if self._is_closed:
+            raise ClosedError("the client is closed, and the authenticator was not set")
+        self._machine.check_authenticator(authenticator)
+        if isinstance(authenticator, CertificateAuthenticator) and authenticator.cert_path is not None:
+            key_password = authenticator.key_password or ""
+            self.tls.load_cert_chain(authenticator.cert_path, authenticator.key_path, key_password)
+        self.feed(events.AuthenticatorChanged(authenticator, new_nonce()))
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections at once; whoever still waits gets ``ClosedError``."""
+        self._end(ClosedError("the client was closed meanwhile"))
+
+    # -- Events in, actions out.
+
+    def feed(self, event: events.Event) -> None:
+        """Tell the machine what happened, and do what it orders, in order. What happens meanwhile waits for its turn."""
+        if self._is_closed:
+            return
+        self._happened.append(event)
+        if self._is_feeding:
+            return
+        self._is_feeding = True
+        try:
+            while self._happened and not self._is_closed:
+                self._handle(self._happened.popleft())
+        except BaseException as defect:
+            self._end(ClosedError(f"the client has a defect: {defect!r}"))
+            raise
+        finally:
+            self._is_feeding = False
+
+    def _handle(self, event: events.Event) -> None:
+        try:
+            ordered = self._machine.handle(event, now=self.loop.time())
+        except CouchbaseException as mistake:
+            # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
+            if not isinstance(event, events.OperationSubmitted | events.InquirySubmitted):
+                raise
+            self._settle(event.token, mistake)
+            return
+        self._carry_out(ordered)
+        if self._machine.wakeup < self._alarm_time:
+            self._set_alarm()
+
+    def _carry_out(self, ordered: Sequence[actions.Action]) -> None:
+        for order in ordered:
+            self._execute[type(order)](order)
+
+    def _set_alarm(self) -> None:
+        """Have the alarm ring at ``wakeup``. Where that moves away, an alarm that rings too early is harmless."""
         if self._alarm is not None:
             self._alarm.cancel()
-        # Emptied first, so that nothing of this is reported.
-        connecting, self._connecting = self._connecting, {}
-        for task in connecting.values():
-            task.cancel()
-        streams, self._streams = self._streams, {}
-        for stream in streams.values():
-            stream.transport.abort()
+        self._alarm_time = self._machine.wakeup
+        if not self._is_closed:
+            self._alarm = self.loop.call_at(self._alarm_time, self._ring, context=self.context)
+
+    def _ring(self) -> None:
+        if self._alarm_task is None:
+            self._alarm_task = self.loop.create_task(self._pass_time(), context=self.context)
+
+    async def _pass_time(self) -> None:
+        # A busy program is late with its alarms and with its reading. What can be read comes first: it may be the answer
+        # that a deadline waits for. Between two yields of a task asyncio has read once from every stream.
+        for _ in range(READS_MAX):
+            self.unread.clear()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            if not self.unread:
+                break
+        self._alarm_task = None
+        self._alarm_time = math.inf
+        unsent = {name: stream.handed_over for name, stream in self._streams.items() if stream.is_behind}
+        self.feed(events.TimePassed(unsent, frozenset(self.unread)))
+
+    # -- What each action means.
 
     def _look_up(self, order: actions.LookUpService) -> None:
         # The standard library asks for no SRV records. An answer without any has the host used as it stands.
-        self._loop.call_soon(self.feed, events.ServiceLookedUp(order.service))
+        self.feed(events.ServiceLookedUp(order.service))
 
     def _open(self, order: actions.OpenStream) -> None:
-        self._connecting[order.stream] = self._loop.create_task(self._connect(order))
+        self._streams[order.stream] = Stream(self, order)
 
-    async def _connect(self, order: actions.OpenStream) -> None:
-        try:
-            await self._loop.create_connection(
-                lambda: Stream(self, order.stream), order.host, order.port, ssl=order.tls or None
-            )
-        except OSError as error:
-            cause = events.LossCause.TLS if isinstance(error, ssl.SSLError) else events.LossCause.REFUSED
-            self.lost(order.stream, cause, str(error), 0)
-        except asyncio.CancelledError:
-            self.lost(order.stream, events.LossCause.CLOSED_BY_US, "", 0)
-            raise
-        finally:
-            self._connecting.pop(order.stream, None)
+    def _send(self, order: actions.SendBytes) -> None:
+        stream = self._streams.get(order.stream)
+        # None: it is lost, and the machine is about to hear of it.
+        if stream is not None:
+            stream.send(order.data)
 
     def _close(self, order: actions.CloseStream) -> None:
-        if order.stream in self._connecting:
-            self._connecting[order.stream].cancel()
-        if order.stream in self._streams:
-            self._streams[order.stream].transport.abort()
+        stream = self._streams.get(order.stream)
+        if stream is not None:
+            stream.end(events.LossCause.CLOSED_BY_US, order.reason)
 
-    def _complete(self, order: actions.CompleteOperation) -> None:
-        caller = self._callers.pop(order.token)
-        if not caller.done():  # it is, where its task was cancelled a moment ago
-            caller.set_result(order.result)
+    def lost(self, stream: Stream, cause: events.LossCause, text: str, handed_over: int) -> None:
+        """Report the end of a stream."""
+        del self._streams[stream.name]
+        self.feed(events.StreamLost(stream.name, cause, text, handed_over))
 
-    def _fail(self, order: actions.FailOperation) -> None:
-        caller = self._callers.pop(order.token)
-        if not caller.done():
-            caller.set_exception(order.error)
+    def _settle(self, token: events.Token, outcome: Result | Exception) -> None:
+        self._call_off_consultation(token)
+        caller = self._callers.pop(token, None)
+        # None or done: its task was cancelled a moment ago.
+        if caller is not None and not caller.outcome.done():
+            caller.outcome.set_result(outcome)
 
-    def opened(self, name: events.StreamId, stream: Stream) -> None:
-        """Take up a stream: the machine sends first."""
-        self._streams[name] = stream
-        self.feed(events.StreamOpened(name, nonce=secrets.token_urlsafe(24)))
+    def _consult(self, order: actions.ConsultStrategy) -> None:
+        caller = self._callers.get(order.token)
+        if caller is not None:
+            task = self.loop.create_task(self._ask(order), context=caller.context)
+            self._consultations[order.token] = task
 
-    def lost(self, name: events.StreamId, cause: events.LossCause, text: str, handed_over: int) -> None:
-        """Report a loss, also of a stream that the machine closed; but not when the program ends."""
-        was_open = self._streams.pop(name, None) is not None
-        if was_open or name in self._connecting:
-            self.feed(events.StreamLost(name, cause, text, handed_over))
+    async def _ask(self, order: actions.ConsultStrategy) -> None:
+        answer: RetryAction | None = None
+        raised: Exception | None = None
+        try:
+            answer = await order.strategy.retry_after(order.request, order.reason)
+        except Exception as error:
+            raised = error
+        # None: it was called off, and the strategy has answered all the same.
+        if self._consultations.pop(order.token, None) is not None:
+            self.feed(events.StrategyDecided(order.token, answer, raised))
+
+    def _call_off_consultation(self, token: events.Token) -> None:
+        consultation = self._consultations.pop(token, None)
+        if consultation is not None:
+            consultation.cancel()
+
+    def _end(self, why: Exception) -> None:
+        """Settle whoever waits, and let go of everything; the machine hears nothing more."""
+        self._is_closed = True
+        for alarm in (self._alarm, self._alarm_task):
+            if alarm is not None:
+                alarm.cancel()
+        for token in list(self._callers):
+            self._settle(token, why)
+        for stream in list(self._streams.values()):
+            stream.end(events.LossCause.CLOSED_BY_US, "")
 
 
 class Stream(asyncio.Protocol):
-    """One connection; asyncio sends at once or queues, so all bytes that it was given count as handed over."""
+    """One connection, from the order to open it to its end, which it reports once."""
 
-    transport: asyncio.Transport
-
-    def __init__(self, client: AsyncioClient, name: events.StreamId) -> None:
+    def __init__(self, client: AsyncioClient, order: actions.OpenStream) -> None:
+        self.name = order.stream
         self._client = client
-        self._name = name
-        self._handed_over = 0
+        self._is_ended = False
+        self._transport: asyncio.Transport | None = None
+        self._unsent: deque[bytes] = deque()
+        self._is_flush_due = False
+        self._is_paused = False
+        self.handed_over = 0
+        self._connecting = client.loop.create_task(self._connect(order), context=client.context)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether bytes wait that were not handed over."""
+        return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
-        """Write."""
-        self._handed_over += len(data)
-        self.transport.write(data)
+        """Write ``data`` after all that was given before, joined with what else is given in this pass of the loop."""
+        self._unsent.append(data)
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._client.loop.call_soon(self._flush, context=self._client.context)
+
+    def end(self, cause: events.LossCause, text: str) -> None:
+        """Close, or stop connecting, and report the loss; nothing else is reported from now on."""
+        if self._is_ended:
+            return
+        self._is_ended = True
+        self._unsent.clear()
+        self._connecting.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        self._client.lost(self, cause, text, self.handed_over)
+
+    async def _connect(self, order: actions.OpenStream) -> None:
+        try:
+            await self._try_addresses(order)
+        except (OSError, ValueError) as error:
+            self._end_with(error)
+
+    async def _try_addresses(self, order: actions.OpenStream) -> None:
+        loop = self._client.loop
+        found = await loop.getaddrinfo(order.host, order.port, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, address) in enumerate(found, start=1):
+            tcp = socket.socket(family, kind, protocol)
+            try:
+                tcp.setblocking(False)
+                await loop.sock_connect(tcp, address)
+            except BaseException as error:
+                tcp.close()
+                if isinstance(error, OSError) and number < len(found):
+                    continue
+                raise
+            tls, host = (self._client.tls, order.host) if order.tls else (None, None)
+            # From here on the socket is asyncio's.
+            await loop.create_connection(lambda: self, sock=tcp, ssl=tls, server_hostname=host)
+            return
+
+    def _end_with(self, error: Exception) -> None:
+        cause = next(cause for kind, cause in CAUSES if isinstance(error, kind))
+        self.end(cause, getattr(error, "strerror", None) or str(error) or type(error).__name__)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        while self._unsent and not self._is_paused and self._transport is not None:
+            pieces = [self._unsent.popleft()]
+            size = len(pieces[0])
+            while self._unsent and size + len(self._unsent[0]) <= WRITE_SIZE_MAX:
+                pieces.append(self._unsent.popleft())
+                size += len(pieces[-1])
+            # What asyncio was given is handed over, whether it sends that at once or keeps it for a while.
+            self.handed_over += size
+            self._transport.write(b"".join(pieces))
+
+    # -- What asyncio calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Let the machine speak first."""
         assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        self._client.opened(self._name, self)
+        if self._is_ended:
+            transport.abort()
+            return
+        self._transport = transport
+        transport.set_write_buffer_limits(high=0)
+        local, remote = (address_of(transport.get_extra_info(end)) for end in ("sockname", "peername"))
+        self._client.feed(events.StreamOpened(self.name, new_nonce(), local, remote))
 
     def data_received(self, data: bytes) -> None:
         """Pass on what came."""
-        self._client.feed(events.BytesReceived(self._name, data))
+        if not self._is_ended:
+            if len(data) >= READ_SIZE_MIN:
+                self._client.unread.add(self.name)
+            self._client.feed(events.BytesReceived(self.name, data))
+
+    def pause_writing(self) -> None:
+        """Keep what is unsent: the peer does not read."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """Go on."""
+        self._is_paused = False
+        self._flush()
+
+    def eof_received(self) -> None:
+        """Report the loss now: asyncio would first try to write what the peer may never read."""
+        self.end(events.LossCause.END_OF_STREAM, "")
 
     def connection_lost(self, error: Exception | None) -> None:
         """Pass on that nothing more will come."""
-        cause = events.LossCause.END_OF_STREAM if error is None else events.LossCause.RESET
-        self._client.lost(self._name, cause, str(error or ""), self._handed_over)
+        if error is None:
+            self.end(events.LossCause.END_OF_STREAM, "")
+        else:
+            self._end_with(error)
+
+
+def new_nonce() -> str:
+    """Return 24 random bytes as printable ASCII without a comma."""
+    return secrets.token_urlsafe(24)
+
+
+def address_of(name: tuple[str, int, *tuple[int, ...]]) -> str:
+    """Return what a socket calls one of its ends as ``host:port``."""
+    host, port = name[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def main(connection_string: str) -> None:
@@ -170,7 +428,7 @@ async def main(connection_string: str) -> None:
     people = Keyspace("default")
     document = JsonTranscoder().encode({"born": 1815})
 
-    with contextlib.closing(AsyncioClient(options)) as client:
+    with contextlib.closing(AsyncioClient(ClientMachine(options, rng=random.Random()))) as client:
         await client.perform(Upsert(people, "ada", document.data, document.flags))
         found = await client.perform(Get(people, "ada"))
         assert isinstance(found, GetResult)

@@ -1,4 +1,4 @@
-"""What the driver needs of the core: the surface of ``ClientMachine``, so that a test may put something else there."""
+"""What a driver needs of the core: the surface of ``ClientMachine``, so that a test may put another machine there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.options import Authenticator
 
 
 class Machine(Protocol):
-    """What the driver needs of ``ClientMachine``."""
+    """What a driver needs of ``ClientMachine``."""
 
     @property
     def wakeup(self) -> float:

@@ -1,0 +1,26 @@
+"""The contract of a driver as laws that can be run: public, and for any event loop.
+
+Each law plays a scene with a machine of its own, a driver that its author shows to it, and sockets on loopback::
+
+    @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+    async def test_the_driver_keeps(law: Law) -> None:
+        await law(open_driver)
+"""
+
+from triclinium_core.testing.driver_laws.driver import Caller, DriverUnderTest, Listener, OpenDriver, PeerSocket
+from triclinium_core.testing.driver_laws.laws import LAWS, Law
+from triclinium_core.testing.driver_laws.machine import Answer, LawBroken, ScriptedMachine, on
+
+__all__ = [
+    "LAWS",
+    "Answer",
+    "Caller",
+    "DriverUnderTest",
+    "Law",
+    "LawBroken",
+    "Listener",
+    "OpenDriver",
+    "PeerSocket",
+    "ScriptedMachine",
+    "on",
+]

@@ -1,0 +1,99 @@
+"""What the laws need of a driver, and of the standard library's sockets; whoever holds a driver to them writes this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from triclinium_core.kv.machine import Machine
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+
+
+class Caller(Protocol):
+    """A task that performs one operation through the driver, as the driver's users do."""
+
+    @property
+    def outcome(self) -> Result | BaseException | None:
+        """What it got, or what was raised in it; None while it waits."""
+        ...
+
+    def leave(self) -> None:
+        """Cancel it, as the event loop does that for users. It must not matter who calls this, or when."""
+        ...
+
+
+class PeerSocket(Protocol):
+    """The other end of a stream: what ``socket.accept`` returns."""
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Do as ``socket.socket`` does."""
+        ...
+
+    def recv(self, size: int, /) -> bytes:
+        """Do as ``socket.socket`` does."""
+        ...
+
+    def send(self, data: bytes, /) -> int:
+        """Do as ``socket.socket`` does."""
+        ...
+
+    def close(self) -> None:
+        """Do as ``socket.socket`` does."""
+        ...
+
+
+class Listener(Protocol):
+    """A listening socket: ``socket.create_server(("127.0.0.1", 0))`` returns one."""
+
+    def setblocking(self, flag: bool, /) -> None:
+        """Do as ``socket.socket`` does."""
+        ...
+
+    def getsockname(self) -> tuple[str, int]:
+        """Do as ``socket.socket`` does, for IPv4."""
+        ...
+
+    def accept(self) -> tuple[PeerSocket, object]:
+        """Do as ``socket.socket`` does."""
+        ...
+
+    def close(self) -> None:
+        """Do as ``socket.socket`` does."""
+        ...
+
+
+class DriverUnderTest(Protocol):
+    """A driver at work, and the event loop that it lives in."""
+
+    def submit(self, operation: Operation) -> Caller:
+        """Start a task that performs ``operation``, and return at once."""
+        ...
+
+    def listen(self) -> Listener:
+        """Return a socket that listens on loopback."""
+        ...
+
+    async def turn(self) -> None:
+        """Let the driver do what there is to do: read, write, connect, run tasks.
+
+        Sleep for a real millisecond, blocking, so that the system gets its turn, then let the event loop go round a few
+        times. The driver's clock need not move meanwhile.
+        """
+        ...
+
+    def pass_time(self, seconds: float) -> None:
+        """Have ``seconds`` pass on the driver's clock while nothing of the driver runs, as in a busy program.
+
+        It is a jump where the clock is virtual, else ``time.sleep``.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the driver, with operations still open. It is closed once more when its block is left."""
+        ...
+
+
+OpenDriver = Callable[[Machine], AbstractAsyncContextManager[DriverUnderTest]]
+"""Gives a block a driver that runs a machine, and closes it. Its resolver finds no service, and asks nobody."""

@@ -1,0 +1,114 @@
+"""A machine that orders what a test has written down, and remembers what it heard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from triclinium_core.kv.actions import Action
+from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, StreamLost, TimePassed, Token
+from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
+from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.options import Authenticator
+
+Answer = Callable[[Event], Sequence[Action]]
+"""What a scripted machine orders when it hears of an event."""
+
+
+class LawBroken(AssertionError):
+    """The driver breaks the contract; the message says which part of it, and what was seen."""
+
+
+def nothing(event: Event) -> Sequence[Action]:
+    """Order nothing: the answer of a machine that has none."""
+    return ()
+
+
+def on(kind: type[Event], *actions: Action) -> Answer:
+    """Return the answer that orders ``actions`` at every event of one kind."""
+    return lambda event: actions if isinstance(event, kind) else ()
+
+
+class ScriptedMachine:
+    """Stands where a driver has its ``ClientMachine``, and decides nothing.
+
+    Args:
+        answer: what to order; it may be replaced, and ``wakeup`` be set, at any time.
+    """
+
+    def __init__(self, answer: Answer = nothing) -> None:
+        self.answer = answer
+        self.events: list[Event] = []
+        """What was heard, oldest first."""
+        self.times: list[float] = []
+        """When each event was heard."""
+        self.wakeup = math.inf
+        self.ambiguous: set[Token] = set()
+        """Operations that may have been applied."""
+        self.is_busy = False
+        """Whether ``handle`` is running."""
+        self.broken: list[LawBroken] = []
+        """What the driver has done to the machine that it must not, for it may swallow what ``handle`` raises."""
+        self.topologies: Sequence[Topology] = ()
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Return what ``answer`` says.
+
+        Raises:
+            LawBroken: a call is under way, or the time went back.
+        """
+        if self.is_busy:
+            self._break(f"the machine is not re-entrant: it was told of {event!r} while it handled {self.events[-1]!r}")
+        if self.times and now < self.times[-1]:
+            self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
+        self.is_busy = True
+        self.events.append(event)
+        self.times.append(now)
+        try:
+            return self.answer(event)
+        finally:
+            self.is_busy = False
+
+    def check_authenticator(self, authenticator: Authenticator) -> None:
+        """Mind nothing."""
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Return what the test has said."""
+        return token in self.ambiguous
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot that can be told from others."""
+        return ClientStatistics(open_operations=42)
+
+    def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
+        """Return a report that can be told from others."""
+        return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
+
+    def vbucket_count(self, bucket: str | None) -> int:
+        """Return a number that can be told from others."""
+        return 4
+
+    @property
+    def now(self) -> float:
+        """When the last event was heard."""
+        return self.times[-1]
+
+    @property
+    def submitted(self) -> list[OperationSubmitted]:
+        """The submissions among the events."""
+        return [event for event in self.events if isinstance(event, OperationSubmitted)]
+
+    @property
+    def later_events(self) -> list[Event]:
+        """All events but the one that starts the client."""
+        assert isinstance(self.events[0], TimePassed)
+        return self.events[1:]
+
+    def losses_of(self, stream: StreamId) -> list[StreamLost]:
+        """Return how often, and how, a stream was reported lost."""
+        return [event for event in self.events if isinstance(event, StreamLost) and event.stream == stream]
+
+    def _break(self, what: str) -> None:
+        self.broken.append(LawBroken(what))
+        raise self.broken[-1]

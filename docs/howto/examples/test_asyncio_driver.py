@@ -1,0 +1,111 @@
+"""The asyncio driver of this folder keeps the laws of a driver. Run it with pytest."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from docs.howto.examples.asyncio_driver import AsyncioClient
+from triclinium_core.kv.machine import Machine
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.testing.driver_laws import LAWS, Law
+
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""No law speaks it, and the system's trust store takes a while to read."""
+
+
+class StandingClock(asyncio.SelectorEventLoop):
+    """An event loop whose clock moves only when it is told to."""
+
+    seconds = 1000.0
+
+    def time(self) -> float:
+        """Return what the clock shows."""
+        return self.seconds
+
+
+class AsyncioCaller:
+    """A task that performs an operation."""
+
+    def __init__(self, performing: Awaitable[Result]) -> None:
+        self._task = asyncio.ensure_future(performing)
+        # A law need not ask for the outcome of everybody.
+        self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    @property
+    def outcome(self) -> Result | BaseException | None:
+        """What it returned or raised; None while it waits."""
+        if not self._task.done():
+            return None
+        if self._task.cancelled():
+            return asyncio.CancelledError()
+        return self._task.exception() or self._task.result()
+
+    def leave(self) -> None:
+        """Cancel it."""
+        self._task.cancel()
+
+
+class AsyncioDriver:
+    """The driver, and the event loop that it lives in."""
+
+    def __init__(self, client: AsyncioClient, loop: StandingClock) -> None:
+        self._client = client
+        self._loop = loop
+
+    def submit(self, operation: Operation) -> AsyncioCaller:
+        """Start a task that performs ``operation``."""
+        return AsyncioCaller(self._client.perform(operation))
+
+    def listen(self) -> socket.socket:
+        """Listen on loopback."""
+        return socket.create_server(("127.0.0.1", 0))
+
+    async def turn(self) -> None:
+        """Let the event loop go round."""
+        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the loop's clock stands still
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock."""
+        self._loop.seconds += seconds
+
+    async def close(self) -> None:
+        """Close the driver."""
+        self._client.close()
+
+
+def hold(law: Law, kind: type[AsyncioClient] = AsyncioClient) -> None:
+    """Hold a driver to a law."""
+
+    @asynccontextmanager
+    async def open_driver(machine: Machine) -> AsyncIterator[AsyncioDriver]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, StandingClock)
+        client = kind(machine, NO_TLS)
+        try:
+            yield AsyncioDriver(client, loop)
+        finally:
+            client.close()
+
+    with asyncio.Runner(loop_factory=StandingClock) as runner:
+        runner.run(as_coroutine(law(open_driver)))
+
+
+async def as_coroutine(awaitable: Awaitable[None]) -> None:
+    """Await it."""
+    await awaitable
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_the_driver_keeps(law: Law) -> None:
+    """What the contract of a driver says."""
+    hold(law)

@@ -1,0 +1,190 @@
+"""Drivers that break one law each: the asyncio driver of the documentation, with a mistake that is easily made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from docs.howto.examples.asyncio_driver import AsyncioClient, Stream
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.actions import Action, ConsultStrategy, OpenStream, SendBytes
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    LossCause,
+    OperationAbandoned,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.testing.driver_laws import Law, laws
+
+
+class WritesTheLastFirst(AsyncioClient):
+    """Writes what one event ordered, beginning with the last."""
+
+    def _carry_out(self, ordered: Sequence[Action]) -> None:
+        writes = [order for order in ordered if isinstance(order, SendBytes)]
+        super()._carry_out([writes.pop() if isinstance(order, SendBytes) else order for order in ordered])
+
+
+class KeepsItsAlarm(AsyncioClient):
+    """Sets an alarm where there is none, and never moves it."""
+
+    def _set_alarm(self) -> None:
+        if self._alarm is None or self._alarm.when() <= self.loop.time():
+            super()._set_alarm()
+
+
+class WritesInTheCallersTask(AsyncioClient):
+    """Ends a write halfway when whoever asked for it leaves, and then the stream is good for nothing."""
+
+    def feed(self, event: Event) -> None:
+        super().feed(event)
+        if isinstance(event, OperationAbandoned):
+            for stream in self._streams.values():
+                if stream._transport is not None and stream._transport.get_write_buffer_size():
+                    stream._transport.abort()
+
+
+class Unfinished(Stream):
+    """A stream that leaves the news of its end to the task that connects, which may never have begun."""
+
+    def end(self, cause: LossCause, text: str) -> None:
+        if cause is LossCause.CLOSED_BY_US and self._transport is None:
+            self._connecting.cancel()
+        else:
+            super().end(cause, text)
+
+
+class SilentlyCalledOff(AsyncioClient):
+    """Says nothing of a connect that is called off."""
+
+    def _open(self, order: OpenStream) -> None:
+        self._streams[order.stream] = Unfinished(self, order)
+
+
+class TellsTooLittle(AsyncioClient):
+    """Takes what a peer left unanswered for what it never got."""
+
+    def lost(self, stream: Stream, cause: LossCause, text: str, handed_over: int) -> None:
+        super().lost(stream, cause, text, handed_over if cause is LossCause.CLOSED_BY_US else 0)
+
+
+class Haunted(Stream):
+    """A stream that reports the end of the stream as a read of nothing, after its loss."""
+
+    def eof_received(self) -> None:
+        super().eof_received()
+        self._client.feed(BytesReceived(self.name, b""))
+
+
+class ReadsOn(AsyncioClient):
+    """Reads when there is nothing left to read from."""
+
+    def _open(self, order: OpenStream) -> None:
+        self._streams[order.stream] = Haunted(self, order)
+
+
+class ForgetsItsCallers(AsyncioClient):
+    """Leaves whoever waits when it is closed."""
+
+    def _end(self, why: Exception) -> None:
+        self._callers.clear()
+        super()._end(why)
+
+
+class CallsBack(AsyncioClient):
+    """Tells the machine at once, whatever it is doing."""
+
+    def feed(self, event: Event) -> None:
+        if not self._is_closed:
+            self._handle(event)
+
+
+class RingsUntilTimeGoesOn(AsyncioClient):
+    """Lets nothing else happen while an alarm is due."""
+
+    async def _pass_time(self) -> None:
+        await super()._pass_time()
+        while self._machine.wakeup <= self.loop.time():
+            self.feed(TimePassed())
+
+
+class WaitsForALaterTime(AsyncioClient):
+    """Takes an alarm for one that has rung where it is set for no later than the present."""
+
+    def _set_alarm(self) -> None:
+        if self._machine.wakeup > self.loop.time():
+            super()._set_alarm()
+
+
+class LooksAtTheClockFirst(AsyncioClient):
+    """Tells the time before anything else that happens after an alarm was due."""
+
+    def feed(self, event: Event) -> None:
+        if isinstance(event, BytesReceived) and self._machine.wakeup <= self.loop.time():
+            super().feed(TimePassed())
+        super().feed(event)
+
+
+class ReadsToTheEnd(AsyncioClient):
+    """Reads as long as there is something to read, and looks at the clock then."""
+
+    heard = 0
+
+    async def _pass_time(self) -> None:
+        heard = -1
+        while heard != self.heard:
+            heard = self.heard
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        await super()._pass_time()
+
+    def feed(self, event: Event) -> None:
+        self.heard += isinstance(event, BytesReceived)
+        super().feed(event)
+
+
+class TellsThatAllWasSent(AsyncioClient):
+    """Knows nothing of what waits in its queues."""
+
+    def feed(self, event: Event) -> None:
+        super().feed(TimePassed() if isinstance(event, TimePassed) else event)
+
+
+class AsksNoStrategy(AsyncioClient):
+    """Knows of no strategy that is asynchronous."""
+
+    def _consult(self, order: ConsultStrategy) -> None:
+        pass
+
+
+class BlamesEverybody(AsyncioClient):
+    """Takes a caller's mistake for the end of the client."""
+
+    def _settle(self, token: Token, outcome: Result | Exception) -> None:
+        super()._settle(token, outcome)
+        if isinstance(outcome, InvalidArgumentException):
+            for other in list(self._callers):
+                super()._settle(other, outcome)
+
+
+BROKEN: Mapping[type[AsyncioClient], Law] = {
+    WritesTheLastFirst: laws.actions_are_carried_out_in_order,
+    KeepsItsAlarm: laws.an_earlier_alarm_rings,
+    WritesInTheCallersTask: laws.whoever_leaves_leaves_the_stream_alone,
+    SilentlyCalledOff: laws.a_connect_that_fails_is_a_loss,
+    TellsTooLittle: laws.what_was_handed_over_is_never_less,
+    ReadsOn: laws.bytes_come_before_the_loss,
+    ForgetsItsCallers: laws.whoever_waits_at_the_close_is_settled,
+    CallsBack: laws.the_machine_is_not_called_back,
+    RingsUntilTimeGoesOn: laws.time_may_stand_still,
+    WaitsForALaterTime: laws.time_may_stand_still,
+    LooksAtTheClockFirst: laws.what_can_be_read_is_read_before_time_passes,
+    ReadsToTheEnd: laws.a_peer_cannot_stop_the_time,
+    TellsThatAllWasSent: laws.what_waits_to_be_sent_is_told_with_the_time,
+    AsksNoStrategy: laws.questions_are_answered_once,
+    BlamesEverybody: laws.a_mistake_reaches_its_caller_alone,
+}
+"""Each with the one law that it breaks."""

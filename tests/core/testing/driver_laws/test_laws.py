@@ -1,0 +1,32 @@
+"""A driver that makes one mistake breaks one law."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs.howto.examples.asyncio_driver import AsyncioClient
+from docs.howto.examples.test_asyncio_driver import hold
+from tests.core.testing.driver_laws.broken_drivers import BROKEN
+from triclinium_core.testing.driver_laws import LAWS, Law, LawBroken
+
+pytestmark = pytest.mark.native
+
+
+def is_broken(law: Law, driver: type[AsyncioClient]) -> bool:
+    """Tell whether a driver breaks a law."""
+    try:
+        hold(law, driver)
+    except LawBroken:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("driver", BROKEN, ids=lambda driver: driver.__name__)
+def test_a_mistake_breaks_just_its_law(driver: type[AsyncioClient]) -> None:
+    """The law says what is wrong, and no other one is led astray."""
+    assert [BROKEN[driver]] == [law for law in LAWS if is_broken(law, driver)]
+
+
+def test_every_law_can_be_broken() -> None:
+    """A law that no driver breaks says nothing."""
+    assert set(LAWS) == set(BROKEN.values())

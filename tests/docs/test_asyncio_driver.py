@@ -1,0 +1,228 @@
+"""The asyncio driver of the how-to beside the laws, which ``docs/howto/examples/test_asyncio_driver.py`` holds it to."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import ssl
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from contextvars import ContextVar
+from pathlib import Path
+
+import pytest
+import trustme
+
+from docs.howto.examples.asyncio_driver import AsyncioClient, ClosedError, Stream
+from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
+from tests.docs.serving import serving
+from triclinium.errors import AuthenticationFailureException, DocumentLockedException, InvalidArgumentException
+from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, RetryAction, RetryReason, RetryRequest
+from triclinium_core.kv.actions import Action, OpenStream, SendBytes
+from triclinium_core.kv.events import Event, OperationSubmitted, StreamId
+from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.kv.operation.reports import PingResult
+from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert
+from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.testing.driver_laws import OpenDriver, ScriptedMachine, on
+from triclinium_core.testing.driver_laws.stage import stage
+
+pytestmark = pytest.mark.native
+
+TRAVEL = Keyspace("travel")
+APP = PasswordAuthenticator("app", "secret")
+SECONDS_MAX = 30.0
+"""A test that takes longer hangs."""
+
+variable = ContextVar("variable", default="of nobody")
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Return who signs certificates."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Serve a node, over TLS too, and return how to reach it."""
+    path: Path = tmp_path_factory.mktemp("tls") / "node.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
+    with serving(
+        "--username",
+        "app",
+        "--password",
+        "secret",
+        "--bucket",
+        "travel",
+        "--tls-cert",
+        str(path),
+        "--tls-key",
+        str(path),
+    ) as said:
+        yield said
+
+
+def client_of(
+    connection_string: str, authenticator: PasswordAuthenticator = APP, tls: ssl.SSLContext = NO_TLS
+) -> AsyncioClient:
+    """Return a client with the real machine."""
+    options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
+    return AsyncioClient(ClientMachine(options, rng=random.Random(1)), tls)
+
+
+def test_it_speaks_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
+    """A value that takes many records comes back as it was, from a node whose certificate is verified."""
+    value = bytes(range(256)) * 4096
+    tls = ssl.create_default_context()
+    authority.configure_trust(tls)
+
+    async def main() -> None:
+        with closing(client_of(node["tls_connection_string"], tls=tls)) as client:
+            async with asyncio.timeout(SECONDS_MAX):
+                await client.perform(Upsert(TRAVEL, "large", value, 0))
+                found = await client.perform(Get(TRAVEL, "large"))
+
+        assert isinstance(found, GetResult)
+        assert value == found.data
+
+    asyncio.run(main())
+
+
+class Never:
+    """An asynchronous strategy that retries nothing."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[RetryReason, str]] = []
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse, after a while."""
+        await asyncio.sleep(0)
+        self.asked.append((reason, variable.get()))
+        return RetryAction.no_retry()
+
+
+def test_it_asks_the_strategy_of_a_call(node: Mapping[str, str]) -> None:
+    """An asynchronous one is awaited in the context of whoever called."""
+    strategy = Never()
+
+    async def main() -> None:
+        with closing(client_of(node["connection_string"])) as client:
+            async with asyncio.timeout(SECONDS_MAX):
+                await client.perform(Upsert(TRAVEL, "locked", b"1", 0))
+                await client.perform(GetAndLock(TRAVEL, "locked"))
+                variable.set("of the caller")
+                with pytest.raises(DocumentLockedException):
+                    await client.perform(Upsert(TRAVEL, "locked", b"2", 0), strategy)
+
+    asyncio.run(main())
+
+    assert [(RetryReason.KV_LOCKED, "of the caller")] == strategy.asked
+
+
+def test_it_takes_inquiries_and_another_authenticator(node: Mapping[str, str]) -> None:
+    """Who signs in with the right password in the end is served, over the same client."""
+
+    async def main() -> PingResult:
+        with closing(client_of(node["connection_string"], PasswordAuthenticator("app", "wrong"))) as client:
+            async with asyncio.timeout(SECONDS_MAX):
+                with pytest.raises(AuthenticationFailureException):
+                    await client.perform(Get(TRAVEL, "ada"))
+                client.set_authenticator(APP)
+                await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
+                result = await client.perform(Ping(None, "a report"))
+        assert isinstance(result, PingResult)
+        return result
+
+    assert "a report" == asyncio.run(main()).id
+
+
+def test_a_closed_client_says_so() -> None:
+    """It takes neither an operation nor an authenticator."""
+
+    async def main() -> None:
+        client = client_of("couchbase://127.0.0.1:1")
+        client.close()
+        client.close()
+        with pytest.raises(ClosedError):
+            await client.perform(Get(TRAVEL, "ada"))
+        with pytest.raises(ClosedError):
+            client.set_authenticator(APP)
+
+    asyncio.run(main())
+
+
+class Watched(Stream):
+    """A stream whose writes can be seen."""
+
+    written: list[bytes]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Watch the transport."""
+        assert isinstance(transport, asyncio.Transport)
+        write, self.written = transport.write, []
+
+        def watched(data: bytes | bytearray | memoryview) -> None:
+            self.written.append(bytes(data))
+            write(data)
+
+        transport.write = watched  # type: ignore[method-assign]
+        super().connection_made(transport)
+
+
+class WatchedClient(AsyncioClient):
+    """A client whose streams can be seen."""
+
+    def _open(self, order: OpenStream) -> None:
+        self._streams[order.stream] = Watched(self, order)
+
+
+def test_what_is_ordered_at_once_leaves_in_one_write() -> None:
+    """Also where several events ordered it, in one pass of the event loop."""
+
+    async def play(open_driver: OpenDriver) -> None:
+        async with stage(open_driver) as played:
+            peer = await played.connect(StreamId(1))
+            played.machine.answer = on(
+                OperationSubmitted, SendBytes(StreamId(1), b"one "), SendBytes(StreamId(1), b"two ")
+            )
+            for _ in range(3):
+                played.driver.submit(Get(TRAVEL, "ada"))
+
+            assert b"one two " * 3 == await peer.receive(24)
+            [stream] = played.driver._client._streams.values()  # type: ignore[attr-defined]  # the asyncio driver's
+            assert [b"one two " * 3] == stream.written
+
+    hold(play, WatchedClient)
+
+
+def test_a_caller_who_is_refused_leaves_nothing_behind() -> None:
+    """What a task holds is free when its submission was refused."""
+
+    class Thing:
+        """What a caller has."""
+
+    things: ContextVar[Thing] = ContextVar("things")
+
+    def refuse(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            raise InvalidArgumentException("bucket=None: get needs one", parameter="bucket")
+        return ()
+
+    async def ask(client: AsyncioClient) -> weakref.ref[Thing]:
+        thing = Thing()
+        things.set(thing)
+        with pytest.raises(InvalidArgumentException):
+            await client.perform(Get(TRAVEL, "ada"))
+        return weakref.ref(thing)
+
+    async def main() -> None:
+        with closing(AsyncioClient(ScriptedMachine(refuse), NO_TLS)) as client:
+            left = await asyncio.create_task(ask(client))
+            await asyncio.sleep(0)
+            gc.collect()
+            assert left() is None
+
+    asyncio.run(main())
