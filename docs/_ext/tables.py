@@ -59,18 +59,31 @@ def terminal_reasons() -> str:
 def retryable_statuses() -> str:
     """Return the KV statuses that are retried."""
     return markdown(
-        ("status", "reason", "not for", "when the strategy refuses", "clause of RFC 0049, Response Code Retry List"),
+        (
+            "status",
+            "reason",
+            "only for",
+            "not for",
+            "when the strategy refuses",
+            "clause of RFC 0049, Response Code Retry List",
+        ),
         (
             (
                 f"`0x{line.status:02x}` {line.status.name}",
                 f"`{line.reason}`",
+                _names(sorted(line.only_of)),
                 _names(sorted(line.excluded)),
-                "always retried" if line.reason.always_retry else _error(kv_status.KV_STATUSES[line.status].error),
+                "always retried" if line.reason.always_retry else _error(_error_of_refusal(line)),
                 line.clause,
             )
             for line in kv_responses.RETRYABLE_STATUSES.values()
         ),
     )
+
+
+def _error_of_refusal(line: kv_responses.RetryableStatus) -> type[CouchbaseException] | None:
+    row = kv_status.KV_STATUSES[line.status]
+    return row.error_of(min(line.only_of)) if line.only_of else row.error
 
 
 def kv_statuses() -> str:

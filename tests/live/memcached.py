@@ -18,8 +18,8 @@ VALUE_SIZE_MAX = 8 * 1024 * 1024
 WAIT_SECONDS = 20.0
 """A server that has not begun, or ended, by then never will."""
 
-OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-t", "1", "-m", "64", "-I", str(VALUE_SIZE_MAX))
-"""On loopback, without UDP, one thread, 64 MiB."""
+OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-m", "64", "-I", str(VALUE_SIZE_MAX))
+"""On loopback, without UDP, 64 MiB."""
 
 ANY_PORT = -1
 """memcached takes one that is free and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
@@ -30,10 +30,12 @@ class Memcached:
 
     Args:
         port: where it listens; any that is free unless given.
+        threads: how many work at once, each for connections of its own.
     """
 
-    def __init__(self, program: str, port: int = ANY_PORT) -> None:
+    def __init__(self, program: str, port: int = ANY_PORT, *, threads: int = 1) -> None:
         self._program = program
+        self._threads = threads
         self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
@@ -62,7 +64,7 @@ class Memcached:
         port_file.unlink(missing_ok=True)
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
         self._process = subprocess.Popen(
-            [self._program, *OPTIONS, "-p", str(self.port), *user],
+            [self._program, *OPTIONS, "-t", str(self._threads), "-p", str(self.port), *user],
             env={**os.environ, "MEMCACHED_PORT_FILENAME": str(port_file)},
             stdin=subprocess.DEVNULL,
         )

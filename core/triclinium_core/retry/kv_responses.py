@@ -1,7 +1,7 @@
 """What a KV response that is no success asks for: a retry reason or an error, and what else has to be done.
 
 Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
-C9 to C13 and C31.
+C9 to C13, C31 and D25.
 """
 
 from __future__ import annotations
@@ -23,10 +23,19 @@ class RetryableStatus:
     reason: RetryReason
     excluded: frozenset[str]
     clause: str
+    only_of: frozenset[str] = frozenset()
+    """The operations that are retried for it; empty for all that are not excluded."""
+
+    def covers(self, operation: str) -> bool:
+        """Tell whether an operation is retried for it."""
+        if operation in self.excluded or operation.startswith(DCP_PREFIX):
+            return False
+        return not self.only_of or operation in self.only_of
 
 
 DCP_PREFIX = "dcp"
 """Operations whose name starts so are DCP's, and "DCP commands are excluded from this list"."""
+COUNTERS = frozenset({"increment", "decrement"})
 
 
 def _lines() -> Iterable[RetryableStatus]:
@@ -43,6 +52,8 @@ def _lines() -> Iterable[RetryableStatus]:
     yield line(s.SYNC_WRITE_IN_PROGRESS, r.KV_SYNC_WRITE_IN_PROGRESS, frozenset(), "KV: SyncWriteInProgress 0xa2")
     yield line(s.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, r.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, frozenset(),
                "KV: SyncWriteReCommitInProgress 0xa4")
+    yield line(s.NOT_STORED, r.KV_TEMPORARY_FAILURE, frozenset(),
+               "not in it is Not Stored 0x05, by which a counter says that it lost a race (decision D25)", COUNTERS)
     # fmt: on
 
 
@@ -103,7 +114,7 @@ class KvVerdict:
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     """Return what ``status`` asks of ``operation``; ``entry`` is what the error map of its node says of the status."""
     line = RETRYABLE_STATUSES.get(status)
-    if line is not None and operation not in line.excluded and not operation.startswith(DCP_PREFIX):
+    if line is not None and line.covers(operation):
         return KvVerdict(
             line.reason,
             KV_STATUSES[status].error_of(operation),
@@ -119,7 +130,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
     if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
         clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"
-        if line is not None:
+        if line is not None and not line.only_of:
             clause = f"RFC 0049 Response Code Retry List: {line.clause}"
         close = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
         return KvVerdict(None, row.error_of(operation), clause, close_connection=close)

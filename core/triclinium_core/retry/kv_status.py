@@ -134,7 +134,11 @@ class StatusRow:
 
 def _rows() -> Iterable[StatusRow]:
     e, s, row = errors, Status, StatusRow
-    missing_document = dict.fromkeys(("append", "prepend"), e.DocumentNotFoundException)
+    # What is added to must be there. A counter that was to be created was created by somebody else (decision D25).
+    not_stored: dict[str, ErrorClass | None] = {
+        **dict.fromkeys(("append", "prepend"), e.DocumentNotFoundException),
+        **dict.fromkeys(("increment", "decrement"), e.TemporaryFailureException),
+    }
     # SDK-RFC 0058, 9: KEY_EXISTS means another CAS to every operation that may carry one.
     with_cas = dict.fromkeys(
         ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
@@ -151,7 +155,7 @@ def _rows() -> Iterable[StatusRow]:
     yield row(s.KEY_EXISTS, e.DocumentExistsException, with_cas)
     yield row(s.TOO_BIG, e.ValueTooLargeException)
     yield row(s.INVALID_ARGUMENTS, e.InvalidArgumentException)
-    yield row(s.NOT_STORED, e.DocumentExistsException, missing_document)
+    yield row(s.NOT_STORED, e.DocumentExistsException, not_stored)
     yield row(s.DELTA_BAD_VALUE, e.DeltaInvalidException)
     yield row(s.NOT_MY_VBUCKET, e.CouchbaseException)
     yield row(s.NO_BUCKET, e.BucketNotFoundException)

@@ -71,7 +71,9 @@ def service_answered_code(service: Service, code: int, message: str, http_status
 
 def _of_answers() -> Iterator[tuple[RetryReason, Occasion]]:
     for status, line in RETRYABLE_STATUSES.items():
-        yield line.reason, kv_answered(status)
+        # What only some operations are retried for stands for no reason.
+        if not line.only_of:
+            yield line.reason, kv_answered(status)
     yield RetryReason.KV_ERROR_MAP_RETRY_INDICATED, kv_answered(UNKNOWN_STATUS, RETRY_PERMITTED)
     for (service, code), row in RETRYABLE_ERROR_CODES.items():
         yield row.reason, service_answered_code(service, code, row.message_contains)

@@ -42,7 +42,7 @@ class RetryReason(StrEnum):
     KV_COLLECTION_OUTDATED = "KV_COLLECTION_OUTDATED", True, True, "the node does not know the collection id"
     KV_ERROR_MAP_RETRY_INDICATED = "KV_ERROR_MAP_RETRY_INDICATED", True, False, "the node's error map permits a retry of this unknown status"
     KV_LOCKED = "KV_LOCKED", True, False, "the document is locked"
-    KV_TEMPORARY_FAILURE = "KV_TEMPORARY_FAILURE", True, False, "the node is temporarily out of resources"
+    KV_TEMPORARY_FAILURE = "KV_TEMPORARY_FAILURE", True, False, "the node is temporarily unable to do it"
     KV_SYNC_WRITE_IN_PROGRESS = "KV_SYNC_WRITE_IN_PROGRESS", True, False, "another durable write on the document is pending"
     KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS = "KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS", True, False, "the document is being re-committed"
     SERVICE_RESPONSE_CODE_INDICATED = "SERVICE_RESPONSE_CODE_INDICATED", True, False, "the service's response code permits a retry"

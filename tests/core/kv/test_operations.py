@@ -474,6 +474,22 @@ def test_retried_until_it_works(make: Make, code: Status) -> None:
     assert 3 == sum(simulation.machine.statistics().retries_by_reason.values())
 
 
+@pytest.mark.parametrize(("make", "opcode"), [(Increment, Opcode.INCREMENT), (Decrement, Opcode.DECREMENT)])
+def test_a_counter_that_lost_a_race(make: type[Increment | Decrement], opcode: Opcode) -> None:
+    """Nothing was applied, so it is sent again and counts once; who wants no retry is told the truth (decision D25)."""
+    simulation = ready()
+    simulation.node.documents.put("travel", "hits", b"5")
+    simulation.node.faults.next(opcode, status(Status.NOT_STORED), times=3)
+    counted = simulation.result(make(TRAVEL, "hits", 2, 5))
+    simulation.node.faults.next(opcode, status(Status.NOT_STORED))
+    failed = simulation.finish(make(TRAVEL, "hits", 2, 5), retry_strategy=FailFastRetryStrategy())
+
+    assert isinstance(counted, CounterResult)
+    assert (7 if make is Increment else 3) == counted.content
+    assert [RetryReason.KV_TEMPORARY_FAILURE] * 3 == [retry.reason for retry in simulation.retries]
+    assert TemporaryFailureException is type(simulation.errors[failed])
+
+
 def test_every_attempt_is_a_new_frame() -> None:
     """With an opaque of its own, never one that is in use (decision C29)."""
     simulation = ready()
@@ -495,7 +511,7 @@ def test_retried_until_the_deadline() -> None:
     assert [True] * (len(sent) - 1) + [False] == [retry.dispatches for retry in simulation.retries][: len(sent)]
     assert len(sent) == error.context.retry_attempts == len(simulation.retries)
     assert max(sent) < TIMEOUT
-    assert "out of resources" in str(error)
+    assert "temporarily unable" in str(error)
 
 
 def test_cut_delay() -> None:

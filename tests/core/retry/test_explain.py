@@ -440,7 +440,7 @@ def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
             case_of(DispatchFailed(R.KV_TEMPORARY_FAILURE)),
             (
                 "it could not be dispatched, because the id of its collection could not be had: "
-                "the node is temporarily out of resources"
+                "the node is temporarily unable to do it"
             ),
             "RFC 0049 Client Dispatch",
         ),

@@ -67,10 +67,10 @@ EVERYTHING = entry(*Attribute)
 
 
 def test_the_list_is_that_of_the_rfc() -> None:
-    """All six lines, their reasons and their exclusions, and none besides."""
+    """All six lines, their reasons and their exclusions; besides there is one for counters (decision D25)."""
     actual = {status: (line.reason, set(line.excluded)) for status, line in RETRYABLE_STATUSES.items()}
 
-    assert LIST_OF_THE_RFC == actual
+    assert LIST_OF_THE_RFC | {0x05: (R.KV_TEMPORARY_FAILURE, set())} == actual
     assert all(status == line.status for status, line in RETRYABLE_STATUSES.items())
     assert all(f"0x{status:02x}" in line.clause for status, line in RETRYABLE_STATUSES.items())
 
@@ -121,6 +121,18 @@ def test_dcp_is_excluded(status: int, operation: str) -> None:
 def test_error_of_the_operation(operation: str, status: Status, expected: type[CouchbaseException]) -> None:
     """The error that a status stands for, retried or not, is that of the operation (decisions C11, C32)."""
     assert expected is classify(operation, status, None).error
+
+
+@pytest.mark.parametrize("operation", ["increment", "decrement", *OPERATIONS])
+def test_a_counter_that_lost_a_race(operation: str) -> None:
+    """It is retried, as a temporary failure; nothing else is for that status, whatever a map says (decision D25)."""
+    is_counter = operation in {"increment", "decrement"}
+
+    for mapped in (None, EVERYTHING):
+        verdict = classify(operation, Status.NOT_STORED, mapped)
+        assert (R.KV_TEMPORARY_FAILURE if is_counter else None) is verdict.reason
+        assert is_counter is ("D25" in verdict.clause)
+        assert is_counter is (verdict.error is errors.TemporaryFailureException)
 
 
 IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)

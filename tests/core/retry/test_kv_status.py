@@ -116,12 +116,15 @@ OF_OPERATION: dict[int, dict[str, str | None]] = {
         ["upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"],
         "CasMismatch",
     ),
-    0x05: dict.fromkeys(["append", "prepend"], "DocumentNotFound"),
+    0x05: {
+        **dict.fromkeys(["append", "prepend"], "DocumentNotFound"),
+        **dict.fromkeys(["increment", "decrement"], "TemporaryFailure"),
+    },
     0x09: {"unlock": "CasMismatch"},
     0xCC: {"mutate_in": "Couchbase"},
     0xD3: {"mutate_in": "Couchbase"},
 }
-"""Where the operation changes what a status means; C11 for a lock, RFC 0053 "MutateIn" for a failure at a path."""
+"""Where the operation changes what a status means; C11 for a lock, D25 for a counter, RFC 0053 "MutateIn" for a path."""
 
 ONLY_OF = {
     **dict.fromkeys((0xA6, 0xA7), frozenset({"range_scan_continue"})),

@@ -50,9 +50,9 @@ def test_every_kind_of_question_is_there() -> None:
     asked = Counter((question["family"], question["ask"]) for question in map(json.loads, LINES))
 
     assert {
-        ("couchbase", "decide"): 351 + 247,
+        ("couchbase", "decide"): 351 + 251,
         ("couchbase", "timeout"): 100,
-        ("couchbase", "reason"): 137,
+        ("couchbase", "reason"): 141,
         ("couchbase", "idempotent"): 38,
         ("couchbase", "terminal"): 10,
         ("couchbase", "cap"): 5,

@@ -129,7 +129,8 @@ def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions
 def _reason_out_of_place(name: str, message: str) -> str:
     """Return what a reason comes of that does not keep requests from being sent, or ``message`` where nobody knows."""
     reason = choose(name, REASONS, "retry reason")
-    origins = [f"kv --status {line.status.name}" for line in RETRYABLE_STATUSES.values() if line.reason is reason]
+    lines = [line for line in RETRYABLE_STATUSES.values() if not line.only_of]
+    origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
     for option, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
         origins += [f"{line.service} {option} {line.code}" for line in table.values() if line.reason is reason]
     if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
