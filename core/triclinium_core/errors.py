@@ -158,7 +158,10 @@ class EncodingFailureException(CouchbaseException):
 
 
 class DecodingFailureException(CouchbaseException):
-    """The value was received but could not be decoded into the type asked for (RFC 0058, 20)."""
+    """What was received could not be decoded: a value into the type asked for, or an answer at all (RFC 0058, 20).
+
+    Where it ends a write, that was applied if the message says so, and else may have been.
+    """
 
 
 class RateLimitedException(CouchbaseException):

@@ -25,16 +25,19 @@ from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
     CouchbaseException,
+    DecodingFailureException,
     RequestCanceledException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import Datatype, Opcode
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing import (
     delay,
     drop_response,
     hang_up,
     hang_up_after_applying,
+    status,
     temporary_failure,
 )
 
@@ -55,6 +58,21 @@ async def test_giving_up_silently(autojump_clock: MockClock) -> None:
         assert 0.05 == given_up_at
         assert "hello" == (await people.get("banner")).content
         assert (1, 0) == (cluster.statistics().orphans, cluster.statistics().in_flight)
+        assert 2 == len({command.connection for command in fake.node.command_log})
+
+
+async def test_an_answer_that_cannot_be_read(autojump_clock: MockClock) -> None:
+    """It costs its own operation, and none of the writes that travel beside it."""
+    async with open_pair() as (fake, _, people):
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, status(Status.SUCCESS, b"\xff" * 40, Datatype.SNAPPY))
+        async with trio.open_nursery() as nursery:
+            for number in range(20):
+                nursery.start_soon(people.upsert, f"k{number}", number)
+            with pytest.raises(DecodingFailureException):
+                await people.get("ada")
+
+        assert 1 == (await people.get("ada")).content
         assert 2 == len({command.connection for command in fake.node.command_log})
 
 

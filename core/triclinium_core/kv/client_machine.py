@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.actions import Action
+from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.authentication import check_authenticator
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.events import (
@@ -40,7 +40,8 @@ from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.listener import Loss, LostRequest
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, InFlightRequest, Probe, Purpose
+from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
+from triclinium_core.kv.node.news import Answered
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
@@ -245,15 +246,15 @@ class ClientMachine:
         """Dispatch what waited for room; ``Connections`` calls this."""
         self._operations.resume_parked(node, now)
 
-    def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
+    def on_answered(self, node: NodeMachine, answered: Answered, now: float) -> None:
         """Take an answer to where it belongs; ``Connections`` calls this."""
-        owner = request.owner
+        owner, frame = answered.request.owner, answered.frame
         if isinstance(owner, int):
             carried_config = False
             if frame.status == Status.NOT_MY_VBUCKET and frame.value:
                 # Decision C10: an embedded config is applied before the retry.
                 carried_config = self._take_config(node, frame.value, now) is None
-            self._operations.answered(owner, node, request, frame, now, carried_config=carried_config)
+            self._operations.answered(owner, node, answered, now, carried_config=carried_config)
         elif isinstance(owner, AbandonedScan):
             self._operations.end_scan(node, owner, frame)
         elif isinstance(owner, CollectionQuestion):
@@ -269,6 +270,10 @@ class ClientMachine:
             pass
         elif not isinstance(owner, Probe) or not self._inquiries.answered(node, owner, now):
             self._orphans += 1
+
+    def on_stray(self) -> None:
+        """Count a response that answers no request; ``Connections`` calls this."""
+        self._orphans += 1
 
     def on_config_announced(self, node: NodeMachine, now: float) -> None:
         """Fetch the config that a node announced, unless it is known; ``Connections`` calls this."""
@@ -368,7 +373,8 @@ class ClientMachine:
         try:
             answer = self._keyspaces.take_collection_id(node, question, frame)
         except MalformedResponse as error:
-            self._connections.close(node, str(error), now)
+            # Those who wait were not sent: the question is asked again, like one without an answer.
+            self._report(node, str(error))
             return
         if answer.reason is None and answer.error is None:
             self._operations.resume(answer.waiters, now)
@@ -381,6 +387,11 @@ class ClientMachine:
                 self._operations.fail(token, answer.error, answer.detail, now)
         if answer.close_connection is not None:
             self._connections.close(node, answer.close_connection, now)
+
+    def _report(self, node: NodeMachine, text: str) -> None:
+        stream = self._connections.streams.of(node)
+        if stream is not None:
+            self._emit(ReportConnection(stream, node.node, text))
 
     def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
         stream = self._connections.streams.of(node)

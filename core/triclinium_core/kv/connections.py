@@ -37,6 +37,7 @@ from triclinium_core.kv.node.news import (
     ConfigAnnounced,
     News,
     SaslAnswered,
+    Strayed,
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
@@ -48,11 +49,9 @@ from triclinium_core.kv.streams import Streams
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.kv.upkeep import Upkeep
-from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.events import HandedOver
 from triclinium_core.retry.terminal_states import TerminalStates
 
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
@@ -189,11 +188,9 @@ class Connections:
         now: float,
         *,
         failure: BootstrapFailure | None = None,
-        unsettled: InFlightRequest | None = None,
     ) -> None:
-        """Close the stream for a reason, such as the answer to ``unsettled``, and open another after a backoff."""
+        """Close the stream for a reason, and open another after a backoff."""
         detail = f"{node.node}: {reason}"
-        misanswered = [] if unsettled is None else [(unsettled, HandedOver.ALL)]
         stream = self.streams.of(node)
         if stream is None and self.seeds.stop_waiting(node):
             node.lost(detail)
@@ -201,7 +198,6 @@ class Connections:
             return
         if stream is None:
             # It was closed for an earlier answer in the same piece of bytes.
-            self._listener.on_requests_lost(misanswered, detail, now)
             return
         self._emit(CloseStream(stream, reason))
         if failure is not None and failure.kind is FailureKind.TLS:
@@ -213,7 +209,6 @@ class Connections:
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=on_demand)
         node.is_hopeless |= is_of_no_use
         self.streams.keep(stream, requests, detail)
-        self._listener.on_requests_lost(misanswered, detail, now)
         self._listener.on_lost(node, Loss(parked, detail), now)
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
@@ -304,8 +299,12 @@ class Connections:
         stream = self.streams.present(node)
         for item in news:
             match item:
-                case Answered(request, frame):
-                    self._on_answered(node, request, frame, now)
+                case Answered():
+                    if item.problem is not None:
+                        self._emit(ReportConnection(stream, node.node, f"sent {item.problem}"))
+                    self._on_answered(node, item, now)
+                case Strayed():
+                    self._listener.on_stray()
                 case BytesOrdered(data):
                     self._emit(SendBytes(stream, data))
                 case SaslAnswered() | BucketSelected() if self.authentication.is_outdated(node):
@@ -320,8 +319,8 @@ class Connections:
                     self._on_ready(node, stream, now)
                 case AuthenticatedAgain():
                     self._on_authenticated_again(node, stream, now)
-                case BecameUnusable(text, failure, unsettled):
-                    self.close(node, text, now, failure=failure, unsettled=unsettled)
+                case BecameUnusable(text, failure):
+                    self.close(node, text, now, failure=failure)
 
     def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
         self._timers.cancel(node, TimerKind.CONNECT)
@@ -358,12 +357,12 @@ class Connections:
             self._reported_problems[node.node] = problem
             self._emit(ReportConnection(stream, node.node, problem))
 
-    def _on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
-        match request.owner:
+    def _on_answered(self, node: NodeMachine, answered: Answered, now: float) -> None:
+        match answered.request.owner:
             case Purpose.KEEP_ALIVE | Purpose.CANARY as purpose:
                 self.upkeep.answered(node, purpose, now)
             case _:
-                self._listener.on_answered(node, request, frame, now)
+                self._listener.on_answered(node, answered, now)
         self._part_with(node, now)
 
     def _part_with(self, node: NodeMachine, now: float) -> None:

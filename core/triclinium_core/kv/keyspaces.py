@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.errors import CouchbaseException, FeatureNotAvailableException
+from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
@@ -229,7 +229,7 @@ class Keyspaces:
         """Take the answer to a question of ours, and return what it means for those who waited.
 
         Raises:
-            MalformedResponse: it says success, but tells no id.
+            MalformedResponse: it tells neither an id nor why there is none; they go on waiting.
         """
         node.questions.rest()
         bucket, scope, collection = node.bucket, question.scope, question.collection
@@ -237,8 +237,8 @@ class Keyspaces:
         path = _path(scope, collection)
         entry = self._error_maps.entry(node.node, frame.status)
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
-        if verdict.is_impossible:
-            raise MalformedResponse(f"{verdict.close_connection}")
+        if verdict.error is DecodingFailureException:
+            raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
         if verdict.is_success:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
@@ -373,7 +373,8 @@ class Keyspaces:
 def _collection_id(frame: Frame) -> int:
     if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
         raise MalformedResponse(
-            f"get_collection_id: status 0x{frame.status:02x} with {len(frame.extras)} bytes of extras cannot be"
+            f"answered get_collection_id with status 0x{frame.status:02x} and {len(frame.extras)} bytes of extras, "
+            "which cannot be"
         )
     _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
     return int(collection_id)

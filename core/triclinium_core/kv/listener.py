@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.kv.node.in_flight import InFlightRequest
+from triclinium_core.kv.node.news import Answered
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.events import HandedOver
 
 
@@ -39,8 +39,11 @@ class Listener(Protocol):
     def on_room(self, node: NodeMachine, now: float) -> None:
         """The connection, for which operations wait, takes some of them."""
 
-    def on_answered(self, node: NodeMachine, request: InFlightRequest, frame: Frame, now: float) -> None:
+    def on_answered(self, node: NodeMachine, answered: Answered, now: float) -> None:
         """A request was answered."""
+
+    def on_stray(self) -> None:
+        """A response came that answers no request."""
 
     def on_config_announced(self, node: NodeMachine, now: float) -> None:
         """The node says that it has another cluster config."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import assert_never
 
-from triclinium_core.errors import (
-    CouchbaseException,
-)
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.actions import (
     Action,
     CompleteOperation,
@@ -28,7 +27,8 @@ from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.dispatcher import Dispatcher, load_of
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.in_flight import AbandonedScan, InFlightRequest, Purpose, is_last
+from triclinium_core.kv.node.in_flight import AbandonedScan, Purpose, is_last
+from triclinium_core.kv.node.news import Answered
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.codec import decode_response
@@ -46,7 +46,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.failures import subject
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.kv_status import Status, status_name
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.retry.terminal_states import TerminalStates
@@ -162,34 +162,35 @@ class Operations:
         self,
         token: int,
         node: NodeMachine,
-        request: InFlightRequest,
-        frame: Frame,
+        answered: Answered,
         now: float,
         *,
         carried_config: bool = False,
     ) -> None:
-        """Complete, fail or retry the operation that ``frame`` answers.
+        """Complete, fail or retry the operation that is ``answered``.
 
         Args:
             carried_config: whether a cluster config came with it, and was taken.
         """
         operation = self._open.get(token)
+        request, frame = answered.request, answered.frame
         if operation is None or operation.opaque != request.opaque:
-            # Of several answers to one request, in one piece of bytes, an earlier one was nonsense.
+            # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
             return
         node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
         is_success = kv_responses.is_success(operation.request.name, frame.status)
         ends = is_last(request.opcode, frame.status)
         try:
+            if is_success and answered.problem is not None:
+                raise MalformedResponse(answered.problem)
             outcome = (
                 operation.gather(decode_response(operation.request, frame, vbucket=operation.vbucket), is_last=ends)
                 if is_success
                 else read_failure(operation.request, frame, node.node)
             )
         except MalformedResponse as error:
-            node.in_flight.pop(request.opaque)
-            self._connections.close(node, str(error), now, unsettled=request)
+            self._fail_unread(operation, frame, str(error), now, is_success=is_success)
             return
         if isinstance(outcome, facts.KvResponse):
             event = facts.ResponseReceived(outcome)
@@ -233,8 +234,21 @@ class Operations:
         """Fail an operation that cannot succeed, without asking its strategy."""
         operation = self._open[token]
         context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
+        self._fail(operation, error(f"{subject(context)}: {text}", context))
+
+    def _fail_unread(
+        self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
+    ) -> None:
+        """Fail an operation whose answer cannot be read; whatever else travels on the connection goes on (decision D26)."""
+        context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
+        context = replace(context, status=frame.status, status_name=status_name(frame.status))
+        applied = "it was applied, but " if is_success and not operation.idempotent else ""
+        text = f"{subject(context)}: {applied}the answer of {operation.node} cannot be read: {problem}"
+        self._fail(operation, DecodingFailureException(text, context))
+
+    def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
         self._settle(operation)
-        self._emit(FailOperation(Token(token), error(f"{subject(context)}: {text}", context)))
+        self._emit(FailOperation(Token(operation.token), error))
 
     def feed(
         self,
@@ -261,8 +275,7 @@ class Operations:
                 case orders.Dispatch():
                     self._dispatcher.dispatch(operation, now)
                 case orders.Fail(error):
-                    self._settle(operation)
-                    self._emit(FailOperation(Token(operation.token), error))
+                    self._fail(operation, error)
                 case orders.RefreshTopology():
                     if node is not None and not carried_config:
                         self._connections.upkeep.refresh_config(node, now)

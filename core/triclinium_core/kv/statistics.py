@@ -60,7 +60,7 @@ class ClientStatistics:
     open_operations: int = 0
     in_flight: int = 0
     orphans: int = 0
-    """Replies that came when nobody waited for them any more."""
+    """Replies that nobody waited for: late ones, second ones, and those to requests that were never made."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
     topologies: tuple[Topology, ...] = ()
     """The nodes of the cluster, as they are known: for each bucket that was opened, and for the cluster."""

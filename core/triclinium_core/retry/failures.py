@@ -11,6 +11,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
+    DecodingFailureException,
     DurabilityAmbiguousException,
     DurabilityImpossibleException,
     DurabilityLevelNotAvailableException,
@@ -36,6 +37,8 @@ HINTS: dict[RetryReason, str] = {
 """The next step, where we know one."""
 
 HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
+    DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
+    "before writing again",
     DurabilityAmbiguousException: "it may have been applied, or may still be; read the document before writing again",
     DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring them back "
     "or ask for less",

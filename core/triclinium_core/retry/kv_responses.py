@@ -92,7 +92,7 @@ class KvVerdict:
     """What a response asks for.
 
     ``reason`` None means that the strategy is not asked: the request ends, with ``error`` or, where that is None too,
-    as a success; unless it ``is_impossible``, for then nothing is known of the request.
+    as a success.
     """
 
     reason: RetryReason | None
@@ -102,13 +102,11 @@ class KvVerdict:
     refresh_collection: bool = False
     close_connection: str | None = None
     """Why the connection has to be closed once the request is settled or waiting for its retry."""
-    is_impossible: bool = False
-    """Whether no server answers this operation so: the peer is not to be trusted, and the request may have been applied."""
 
     @property
     def is_success(self) -> bool:
         """Whether the response is what the caller waits for."""
-        return self.reason is None and self.error is None and not self.is_impossible
+        return self.reason is None and self.error is None
 
 
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
@@ -124,9 +122,8 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         )
     row = KV_STATUSES.get(status)
     if row is not None and not row.fits(operation):
-        text = f"answered {operation} with {row.status.name} [0x{status:02x}], which cannot be"
-        clause = "RFC 0049 Network Time: the answer is none, so nobody knows whether it was applied"
-        return KvVerdict(None, None, clause, close_connection=text, is_impossible=True)
+        clause = "no clause: the operation has no such answer, so nobody knows whether it was applied (decision D12)"
+        return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
         clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"

@@ -225,10 +225,6 @@ class RetryMachine:
     ) -> Sequence[RequestAction]:
         entry = self._error_maps.entry(response.node, response.status)
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
-        if verdict.is_impossible:
-            why = cast(str, verdict.close_connection)
-            closed = SocketClosed(HandedOver.ALL, f"{response.node}: {why}")
-            return [*self._on_socket_closed(closed, now), CloseConnection(why)]
         self._unanswered = False
         self._note_status(response.status)
         self._context = failures.answered(self._context, response, entry)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 
-from tests.core.kv.simulated import HOTELS, get, ready, respond, upsert
+from tests.core.kv.simulated import HOTELS, Recorded, get, ready, respond, upsert
 from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.config import encode_config
+from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
@@ -56,16 +57,33 @@ def test_a_config_in_a_refusal() -> None:
 
 
 def test_a_refusal_that_cannot_be_inflated() -> None:
-    """The connection is given up, and what waited for the answer comes to its end."""
+    """The status counts as it does without a body, and the log tells of the one that came."""
     simulation = ready()
-    token, request = simulation.submit_in_flight(get())
+    token, request = simulation.submit_in_flight(upsert())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))
-
-    assert ["sent a value that cannot be inflated"] == [text.split(":")[0] for text in simulation.closings()]
-
     simulation.run()
 
-    assert token in simulation.settled_at
+    assert token in simulation.results
+    assert any("a value that cannot be inflated" in line for line in simulation.log)
+
+
+def test_an_error_map_that_cannot_be_inflated() -> None:
+    """It is as good as none (decision C18)."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
+    simulation.result(upsert())
+
+    assert simulation.connection().error_map_version is None
+
+
+def test_a_config_that_cannot_be_inflated() -> None:
+    """A connection that begins so is closed with the reason; the next one serves."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
+    simulation.result(upsert())
+
+    assert ["sent a value that cannot be inflated"] == [text.split(":")[0] for text in simulation.closings()]
 
 
 def test_compressed_beside_plain() -> None:

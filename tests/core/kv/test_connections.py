@@ -24,6 +24,7 @@ from tests.core.kv.simulated import (
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
+    DecodingFailureException,
     InvalidArgumentException,
     RequestCanceledException,
     UnambiguousTimeoutException,
@@ -1028,13 +1029,13 @@ def test_two_that_close() -> None:
 
 
 def test_malformed_behind_one_that_closes() -> None:
-    """The second answer cannot be: its request is as lost as if the stream had been closed for it."""
+    """The second answer cannot be read: its operation fails with that, although the stream is closed by then."""
     simulation, tokens, requests = two_in_flight()
     simulation.inject(respond(requests[0], Status.AUTH_STALE) + respond(requests[1], extras=b"nonsense"))
     simulation.run()
 
     assert tokens[0] in simulation.errors
-    assert "DocumentNotFoundException" == type(simulation.errors[tokens[1]]).__name__
+    simulation.error(DecodingFailureException, tokens[1])
     assert 1 == len(simulation.closings())
 
 
@@ -1048,13 +1049,16 @@ def test_wrong_opcode_behind_one_that_closes() -> None:
 
 
 def test_wrong_opcode_to_a_write() -> None:
-    """It had been handed over, and nobody knows what became of it."""
+    """That is no answer to it: the true one still counts, and without any nobody knows what became of it."""
     simulation = ready()
-    token, request = simulation.submit_in_flight(upsert())
-    simulation.inject(encode_response(Opcode.GET, opaque=request.opaque))
+    (first, request), (second, other) = (simulation.submit_in_flight(upsert(key)) for key in "ab")
+    simulation.inject(b"".join(encode_response(Opcode.GET, opaque=each.opaque) for each in (request, other)))
+    simulation.inject(respond(request))
+    simulation.live(TIMEOUT)
 
-    simulation.error(RequestCanceledException, token)
-    assert "was not made" in simulation.closings()[0]
+    assert first in simulation.results
+    simulation.error(AmbiguousTimeoutException, second)
+    assert (2, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
 
 def test_timers_of_others_are_refused() -> None:
@@ -1073,7 +1077,10 @@ def test_timers_of_others_are_refused() -> None:
         def on_room(self, node: object, now: float) -> None:
             """Hear nothing."""
 
-        def on_answered(self, node: object, request: object, frame: object, now: float) -> None:
+        def on_answered(self, node: object, answered: object, now: float) -> None:
+            """Hear nothing."""
+
+        def on_stray(self) -> None:
             """Hear nothing."""
 
         def on_config_announced(self, node: object, now: float) -> None:

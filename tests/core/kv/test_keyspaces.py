@@ -386,15 +386,30 @@ def test_stale_authentication() -> None:
     [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
 )
 def test_impossible_answers(answer: int, extras: bytes) -> None:
-    """A success without an id closes the connection; those who waited are sent over the next one."""
+    """A success without an id is none: it is told, and asked again for those who wait."""
     simulation = ready()
     token = simulation.submit(upsert("ada", HOTELS))
+    simulation.swallow(StreamId(2))
     question = simulation.requests[StreamId(2)][-1]
     simulation.inject(respond(question, answer, extras=extras))
     simulation.run()
 
-    assert "get_collection_id" in simulation.closings()[0]
-    assert token in simulation.results
+    assert any("answered get_collection_id with status" in line for line in simulation.log)
+    assert (True, []) == (token in simulation.results, simulation.closings())
+
+
+def test_a_second_answer() -> None:
+    """An error and then a success to one question: the first one counts, and other writes are not disturbed."""
+    simulation = ready()
+    asking = simulation.submit(upsert("ada", HOTELS))
+    question = simulation.requests[StreamId(2)][-1]
+    writing, request = simulation.submit_in_flight(upsert("grace"))
+    simulation.inject(respond(question, Status.UNKNOWN_COLLECTION) + respond(question, extras=bytes(11) + b"\x08"))
+    simulation.inject(respond(request, cas=7))
+
+    simulation.error(CollectionNotFoundException, asking)
+    assert writing in simulation.results
+    assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
 
 def test_no_answer() -> None:

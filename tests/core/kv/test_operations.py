@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tests.core.kv.phases import AMBIGUOUS, PHASES, Endless, Make, read, write
 from tests.core.kv.simulated import (
@@ -26,6 +29,7 @@ from triclinium_core.errors import (
     CasMismatchException,
     CollectionNotFoundException,
     CouchbaseException,
+    DecodingFailureException,
     DocumentExistsException,
     DocumentLockedException,
     DocumentNotFoundException,
@@ -64,7 +68,8 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
 )
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import KV_STATUSES, Status
@@ -358,45 +363,89 @@ def test_success_allocates_nothing_for_retrying() -> None:
 @pytest.mark.parametrize("code", sorted(code for code, row in KV_STATUSES.items() if row.only_of))
 @each_kind
 def test_success_of_another_operation(code: int, make: Make) -> None:
-    """A status that cannot answer the request closes the connection: a read is sent again, a write fails."""
+    """A status that cannot answer the request tells nothing of it: it fails with that, at once (decision D12)."""
     simulation = ready()
-    simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.faults.next(None, status(code))
-    token = simulation.finish(make(TRAVEL))
+    error = simulation.failure(DecodingFailureException, make(TRAVEL))
 
-    name = Status(code).name
-    assert [f"answered {make(TRAVEL).name} with {name} [0x{code:02x}], which cannot be"] == simulation.closings()
-    if make is read:
-        assert token in simulation.results
-    else:
-        simulation.error(RequestCanceledException, token)
+    assert code == error.context.status
+    assert [] == simulation.closings()
 
 
 @each_kind
 def test_malformed_response(make: Make) -> None:
-    """A success with an impossible body is nonsense like any other."""
+    """A success with an impossible body costs its own operation, at once; of a write it says that it was applied."""
     simulation = ready()
-    simulation.node.documents.put("travel", "k", b"{}")
     token, request = simulation.submit_in_flight(make(TRAVEL))
     simulation.inject(respond(request, extras=b"12345"))
-    simulation.run()
+    error = simulation.error(DecodingFailureException, token)
 
-    assert "5 bytes of extras" in simulation.closings()[0]
-    if make is read:
-        assert token in simulation.results
-    else:
-        simulation.error(RequestCanceledException, token)
+    assert "5 bytes of extras" in str(error)
+    assert (make is not read) == ("it was applied" in str(error))
+    assert (Status.SUCCESS, "127.0.0.1:11210") == (error.context.status, error.context.last_dispatched_to)
 
 
-def test_malformed_response_takes_others_along() -> None:
-    """Everything else on that connection is as lost."""
+def test_malformed_response_after_a_retry() -> None:
+    """The error tells of the retries too."""
     simulation = ready()
-    first, request = simulation.submit_in_flight(get("a"))
-    second, _ = simulation.submit_in_flight(upsert("b"))
-    simulation.inject(respond(request, extras=b"12345"))
+    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    simulation.node.faults.next(Opcode.GET, status(Status.SUCCESS))
 
-    assert first not in simulation.settled_at
-    simulation.error(RequestCanceledException, second)
+    assert 1 == simulation.failure(DecodingFailureException, get()).context.retry_attempts
+
+
+NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
+    "extras": lambda request: respond(request, extras=b"12345"),
+    "framing extras": lambda request: respond(request, extras=b"1", framing_extras=b"\xff"),
+    "compression": lambda request: respond(request, value=b"\xff" * 40, datatype=Datatype.SNAPPY),
+    "datatype": lambda request: respond(request, extras=b"12345", datatype=0xFF),
+    "status": lambda request: respond(request, Status.RANGE_SCAN_MORE),
+    "path": lambda request: respond(request, Status.SUBDOC_MULTI_PATH_FAILURE, value=b"no path"),
+}
+"""Frames whose boundaries are intact, and which say nothing that can be."""
+
+
+@given(
+    kinds=st.lists(st.sampled_from((read, write)), min_size=2, max_size=12),
+    victim=st.integers(min_value=0),
+    nonsense=st.sampled_from(sorted(NONSENSE)),
+    order=st.randoms(use_true_random=False),
+    cut=st.integers(min_value=0),
+)
+def test_one_nonsense_among_many(
+    kinds: Sequence[Make], victim: int, nonsense: str, order: random.Random, cut: int
+) -> None:
+    """It costs the operation that it answers, and nobody else: all others succeed, on the same connection."""
+    simulation = ready(vbuckets=128)
+    sent = [simulation.submit_in_flight(make(TRAVEL)) for make in kinds]
+    victim %= len(sent)
+    answers = [
+        found(request) if make is read else respond(request) for make, (_, request) in zip(kinds, sent, strict=True)
+    ]
+    answers[victim] = NONSENSE[nonsense](sent[victim][1])
+    order.shuffle(answers)
+    data = b"".join(answers)
+    cut %= len(data)
+    simulation.inject(data[:cut])
+    simulation.inject(data[cut:])
+
+    assert [token for token, _ in sent if token not in simulation.results] == [sent[victim][0]]
+    simulation.error(DecodingFailureException, sent[victim][0])
+    assert (0, 0, []) == (
+        simulation.connection().in_flight,
+        simulation.machine.statistics().orphans,
+        simulation.closings(),
+    )
+
+
+def test_an_answer_that_comes_twice() -> None:
+    """The second one is an orphan, and bystanders go on."""
+    simulation = ready()
+    (first, request), (second, other) = (simulation.submit_in_flight(upsert(key)) for key in "ab")
+    simulation.inject(respond(request, Status.KEY_EXISTS) + respond(request) + respond(other))
+
+    assert (True, True) == (first in simulation.errors, second in simulation.results)
+    assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
 
 def test_status_of_a_final_answer() -> None:

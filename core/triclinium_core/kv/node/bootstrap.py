@@ -187,6 +187,15 @@ class Bootstrap:
         """The oldest question that has no answer; None where nothing is asked."""
         return next((opcode for opcode, _ in self._steps.values()), None)
 
+    @property
+    def last_opaque(self) -> int:
+        """The opaque of the newest request; they count up from 1."""
+        return self._opaque
+
+    def awaits(self, opaque: int) -> bool:
+        """Tell whether the request with this opaque has no answer yet."""
+        return opaque in self._steps
+
     def start(self) -> bytes:
         """Return the first burst."""
         burst = self._hello() if self._plan.begins_with_hello else b""
@@ -196,10 +205,13 @@ class Bootstrap:
         return burst
 
     def receive(self, frame: Frame) -> bytes:
-        """Take one answer and return what to send next; empty for nothing. Sets ``failure`` where the peer errs."""
-        opcode, step = self._steps.pop(frame.opaque, (None, None))
-        if step is None or opcode != frame.opcode:
-            return self._fail(f"answered a request that was not made: opcode 0x{frame.opcode:02x}")
+        """Take an answer that it ``awaits`` and return what to send next; empty for nothing.
+
+        Sets ``failure`` where the peer errs.
+        """
+        opcode, step = self._steps.pop(frame.opaque)
+        if opcode != frame.opcode:
+            return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
         self.has_heard = True
         data = step(frame)
         if self.state is NodeState.JOINING and not self._steps:

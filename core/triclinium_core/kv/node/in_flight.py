@@ -109,9 +109,14 @@ class InFlightTable:
         self._stream_size += size
         self._bytes += size
 
-    def skip(self, size: int) -> None:
-        """Take note of bytes in the stream that are no request of this table, such as the bootstrap's."""
+    def skip(self, size: int, opaque: int) -> None:
+        """Record requests in the stream that are not of this table, the bootstrap's: their bytes, and their last opaque."""
         self._stream_size += size
+        self._next_opaque = max(self._next_opaque, opaque)
+
+    def was_made(self, opaque: int) -> bool:
+        """Tell whether any request of the connection, answered or not, had this opaque."""
+        return 1 <= opaque <= self._next_opaque
 
     def get(self, opaque: int) -> InFlightRequest | None:
         """Return the request that an answer belongs to, or None where there is none."""

@@ -42,10 +42,16 @@ class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A request was answered; the frame's value is inflated."""
+    """A request was answered; the frame's value is inflated, and empty where that cannot be done."""
 
     request: InFlightRequest
     frame: Frame
+    problem: str | None = None
+    """Why the value cannot be inflated; None where it can."""
+
+
+class Strayed(msgspec.Struct, frozen=True, gc=False):
+    """A response came that answers no request: a second answer, or one to a request that was never made."""
 
 
 class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
@@ -53,14 +59,10 @@ class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):
-    """The peer made a mistake, or refused the bootstrap: the stream has to be closed.
-
-    ``unsettled`` is a request whose answer was the mistake: it was taken from the table, and is as lost as the others.
-    """
+    """The peer made a mistake, or refused the bootstrap: the stream has to be closed."""
 
     text: str
     failure: BootstrapFailure | None = None
-    unsettled: InFlightRequest | None = None
 
 
 News = (
@@ -70,6 +72,7 @@ News = (
     | BecameReady
     | AuthenticatedAgain
     | Answered
+    | Strayed
     | ConfigAnnounced
     | BecameUnusable
 )

@@ -25,6 +25,7 @@ from triclinium_core.kv.node.news import (
     ConfigAnnounced,
     News,
     SaslAnswered,
+    Strayed,
 )
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.reauthentication import Question, Reauthentication
@@ -41,6 +42,9 @@ from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
+
+UNASKED_MAX = 16
+"""Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
 
 _SNAPPY = int(Datatype.SNAPPY)
 """A plain number: testing a bit of an enumeration takes far longer."""
@@ -123,6 +127,8 @@ class NodeMachine:
         """Whether the peer of the present stream has sent a whole frame."""
         self._is_proven = False
         """Whether a request was answered on the present stream, once it was ready."""
+        self._unasked = 0
+        """Answers on the present stream to requests that were never made."""
 
     @property
     def node(self) -> str:
@@ -180,6 +186,7 @@ class NodeMachine:
         self.attempts += 1
         self.choose()
         self._frames_came = self._is_proven = False
+        self._unasked = 0
         self.negotiated = Negotiated()
         self.dialect = Dialect(bare=self._bare, compression=self._compression)
         return self.address
@@ -214,7 +221,7 @@ class NodeMachine:
         burst = self._bootstrap.start()
         if self._bootstrap.failure is not None:
             return [BecameUnusable(self._bootstrap.failure.text, self._bootstrap.failure)]
-        self.in_flight.skip(len(burst))
+        self.in_flight.skip(len(burst), self._bootstrap.last_opaque)
         return [BytesOrdered(burst)]
 
     def authenticate_again(self, authenticator: Authenticator, *, tls: bool, nonce: str) -> Sequence[News]:
@@ -244,12 +251,7 @@ class NodeMachine:
             if frame.magic == Magic.SERVER_REQUEST:
                 self._on_server_request(frame, news)
                 continue
-            try:
-                whole = _inflated(frame)
-            except MalformedCompression as error:
-                news.append(BecameUnusable(f"sent a value that cannot be inflated: {error}"))
-                return news
-            unusable = self._on_response(whole, now, news)
+            unusable = self._on_response(frame, now, news)
             if unusable is not None:
                 news.append(unusable)
                 return news
@@ -298,15 +300,16 @@ class NodeMachine:
             news.append(ConfigAnnounced())
 
     def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
+        problem = None
+        if frame.datatype & _SNAPPY:
+            frame, problem = _inflated(frame)
         if not self.is_in_use:
-            return self._on_response_to_bootstrap(frame, now, news)
+            return self._on_response_to_bootstrap(frame, problem, now, news)
         request = self.in_flight.get(frame.opaque)
-        is_expected = request is not None and request.opcode == frame.opcode
-        if not is_expected or is_last(frame.opcode, frame.status):
+        if request is None or request.opcode != frame.opcode:
+            return self._on_stray(frame, news, is_second=request is None and self.in_flight.was_made(frame.opaque))
+        if is_last(frame.opcode, frame.status):
             self.in_flight.pop(frame.opaque)
-        if request is None or not is_expected:
-            text = f"answered a request that was not made: opcode 0x{frame.opcode:02x}, opaque {frame.opaque}"
-            return BecameUnusable(text, unsettled=request)
         self._is_proven = True
         if frame.framing_extras:
             self.server_time.note(frame.framing_extras)
@@ -314,8 +317,19 @@ class NodeMachine:
         if request.owner is Purpose.AUTHENTICATION:
             assert self._again is not None
             return self._ask(self._again.receive(frame, news), news)
-        news.append(Answered(request, frame))
+        news.append(Answered(request, frame, problem))
         return None
+
+    def _on_stray(self, frame: Frame, news: list[News], *, is_second: bool) -> BecameUnusable | None:
+        """Pass over an answer that nobody waits for (decision D27)."""
+        news.append(Strayed())
+        self._unasked += not is_second
+        if self._unasked <= UNASKED_MAX:
+            return None
+        return BecameUnusable(
+            f"answered {self._unasked} requests that were never made, the last of them with opcode "
+            f"0x{frame.opcode:02x} and opaque {frame.opaque}"
+        )
 
     def _ask(self, question: Question | None, news: list[News]) -> BecameUnusable | None:
         """Order what comes next while the connection authenticates again; without a ``question`` that is over."""
@@ -336,9 +350,16 @@ class NodeMachine:
         news.append(BytesOrdered(data))
         return None
 
-    def _on_response_to_bootstrap(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
+    def _on_response_to_bootstrap(
+        self, frame: Frame, problem: str | None, now: float, news: list[News]
+    ) -> BecameUnusable | None:
         bootstrap = self._bootstrap
         assert bootstrap is not None
+        if not bootstrap.awaits(frame.opaque):
+            return self._on_stray(frame, news, is_second=self.in_flight.was_made(frame.opaque))
+        if problem is not None and frame.opcode != Opcode.GET_ERROR_MAP:
+            # Without what the others tell there is no connection; an error map is dispensable (decision C18).
+            return BecameUnusable(f"sent {problem}")
         had_sasl, had_bucket = bootstrap.sasl_status, bootstrap.bucket_status
         data = bootstrap.receive(frame)
         if bootstrap.sasl_status != had_sasl and bootstrap.sasl_status is not None:
@@ -350,7 +371,7 @@ class NodeMachine:
                 self.xerror = False
             return BecameUnusable(bootstrap.failure.text, bootstrap.failure)
         if data:
-            self.in_flight.skip(len(data))
+            self.in_flight.skip(len(data), bootstrap.last_opaque)
             news.append(BytesOrdered(data))
         if bootstrap.is_done:
             self.negotiated = bootstrap.negotiated
@@ -374,7 +395,9 @@ class NodeMachine:
         self.state = state
 
 
-def _inflated(frame: Frame) -> Frame:
-    if not frame.datatype & _SNAPPY:
-        return frame
-    return msgspec.structs.replace(frame, value=inflate(frame.value))
+def _inflated(frame: Frame) -> tuple[Frame, str | None]:
+    """Return a frame with its value inflated; or without any, and why it cannot be inflated."""
+    try:
+        return msgspec.structs.replace(frame, value=inflate(frame.value)), None
+    except MalformedCompression as error:
+        return msgspec.structs.replace(frame, value=b""), f"a value that cannot be inflated: {error}"

@@ -150,7 +150,7 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         return CODECS[type(operation)].decode(operation, frame, vbucket)
     except (struct.error, MalformedOutcomes) as error:
         raise MalformedResponse(
-            f"{operation.name}: {len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
+            f"{len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
         ) from error
 
 

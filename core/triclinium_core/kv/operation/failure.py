@@ -48,7 +48,7 @@ def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvRespons
     try:
         index, status = decode_failed_mutation(frame.value, operation.specs)
     except MalformedOutcomes as error:
-        raise MalformedResponse(f"{operation.name}: status 0x{frame.status:02x}, but {error}") from error
+        raise MalformedResponse(f"status 0x{frame.status:02x}, but {error}") from error
     failed = FailedPath(index, operation.specs[index].path, status)
     duration = server_duration(frame.framing_extras)
     return KvResponse(frame.status, node, server_duration=duration, failed_path=failed, error=failed.error)

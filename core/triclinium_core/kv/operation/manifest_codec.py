@@ -47,7 +47,7 @@ def _decode(operation: Operation, frame: Frame, vbucket: int) -> Result:
         scopes = tuple(_scope(scope) for scope in found.scopes)
         return CollectionsManifest(uid=int(found.uid, 16), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedResponse(f"{operation.name}: a manifest that cannot be: {error}") from error
+        raise MalformedResponse(f"a manifest that cannot be: {error}") from error
 
 
 def _scope(scope: _Scope) -> ScopeSpec:

@@ -121,9 +121,7 @@ class LiveOperation:
         self.found = self.found or []
         self.found += result.items
         if len(self.found) > self.request.item_limit:
-            raise MalformedResponse(
-                f"{self.request.name}: {len(self.found)} items came, and {self.request.item_limit} were asked for"
-            )
+            raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
         return ScanPage(tuple(self.found), result.is_complete) if is_last else result
 
     @property

@@ -81,7 +81,7 @@ def _encode_cancel(operation: Operation) -> Body:
 
 def _decode_created(operation: Operation, frame: Frame, vbucket: int) -> Result:
     if len(frame.value) != SCAN_ID_SIZE:
-        raise MalformedResponse(f"{operation.name}: the id of a scan has {SCAN_ID_SIZE} bytes, not {len(frame.value)}")
+        raise MalformedResponse(f"the id of a scan has {SCAN_ID_SIZE} bytes, not {len(frame.value)}")
     return RangeScanCreated(frame.value)
 
 
@@ -91,19 +91,19 @@ def _decode_page(operation: Operation, frame: Frame, vbucket: int) -> Result:
     if frame.value:
         read = {_KEYS: _keys, _DOCUMENTS: _documents}.get(_CONTENT.unpack(frame.extras)[0])
         if read is None:
-            raise MalformedResponse(f"{operation.name}: the page holds {frame.extras.hex()}, which is nothing known")
+            raise MalformedResponse(f"the page holds {frame.extras.hex()}, which is nothing known")
         try:
             # One too many says enough of a peer that sends more than it was asked for: a page can have millions.
             items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
         except (MalformedLeb128, MalformedCompression) as error:
-            raise MalformedResponse(f"{operation.name}: a page that cannot be read: {error}") from error
+            raise MalformedResponse(str(error)) from error
     return ScanPage(items, frame.status == Status.RANGE_SCAN_COMPLETE)
 
 
 def _keys(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
     position = 0
     while position < len(value):
-        key, position = _piece(operation, value, position)
+        key, position = _piece(value, position)
         yield ScanResult(_text(key), operation.transcoder)
 
 
@@ -111,19 +111,19 @@ def _documents(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResul
     position = 0
     while position < len(value):
         flags, expiry, _, cas, datatype = _META.unpack_from(value, position)
-        key, position = _piece(operation, value, position + _META.size)
-        data, position = _piece(operation, value, position)
+        key, position = _piece(value, position + _META.size)
+        data, position = _piece(value, position)
         # Each document may be deflated by itself, whatever the frame is.
         data = inflate(data) if datatype & _SNAPPY else data
         yield ScanResult(_text(key), operation.transcoder, Cas(cas), flags, expiry, data)
 
 
-def _piece(operation: RangeScanContinue, value: bytes, position: int) -> tuple[bytes, int]:
+def _piece(value: bytes, position: int) -> tuple[bytes, int]:
     """Return the bytes whose length stands at ``position``, and where they end."""
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):
-        raise MalformedResponse(f"{operation.name}: {size} bytes reach beyond the end of a page")
+        raise MalformedResponse(f"{size} bytes reach beyond the end of a page")
     return value[start : start + size], start + size
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, DurabilityAmbiguousException
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DecodingFailureException,
+    DurabilityAmbiguousException,
+)
 from triclinium_core.kv.operation.requests import (
     Concatenate,
     Count,
@@ -102,6 +107,6 @@ class Submission:
 
 def may_be_applied(error: CouchbaseException) -> bool:
     """Tell whether an operation that failed with ``error`` may have been applied, as far as its caller is told."""
-    if isinstance(error, AmbiguousTimeoutException | DurabilityAmbiguousException):
+    if isinstance(error, AmbiguousTimeoutException | DurabilityAmbiguousException | DecodingFailureException):
         return True
     return error.context.refused_reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)

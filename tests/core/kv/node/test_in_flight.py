@@ -61,7 +61,7 @@ def test_handed_over(byte_count: int, expected: HandedOver) -> None:
 def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
     """Frames lie one behind the other after the bootstrap; at most one of them is cut."""
     table = InFlightTable()
-    table.skip(skipped)
+    table.skip(skipped, 0)
     for owner, size in enumerate(sizes):
         add(table, owner, size)
     verdicts = [request.handed_over(byte_count) for request in table.clear()]
@@ -77,7 +77,7 @@ def test_offsets_go_on_behind_answered_requests() -> None:
     """What was answered has still been written."""
     table = InFlightTable()
     table.pop(add(table, 1, 30))
-    table.skip(10)
+    table.skip(10, 0)
     second = table.pop(add(table, 2, 24))
 
     assert second is not None
@@ -87,7 +87,7 @@ def test_offsets_go_on_behind_answered_requests() -> None:
 def test_clear() -> None:
     """A lost stream gives its requests back, oldest first, and the next one begins at byte 0."""
     table = InFlightTable()
-    table.skip(100)
+    table.skip(100, 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
     table.pop(opaques[1])
 
@@ -175,7 +175,7 @@ def test_full_by_size() -> None:
 def test_bootstrap_is_not_counted_against_the_bounds() -> None:
     """Its bytes only move the offsets."""
     table = InFlightTable()
-    table.skip(BYTES_MAX)
+    table.skip(BYTES_MAX, 0)
 
     assert not table.is_full
 

@@ -553,9 +553,8 @@ def test_impossible_lengths(operation: Operation, extras_sizes: set[int] | None,
             )
             try:
                 decode_response(operation, frame, vbucket=0)
-            except MalformedResponse as error:
+            except MalformedResponse:
                 assert not is_possible
-                assert operation.name in str(error)
             else:
                 assert is_possible
 

@@ -42,7 +42,7 @@ def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
 def test_a_failure_that_does_not_tell_its_path(body: bytes) -> None:
     """It cannot be: a path that there is not, a success, or another length."""
-    with pytest.raises(MalformedResponse, match="mutate_in: status 0xcc, but "):
+    with pytest.raises(MalformedResponse, match="status 0xcc, but "):
         read_failure(MUTATION, response(status=0xCC, value=body), "h:1")
 
 

@@ -69,5 +69,5 @@ def test_response() -> None:
 )
 def test_what_is_no_manifest(value: bytes) -> None:
     """It is refused, and closes the connection."""
-    with pytest.raises(MalformedResponse, match="get_collections_manifest: a manifest that cannot be"):
+    with pytest.raises(MalformedResponse, match="a manifest that cannot be"):
         decode_response(QUESTION, response(value=value), vbucket=0)

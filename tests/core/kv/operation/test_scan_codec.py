@@ -209,7 +209,7 @@ def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> 
 )
 def test_pages_that_cannot_be(extras: bytes, value: bytes) -> None:
     """They are malformed, whatever is wrong."""
-    with pytest.raises(MalformedResponse, match="range_scan_continue"):
+    with pytest.raises(MalformedResponse):
         decoded(GO_ON, extras=extras, value=value)
 
 
@@ -224,7 +224,7 @@ def test_a_page_of_more_than_was_asked_for() -> None:
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_an_id_of_another_size(size: int) -> None:
     """It is none."""
-    with pytest.raises(MalformedResponse, match="range_scan_create"):
+    with pytest.raises(MalformedResponse):
         decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=bytes(size))
 
 

@@ -147,7 +147,7 @@ def test_mutations_come_back_in_the_callers_order() -> None:
 @pytest.mark.parametrize("status", [0, 0xCC, 0xCD, 0xD3])
 def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
     """Too few outcomes, too many, or lengths that reach beyond the body."""
-    with pytest.raises(MalformedResponse, match="lookup_in"):
+    with pytest.raises(MalformedResponse):
         look_up(body, status)
 
 
@@ -167,13 +167,13 @@ def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
 )
 def test_mutations_that_cannot_be(body: bytes) -> None:
     """Indexes that no spec has, or twice, failures among successes, and wrong lengths."""
-    with pytest.raises(MalformedResponse, match="mutate_in"):
+    with pytest.raises(MalformedResponse):
         mutate(body)
 
 
 def test_a_mutation_token_that_cannot_be() -> None:
     """It has 16 bytes, or it is not there."""
-    with pytest.raises(MalformedResponse, match="mutate_in"):
+    with pytest.raises(MalformedResponse):
         mutate(b"", extras=b"12345678")
 
 
