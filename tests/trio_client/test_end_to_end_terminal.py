@@ -23,6 +23,7 @@ from triclinium.errors import (
     CouchbaseException,
     InvalidArgumentException,
     UnambiguousTimeoutException,
+    UnsupportedOperationException,
 )
 from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, open_fake_cluster, status
 from triclinium_core.retry.kv_status import Status
@@ -169,3 +170,31 @@ async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None
         await cluster.bucket("default").default_collection().upsert("ada", 1, retry_strategy=Correcting())
 
         assert 0.1 > trio.current_time() - began
+
+
+async def test_a_memcached_bucket(autojump_clock: MockClock) -> None:
+    """Its nodes have no config of it: operations and waits are refused long before their time is over."""
+    options = FakeNodeOptions(memcached_buckets=("memd",))
+    async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
+        bucket = cluster.bucket("memd")
+        began = trio.current_time()
+        with pytest.raises(UnsupportedOperationException, match="memcached bucket"):
+            await bucket.default_collection().upsert("ada", 1)
+        took = trio.current_time() - began
+        with pytest.raises(UnsupportedOperationException):
+            await bucket.wait_until_ready()
+
+    assert 1.0 <= took < 1.5
+
+
+async def test_a_bucket_that_was_created_a_moment_ago(autojump_clock: MockClock) -> None:
+    """Its nodes have no config of it yet: operations and waits go on until they have."""
+    async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster, trio.open_nursery() as nursery:
+        for node in fake.nodes:
+            node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+        bucket = cluster.bucket("default")
+        nursery.start_soon(bucket.default_collection().upsert, "ada", 1)
+        nursery.start_soon(bucket.wait_until_ready)
+        await trio.sleep(0.9)
+        for node in fake.nodes:
+            node.faults.clear()

@@ -225,6 +225,10 @@ class ClientMachine:
         """Return epoch and revision of the config that need not be told again; ``Connections`` calls this."""
         return None if self._keyspaces.is_lost(bucket) else self._keyspaces.config_revision(bucket)
 
+    def knows_bucket(self, bucket: str | None) -> bool:
+        """Tell whether a config of a bucket has ever come; ``Connections`` calls this."""
+        return self._keyspaces.knows_bucket(bucket)
+
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waited for the connection; ``Connections`` calls this."""
         failure = self._take_config(node, node.negotiated.config, now)

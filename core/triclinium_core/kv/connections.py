@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, SendBytes
@@ -40,6 +41,7 @@ from triclinium_core.kv.node.news import (
     Strayed,
 )
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.plans import Plans
@@ -54,6 +56,9 @@ from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.terminal_states import TerminalStates
 
+NO_CONFIG_SECONDS = 1.0
+"""So long may all nodes say that a bucket has no cluster config. One that was just created gets it well before; a
+memcached bucket never does."""
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
 
@@ -90,6 +95,8 @@ class Connections:
         self.streams: Streams = Streams(emit, tls=connection_string.tls)
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
+        self._without_config: defaultdict[str | None, Patience] = defaultdict(lambda: Patience(NO_CONFIG_SECONDS))
+        """With buckets of which every node that was asked says that they have no cluster config."""
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
         self._plans = Plans(options, connection_string, self.authentication, listener.config_revision, rng)
@@ -204,12 +211,26 @@ class Connections:
             self._terminal_states.tls_failed(node)
         # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(node)
-        is_of_no_use = failure is not None and failure.kind is FailureKind.BUCKET_TYPE
+        is_of_no_use = failure is not None and self._is_of_no_use(node.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not node.is_leaving
-        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=on_demand)
+        # Whether it has a config in the end decides, and must not wait for a backoff that has grown.
+        is_in_doubt = failure is not None and node.bucket in self._without_config
+        reopen_by = self._without_config[node.bucket].ends if is_in_doubt else math.inf
+        requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=on_demand, reopen_by=reopen_by)
         node.is_hopeless |= is_of_no_use
         self.streams.keep(stream, requests, detail)
         self._listener.on_lost(node, Loss(parked, detail), now)
+
+    def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
+        """Tell whether a bucket is of a type that the client does not speak to, as far as its nodes have told."""
+        if failure.kind is not FailureKind.NO_CONFIG or self._listener.knows_bucket(bucket):
+            self._without_config.pop(bucket, None)
+            return failure.kind is FailureKind.BUCKET_TYPE
+        if not self._without_config[bucket].try_at(now):
+            return False
+        # Whoever asks for it again may do so because it was made anew.
+        del self._without_config[bucket]
+        return True
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
@@ -324,6 +345,7 @@ class Connections:
 
     def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
         self._timers.cancel(node, TimerKind.CONNECT)
+        self._without_config.pop(node.bucket, None)
         self.upkeep.begin(node, now)
         if node.negotiated.error_map is not None:
             self._error_maps.load(node.node, node.negotiated.error_map)
@@ -371,7 +393,14 @@ class Connections:
             self.close(node, LEFT_THE_MAP, now)
 
     def _give_up(
-        self, node: NodeMachine, stream: StreamId, detail: str, now: float, *, reopen_on_demand: bool = False
+        self,
+        node: NodeMachine,
+        stream: StreamId,
+        detail: str,
+        now: float,
+        *,
+        reopen_on_demand: bool = False,
+        reopen_by: float = math.inf,
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(node, stream)
@@ -381,7 +410,7 @@ class Connections:
             # What its end has told says nothing of the nodes that there are.
             self._terminal_states.connection_removed(node)
         requests, parked = tuple(node.lost(detail)), node.parked.take_all()
-        reopen_at = now + RECONNECT_BACKOFF(node.failed_attempts, self._rng)
+        reopen_at = min(now + RECONNECT_BACKOFF(node.failed_attempts, self._rng), reopen_by)
         if reopen_on_demand:
             self._idle_until[node] = reopen_at
         elif not node.is_leaving:

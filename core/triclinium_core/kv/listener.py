@@ -30,6 +30,9 @@ class Listener(Protocol):
     def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
         """Return epoch and revision of a bucket's newest config that nobody needs to tell again; None for none."""
 
+    def knows_bucket(self, bucket: str | None) -> bool:
+        """Tell whether a config of a bucket has ever come."""
+
     def on_ready(self, node: NodeMachine, now: float) -> None:
         """The connection can be used."""
 

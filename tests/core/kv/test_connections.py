@@ -1068,6 +1068,10 @@ def test_timers_of_others_are_refused() -> None:
         def config_revision(self, bucket: str | None) -> None:
             """Know nothing."""
 
+        def knows_bucket(self, bucket: str | None) -> bool:
+            """Know nothing."""
+            return False
+
         def on_ready(self, node: object, now: float) -> None:
             """Hear nothing."""
 

@@ -26,7 +26,8 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.events import TimePassed
+from triclinium_core.kv.connections import NO_CONFIG_SECONDS
+from triclinium_core.kv.events import TimePassed, Token
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
@@ -188,6 +189,77 @@ def test_a_memcached_bucket() -> None:
     assert opened == len(simulation.opened_at)
 
     simulation.failure(UnsupportedOperationException, get())
+
+
+def test_a_memcached_bucket_without_a_config() -> None:
+    """It is refused once its nodes have said for long enough that it has none, and nobody knocks until asked to."""
+    simulation = Recorded(buckets=("beer",), memcached_buckets=("travel",))
+    error = simulation.failure(UnsupportedOperationException, upsert())
+    opened = len(simulation.opened_at)
+    simulation.live(30.0)
+    asked_again_at = simulation.now
+    again = simulation.finish(get())
+
+    assert NO_CONFIG_SECONDS <= simulation.settled_at[Token(1)] < NO_CONFIG_SECONDS + 0.5
+    assert "'travel'" in str(error)
+    assert opened == sum(at < asked_again_at for at, _ in simulation.opened_at)
+    simulation.error(UnsupportedOperationException, again)
+    assert NO_CONFIG_SECONDS <= simulation.settled_at[again] - asked_again_at < NO_CONFIG_SECONDS + 0.5
+
+
+def test_a_memcached_bucket_after_a_long_outage() -> None:
+    """The backoff has grown by then, and does not put off the refusal."""
+    simulation = Recorded(buckets=(), memcached_buckets=("travel",))
+    simulation.node.kill()
+    simulation.submit(get())
+    simulation.live(20.0)
+    simulation.node.revive()
+    simulation.live(1.2)
+    simulation.failure(UnsupportedOperationException, get())
+
+    asked = [each.now for each in simulation.commands(Opcode.GET_CLUSTER_CONFIG) if each.bucket == "travel"]
+    assert pytest.approx(NO_CONFIG_SECONDS, abs=0.02) == asked[-1] - asked[0]
+
+
+def test_a_bucket_that_was_created_a_moment_ago() -> None:
+    """It gets its config within the time, and nothing is refused; a bucket that is known already is asked for any time."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    token = simulation.submit(upsert())
+    simulation.live(NO_CONFIG_SECONDS - 0.01)
+    simulation.node.faults.clear()
+    simulation.run()
+
+    assert token in simulation.results
+
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    simulation.lose(simulation.newest)
+    simulation.failure(UnambiguousTimeoutException, upsert())
+
+
+@pytest.mark.parametrize("opcode", [Opcode.GET_CLUSTER_CONFIG, Opcode.SELECT_BUCKET])
+def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
+    """As long as another one says otherwise it is not refused: it may be on its way there."""
+    simulation = two_seeds()
+    simulation.nodes[0].faults.clear()
+    simulation.nodes[0].faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
+    answer = {Opcode.GET_CLUSTER_CONFIG: Status.TEMPORARY_FAILURE, Opcode.SELECT_BUCKET: Status.KEY_NOT_FOUND}
+    simulation.nodes[1].faults.always(opcode, status(answer[opcode]))
+
+    simulation.failure(UnambiguousTimeoutException, upsert())
+
+
+def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
+    """Who cannot be asked does not count."""
+    simulation = Recorded(
+        FakeNodes(
+            FakeNodeOptions(buckets=(), memcached_buckets=("travel",)), nodes=[("a.example", 1), ("b.example", 2)]
+        ),
+        client_options(TWO_SEEDS),
+    )
+    simulation.nodes.kill(1)
+
+    simulation.failure(UnsupportedOperationException, upsert())
 
 
 def test_a_bucket_that_was_made_anew() -> None:

@@ -58,6 +58,7 @@ class FailureKind(Enum):
     CREDENTIALS = "the credentials were refused"
     BUCKET = "the bucket could not be selected"
     BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
+    NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
     NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
     TLS = "the peer speaks TLS, and the client does not"
     CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
@@ -321,6 +322,12 @@ class Bootstrap:
     def _on_config(self, frame: Frame) -> bytes:
         if frame.status == Status.SUCCESS:
             self.negotiated.config = frame.value
+        elif frame.status == Status.KEY_NOT_FOUND and self.bucket_status == Status.SUCCESS:
+            text = (
+                f"bucket {self._plan.bucket!r} has no cluster config: either it was created a moment ago, or it is a "
+                "memcached bucket, which this client does not speak to; use a couchbase or ephemeral bucket"
+            )
+            return self._fail(text, FailureKind.NO_CONFIG, frame.status)
         elif self._plan.bucket is not None:
             # Without a bucket's config no document can be found; without a global one everything can.
             return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)

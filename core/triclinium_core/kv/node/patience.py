@@ -1,4 +1,4 @@
-"""How long a peer may owe us something before its connection is given up."""
+"""How long something may go on that should not."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ SECONDS_MAX = 10.0
 
 
 class Patience:
-    """Runs out ``SECONDS_MAX`` after it was tried first, unless it came to rest in between."""
+    """Runs out some seconds after it was tried first, unless it came to rest in between."""
 
-    def __init__(self) -> None:
-        self._since = math.inf
+    def __init__(self, seconds: float = SECONDS_MAX) -> None:
+        self._seconds = seconds
+        self.ends: float = math.inf
+        """When it runs out; ``inf`` as long as nothing is wrong."""
 
     def try_at(self, now: float) -> bool:
         """Try it once more, and return whether it has run out."""
-        self._since = min(self._since, now)
-        return now - self._since >= SECONDS_MAX
+        self.ends = min(self.ends, now + self._seconds)
+        return now >= self.ends
 
     def rest(self) -> None:
         """Be content: nothing is owed now."""
-        self._since = math.inf
+        self.ends = math.inf

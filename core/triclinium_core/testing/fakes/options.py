@@ -80,6 +80,8 @@ class FakeNodeOptions:
     certificate_users: tuple[str, ...] | None = None
     """Names of which a client's certificate must have one, where TLS asks for it; None for any name."""
     buckets: tuple[str, ...] = ("default",)
+    memcached_buckets: tuple[str, ...] = ()
+    """Buckets of the type memcached: they can be selected, and have no cluster config."""
     vbuckets: int = 1024
     replicas: int = 0
     """How many replicas of each vbucket there are to be, 0 to 3; fewer where the nodes are too few."""
@@ -114,7 +116,8 @@ class FakeNodeOptions:
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
-        _check_buckets(self.buckets)
+        _check_buckets("buckets", self.buckets)
+        _check_buckets("memcached_buckets", self.memcached_buckets)
         _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
         check_integer(self.replicas, "replicas", 0, REPLICAS_MAX)
         check_type(self.features, "features", frozenset)
@@ -140,11 +143,11 @@ def _name(item: object) -> str:
     return item.name if isinstance(item, HelloFeature) else str(item)
 
 
-def _check_buckets(buckets: object) -> None:
+def _check_buckets(parameter: str, buckets: object) -> None:
     # A lone string is a tuple of letters to Python.
     if not isinstance(buckets, tuple):
         raise InvalidArgumentException(
-            f"buckets={buckets!r} must be a tuple of names, such as ('default',)", parameter="buckets"
+            f"{parameter}={buckets!r} must be a tuple of names, such as ('default',)", parameter=parameter
         )
     for bucket in buckets:
         check_name(bucket, "bucket")

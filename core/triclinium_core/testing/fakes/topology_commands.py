@@ -22,6 +22,8 @@ _COLLECTION_ID = Struct(">QI")
 
 def _get_cluster_config(node: NodeState, connection: Connection, request: Request) -> Answer:
     """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
+    if connection.bucket in node.options.memcached_buckets:
+        raise Refused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
     if request.extras:
         known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
         if known >= node.map.version:

@@ -1,6 +1,8 @@
-"""How long a peer may owe us something."""
+"""How long something may go on that should not."""
 
 from __future__ import annotations
+
+import pytest
 
 from triclinium_core.kv.node.patience import SECONDS_MAX, Patience
 
@@ -11,6 +13,15 @@ def test_runs_out() -> None:
     tries = [patience.try_at(5.0), patience.try_at(10.0), patience.try_at(5.0 + SECONDS_MAX)]
 
     assert [False, False, True] == tries
+
+
+@pytest.mark.parametrize("begin", [0.0, 0.1, 1e9 / 3])
+def test_ends_at_its_end(begin: float) -> None:
+    """Whoever comes back when it ends, and not later, finds that it has run out, however the sum was rounded."""
+    patience = Patience(0.7)
+    is_early = patience.try_at(begin)
+
+    assert (False, True) == (is_early, patience.try_at(patience.ends))
 
 
 def test_rests() -> None:

@@ -86,6 +86,10 @@ def test_refuses_a_bucket_without_a_name() -> None:
     """Every bucket has a name."""
     with pytest.raises(InvalidArgumentException, match="bucket=''"):
         FakeNodeOptions(buckets=("default", ""))
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeNodeOptions(memcached_buckets="memd")  # type: ignore[arg-type]
+
+    assert "memcached_buckets" == caught.value.parameter
 
 
 def test_takes_a_tls_port() -> None:

@@ -24,6 +24,14 @@ def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:
     assert Datatype.JSON == reply.datatype
 
 
+def test_has_no_config_of_a_memcached_bucket() -> None:
+    """It can be selected, and that is all."""
+    client = ready_client(with_options(memcached_buckets=("memd",)), bucket=None)
+
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"memd"))
+    assert Status.KEY_NOT_FOUND == status_of(client.ask(Opcode.GET_CLUSTER_CONFIG))
+
+
 def test_calls_json_what_may_be_called_so() -> None:
     """Without the feature the datatype is raw, and the value is the same."""
     reply = ready_client(without=[HelloFeature.JSON]).ask(Opcode.GET_CLUSTER_CONFIG)
