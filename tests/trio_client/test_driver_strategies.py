@@ -249,7 +249,7 @@ async def test_a_strategy_that_ends_the_program_ends_it() -> None:
                 caught.append(error)
 
     machine = machine_that_consults(Strategy(exit_now), at=OperationSubmitted)
-    with pytest.RaisesGroup(SystemExit, flatten_subgroups=True):
+    with pytest.raises(SystemExit):
         async with open_driver(machine) as driver:
             await ask(driver)
 

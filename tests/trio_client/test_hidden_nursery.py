@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 import trio
@@ -46,7 +48,7 @@ class Work:
 async def test_it_works_for_the_length_of_the_block() -> None:
     """It has started when the block begins, and has ended when the block has."""
     work = Work()
-    async with in_background(work):
+    async with in_background(work, None):
         assert work.started.is_set()
         assert not work.ended
 
@@ -67,7 +69,7 @@ async def test_an_exception_leaves_the_block_as_the_very_same_object(error: Base
     """Neither wrapped nor copied, without a context that it did not have."""
     caught: BaseException | None = None
     try:
-        async with in_background(Work()):
+        async with in_background(Work(), None):
             raise error
     except BaseException as leaving:
         caught = leaving
@@ -81,7 +83,7 @@ async def test_a_cancelled_block_ends_the_work() -> None:
     """The cancellation reaches its scope, as if there were nothing in between."""
     work = Work()
     with trio.CancelScope() as scope:
-        async with in_background(work):
+        async with in_background(work, None):
             scope.cancel()
             await trio.lowlevel.checkpoint()
 
@@ -94,7 +96,7 @@ async def test_entering_under_a_cancelled_scope_leaves_nothing_behind() -> None:
     work = Work()
     with trio.CancelScope() as scope:
         scope.cancel()
-        async with in_background(work):
+        async with in_background(work, None):
             raise AssertionError
 
     assert scope.cancelled_caught
@@ -103,7 +105,7 @@ async def test_entering_under_a_cancelled_scope_leaves_nothing_behind() -> None:
 async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = trio.sleep_forever) -> None:
     """Let the background crash while the block does ``body``."""
     work = Work()
-    async with in_background(work):
+    async with in_background(work, None):
         work.crash(error)
         await body()
 
@@ -155,10 +157,85 @@ async def test_the_blocks_own_exception_wins() -> None:
     assert "a defect" in "".join(error.__notes__)
 
 
-async def test_what_ends_the_program_is_no_crash() -> None:
-    """Control-C in the background leaves as what it is, in the group of the nursery."""
-    interrupt = KeyboardInterrupt()
-    with pytest.raises(BaseExceptionGroup) as caught:
-        await crash(interrupt)
+@pytest.mark.parametrize("ending", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize("body", [trio.sleep_forever, sleep_in_a_nursery, notice_nothing])
+async def test_what_ends_the_program_arrives_as_itself(
+    ending: BaseException, body: Callable[[], Awaitable[object]]
+) -> None:
+    """It is no crash, and whoever waits for Control-C catches no groups."""
+    caught: BaseException | None = None
+    try:
+        await crash(ending, body)
+    except (KeyboardInterrupt, SystemExit) as leaving:
+        caught = leaving
 
-    assert (interrupt,) == caught.value.exceptions
+    assert caught is ending
+
+
+async def test_what_does_not_come_alone_stays_in_its_group() -> None:
+    """A crash beside Control-C is not lost."""
+    with pytest.RaisesGroup(KeyboardInterrupt, KeyError, flatten_subgroups=True):
+        await crash(BaseExceptionGroup("both", [KeyboardInterrupt(), KeyError("a defect")]))
+
+
+def interrupt() -> None:
+    """Press Control-C."""
+    signal.raise_signal(signal.SIGINT)
+
+
+class Interrupted(Work):
+    """Work that is interrupted when it begins or when it is closed, wherever the main task is."""
+
+    def __init__(self, moment: str) -> None:
+        super().__init__()
+        self._moment = moment
+
+    async def run(self) -> None:
+        """Work, in a task that is protected, as the driver is."""
+        if self._moment == "begin":
+            trio.lowlevel.enable_ki_protection(interrupt)()
+        await super().run()
+
+    def close(self) -> None:
+        """End."""
+        super().close()
+        if self._moment == "end":
+            interrupt()
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("moment", ["begin", "body", "end"])
+def test_control_c_arrives_as_itself(moment: str) -> None:
+    """Whether the block is being entered, at work or being left; the work has ended when it arrives."""
+    work = Interrupted(moment)
+
+    async def main() -> None:
+        async with in_background(work, None):
+            if moment == "body":
+                interrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+
+    assert work.ended
+
+
+async def test_an_exit_stack_takes_it() -> None:
+    """It enters and leaves the work in the name of its own block."""
+    work = Work()
+    async with AsyncExitStack() as stack:
+        assert "given" == await stack.enter_async_context(in_background(work, "given"))
+        assert not work.ended
+
+    assert work.ended
+
+
+async def test_a_block_is_entered_once() -> None:
+    """What has ended cannot begin again."""
+    block = in_background(Work(), None)
+    async with block:
+        pass
+
+    with pytest.raises(RuntimeError, match="entered before"):
+        async with block:
+            pass

@@ -9,7 +9,8 @@ from typing import NoReturn, Self
 
 import trio
 
-from triclinium._retry_calls import Recovery, begin_first, not_on_trio, record_success
+from triclinium._retry_calls import SLEEPS, Recovery, begin_first, record_success
+from triclinium._trio_run import not_on_trio
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.machine import Sleep, refuse_first
 from triclinium_core.retry.calls.reports import RetryHook
@@ -181,7 +182,7 @@ class Attempts(Attempt):
             try:
                 self._began = trio.current_time()
             except RuntimeError as elsewhere:
-                raise not_on_trio() from elsewhere
+                raise not_on_trio(SLEEPS) from elsewhere
             try:
                 answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
             except Exception as refusal:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 from triclinium._collection import Collection
 from triclinium._diagnostics import diagnostics, ping, wait_until_ready
@@ -141,8 +140,6 @@ class Cluster:
         await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None)
 
 
-@asynccontextmanager
-async def running(driver: Driver) -> AsyncIterator[Cluster]:
+def running(driver: Driver) -> AbstractAsyncContextManager[Cluster]:
     """Give the block a cluster at work."""
-    async with in_background(driver):
-        yield Cluster(driver)
+    return in_background(driver, Cluster(driver))

@@ -26,6 +26,7 @@ from triclinium._deadlines import AbandonedOperation, report_abandoned
 from triclinium._log import Log
 from triclinium._resolver import DnsResolver, looked_up
 from triclinium._subscriptions import Subscriptions
+from triclinium._trio_run import TrioRun
 from triclinium._waiter import Waiter
 from triclinium.abc import Connector, Resolver
 from triclinium_core.errors import CouchbaseException, InternalError
@@ -99,13 +100,14 @@ class Driver:
     ) -> None:
         self.started: trio.Event = trio.Event()
         """Set when operations may be performed."""
-        self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies)
+        self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)
         self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
         self._machine = machine
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
         self._log = log
         self.make_nonce: Callable[[], str] = make_nonce
+        self._run: TrioRun
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
@@ -146,6 +148,7 @@ class Driver:
         Raises:
             BaseExceptionGroup: a background task crashed, which is a defect.
         """
+        self._run = TrioRun()
         try:
             with self._scope:
                 async with trio.open_nursery() as self._nursery:
@@ -157,6 +160,14 @@ class Driver:
             raise
         finally:
             self.close()
+
+    def check_caller(self) -> None:
+        """Let pass whoever calls in the run that this works in.
+
+        Raises:
+            RuntimeError: it is another one, such as that of another thread.
+        """
+        self._run.check_caller()
 
     def close(self) -> None:
         """End all background tasks and connections at once; whoever still waits gets ``trio.ClosedResourceError``."""
@@ -183,11 +194,13 @@ class Driver:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
             InternalError: a background task crashed.
             CouchbaseException: what the machine decided.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
             Exception: whatever ``make`` raised; nothing was sent.
 
         Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
         have been applied.
         """
+        self.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
             token, waiter = self._submit(make(), strategy_for(strategy))
@@ -211,7 +224,9 @@ class Driver:
             InvalidArgumentException: it cannot follow the present one, or its files cannot be read.
             trio.ClosedResourceError: the cluster is closed.
             InternalError: a background task crashed.
+            RuntimeError: it is called in another trio run, or in none.
         """
+        self.check_caller()
         if self._is_closed or self._defect is not None:
             raise self._ending("the authenticator was not set")
         self._machine.check_authenticator(authenticator)
@@ -220,7 +235,10 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     def send_off(self, operation: Operation) -> None:
-        """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it."""
+        """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it.
+
+        For tasks of ours, which run where this works.
+        """
         token = self._next_token()
         self._feed(OperationSubmitted(token, operation))
         self._feed(OperationAbandoned(token))
@@ -230,7 +248,12 @@ class Driver:
         return self._machine.statistics()
 
     def diagnostics(self, report_id: str) -> DiagnosticsResult:
-        """Return the machine's report."""
+        """Return the machine's report.
+
+        Raises:
+            RuntimeError: it is called in another trio run, which has another clock, or in none.
+        """
+        self.check_caller()
         return self._machine.diagnostics(report_id, trio.current_time())
 
     def _submit(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:

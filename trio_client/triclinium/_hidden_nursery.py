@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Generic, Protocol, TypeVar
 
 import trio
 
+from triclinium._trio_run import not_on_trio
 from triclinium_core.errors import InternalError
+
+T = TypeVar("T")
+
+Leave = Callable[..., Coroutine[object, object, None]]
+"""What ``async with`` calls in the end: with the type of the block's exception, the exception, and its traceback."""
 
 
 class Service(Protocol):
@@ -26,35 +33,76 @@ class Service(Protocol):
         ...
 
 
-@asynccontextmanager
-@trio.lowlevel.enable_ki_protection
-async def in_background(service: Service) -> AsyncIterator[None]:
-    """Have ``service`` work while the block runs.
+class _Leaving:
+    """``__aexit__`` of ``in_background``, as a function and no method.
+
+    Right after Python has called a bound ``__aexit__``, and before it awaits what that returned, it looks for signals in
+    the frame of the block. Into a function it goes without a look.
+    """
+
+    def __get__(self, block: in_background[T] | None, kind: type[in_background[T]]) -> Leave:
+        # An exit stack takes it from the class, and passes the block.
+        return (lambda given, *ending: given._leave(*ending)) if block is None else block._leave
+
+
+class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
+    """Have ``service`` work while the block runs; the block is given ``gives``.
 
     The block's exception is carried around the nursery, not through it: a nursery would put it into a group, and split
     and copy one that is a group already.
 
+    It is a class, for Control-C must not strike between the end of the block and ``close``: it would leave a service that
+    nobody ends. A generator is resumed by frames of the standard library, which nothing protects.
+
     Raises:
-        InternalError: the service crashed, which had cancelled the block.
+        InternalError: on leaving: the service crashed, which had cancelled the block.
+        RuntimeError: on entering: this is not trio, or it was entered before.
     """
-    # Protected from Control-C: between the end of the block and ``close`` it would leave a service that nobody ends.
-    body_error: BaseException | None = None
-    crash: BaseExceptionGroup | None = None
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(service.run)
-            try:
-                await service.started.wait()
-                yield
-            except BaseException as error:
-                body_error = error
-            service.close()
-    except BaseExceptionGroup as group:
-        crash = group
-    leaving = body_error if crash is None else _leaving_after(crash, body_error)
-    if leaving is not None:
+
+    def __init__(self, service: Service, gives: T) -> None:
+        self._service = service
+        self._gives = gives
+        self._nursery: AbstractAsyncContextManager[trio.Nursery] | None = None
+
+        @trio.lowlevel.enable_ki_protection
+        async def leave(
+            kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        ) -> None:
+            await self._end(error)
+
+        self._leave: Leave = leave
+
+    @trio.lowlevel.enable_ki_protection
+    async def __aenter__(self) -> T:
+        if not trio.lowlevel.in_trio_task():
+            raise not_on_trio("connections are tasks of trio; open them")
+        if self._nursery is not None:
+            raise RuntimeError("this block was entered before; make another one for the next time")
+        self._nursery = trio.open_nursery()
+        nursery = await self._nursery.__aenter__()
+        nursery.start_soon(self._service.run)
         try:
-            raise leaving
+            await self._service.started.wait()
+        except BaseException as error:
+            await self._end(error)
+            raise
+        return self._gives
+
+    __aexit__ = _Leaving()
+
+    async def _end(self, body_error: BaseException | None) -> None:
+        """End the service, and raise what leaves the block in the place of its own exception."""
+        assert self._nursery is not None
+        self._service.close()
+        crash: BaseExceptionGroup | None = None
+        try:
+            await self._nursery.__aexit__(None, None, None)
+        except BaseExceptionGroup as group:
+            crash = group
+        leaving = body_error if crash is None else _leaving_after(crash, body_error)
+        try:
+            if leaving is not None and leaving is not body_error:
+                raise leaving
         finally:
             # Else the exception, its traceback and this frame would hold on to each other.
             del leaving, body_error, crash
@@ -63,9 +111,8 @@ async def in_background(service: Service) -> AsyncIterator[None]:
 def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
     """Return what leaves the block when the background has crashed, which had cancelled the block."""
     if not isinstance(crash, Exception):
-        # No defect: Control-C, or SystemExit.
-        crash.__context__ = body_error
-        return crash
+        # No defect: Control-C, or SystemExit. What ends a program arrives as itself, so that it can be caught.
+        return _alone(crash)
     own = _without_cancelled(body_error)
     if own is not None:
         own.add_note(f"Meanwhile, a background task of triclinium crashed: {crash!r}")
@@ -73,6 +120,15 @@ def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) 
     error = InternalError("a background task of triclinium crashed; please report this with the cause")
     error.__cause__ = crash
     return error
+
+
+def _alone(group: BaseExceptionGroup) -> BaseException:
+    """Return the one exception that a group holds beside cancellations; the group where it holds several."""
+    _, rest = group.split(trio.Cancelled)
+    found: BaseException | None = rest
+    while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
+        found = found.exceptions[0]
+    return group if found is None or isinstance(found, BaseExceptionGroup) else found
 
 
 def _without_cancelled(error: BaseException | None) -> BaseException | None:

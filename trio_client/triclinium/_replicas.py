@@ -10,6 +10,7 @@ import trio
 
 from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
+from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.copies import failure_of
 from triclinium_core.kv.operation.requests import Operation
@@ -68,6 +69,7 @@ class ReplicaResults(Generic[R_co]):
 
     def __init__(self, readers: _Readers[R_co]) -> None:
         self._readers = readers
+        self._run = TrioRun()
         self._found = False
 
     @property
@@ -85,7 +87,9 @@ class ReplicaResults(Generic[R_co]):
             StopAsyncIteration: all have.
             CouchbaseException: none could be read, and for another reason than that there is none.
             trio.ClosedResourceError: the block was left, or the cluster is closed.
+            RuntimeError: it is called in another trio run.
         """
+        self._run.check_caller()
         try:
             copy = await self._readers.arrived.receive()
         except trio.EndOfChannel:
@@ -117,8 +121,9 @@ async def reading_copies(
     async def perform(read: Operation) -> R_co:
         return as_copy(await driver.perform(returns, lambda: read, strategy))
 
+    driver.check_caller()
     await trio.lowlevel.checkpoint_if_cancelled()
     readers = _Readers(reads, perform)
     with readers.arrived:
-        async with in_background(readers):
-            yield ReplicaResults(readers)
+        async with in_background(readers, ReplicaResults(readers)) as results:
+            yield results

@@ -12,6 +12,7 @@ from typing import Never, TypeVar, cast
 import trio
 
 from triclinium._retry_watching import current_test_mode, tell
+from triclinium._trio_run import not_on_trio
 from triclinium_core.retry.calls.history import AttemptRecord
 from triclinium_core.retry.calls.machine import AwaitStrategy, CallMachine, Decision, Sleep, first_delay, refuse_first
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryScheduled, RetrySucceeded
@@ -20,6 +21,9 @@ from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryToken
 
 T = TypeVar("T")
+
+SLEEPS = "retries sleep and count as trio does; call them"
+"""What is wrong with retries on another event loop."""
 
 
 async def first_token(terms: CallTerms[T]) -> RetryToken | None:
@@ -51,11 +55,6 @@ async def begin_first(
     return token
 
 
-def not_on_trio() -> RuntimeError:
-    """Return the error of a call on another event loop, or on none."""
-    return RuntimeError("retries sleep and count as trio does; call them in trio.run, or in anyio.run(backend='trio')")
-
-
 async def sleep(delay: float) -> None:
     """Sleep for ``delay`` seconds, or not where a test lets nobody sleep; a checkpoint in any case."""
     mode = current_test_mode()
@@ -80,7 +79,7 @@ async def call(
     try:
         began = trio.current_time()
     except RuntimeError as elsewhere:
-        raise not_on_trio() from elsewhere
+        raise not_on_trio(SLEEPS) from elsewhere
     try:
         answer = strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
     except Exception as refusal:

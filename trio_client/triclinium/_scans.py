@@ -11,6 +11,7 @@ import trio
 
 from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
+from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage, ScanResult
@@ -29,6 +30,7 @@ class ScanResults:
 
     def __init__(self, scanner: _Scanner) -> None:
         self._scanner = scanner
+        self._run = TrioRun()
         self._page: deque[ScanResult] = deque()
         scan_type = scanner.options.scan_type
         self._wanted: float = scan_type.limit if isinstance(scan_type, SamplingScan) else float("inf")
@@ -43,7 +45,9 @@ class ScanResults:
             StopAsyncIteration: there are no more.
             CouchbaseException: a vbucket cannot be scanned; nothing more comes then.
             trio.ClosedResourceError: the block was left, or the cluster is closed.
+            RuntimeError: it is called in another trio run.
         """
+        self._run.check_caller()
         self._scanner.begun.set()
         if self._page or not self._wanted or self._scanner.is_over:
             await trio.lowlevel.checkpoint()
@@ -176,7 +180,8 @@ async def scanning(
     Args:
         concurrency: how many vbuckets are scanned at once.
     """
+    driver.check_caller()
     scanner = _Scanner(driver, options, concurrency, strategy)
     with scanner.found:
-        async with in_background(scanner):
-            yield ScanResults(scanner)
+        async with in_background(scanner, ScanResults(scanner)) as results:
+            yield results

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from triclinium._trio_run import TrioRun
 from triclinium_core.kv.actions import PublishTopology
 from triclinium_core.kv.topology.topology import Topology, TopologyChange
 
@@ -25,6 +26,7 @@ class TopologyChanges:
         self._unseen = {topology.bucket: TopologyChange(None, topology) for topology in present}
         self._readers = trio.lowlevel.ParkingLot()
         self._is_closed = False
+        self._run = TrioRun()
 
     def __aiter__(self) -> TopologyChanges:
         return self
@@ -34,9 +36,11 @@ class TopologyChanges:
 
         Raises:
             StopAsyncIteration: the cluster is closed, or the subscription's block was left.
+            RuntimeError: it is called in another trio run.
 
         Cancellation: takes nothing; the change is there for the next call.
         """
+        self._run.check_caller()
         await trio.lowlevel.checkpoint()
         while not self._unseen:
             if self._is_closed:
@@ -61,10 +65,12 @@ class Subscriptions:
 
     Args:
         present: tells the topologies as they are.
+        check_caller: refuses who is in another trio run.
     """
 
-    def __init__(self, present: Callable[[], Sequence[Topology]]) -> None:
+    def __init__(self, present: Callable[[], Sequence[Topology]], check_caller: Callable[[], None]) -> None:
         self._present = present
+        self._check_caller = check_caller
         self._subscribers: set[TopologyChanges] = set()
         self._is_closed = False
 
@@ -88,7 +94,9 @@ class Subscriptions:
 
         Raises:
             trio.ClosedResourceError: the client is closed.
+            RuntimeError: it is called in another trio run.
         """
+        self._check_caller()
         await trio.lowlevel.checkpoint()
         if self._is_closed:
             raise trio.ClosedResourceError("the cluster is closed; subscribe inside its block only")

@@ -12,6 +12,7 @@ import trio
 
 from triclinium._retry_calls import Recovery, first_token, record_success
 from triclinium._retry_strategies import StandardRetryStrategy
+from triclinium._trio_run import not_on_trio
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.history import AttemptRecord, attempts_of
 from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
@@ -145,9 +146,7 @@ class RetryTransport(httpx.AsyncBaseTransport):
             RuntimeError: it is not called on trio.
         """
         if not trio.lowlevel.in_trio_task():
-            raise RuntimeError(
-                "RetryTransport sleeps and counts as trio does; use its client in trio.run, or anyio.run(backend='trio')"
-            )
+            raise not_on_trio("RetryTransport sleeps and counts as trio does; use its client")
         facts = _facts_of(request)
         call = _Call(self._terms(request, facts), f"{request.method} {request.url.host}")
         await call.begin()

@@ -8,8 +8,8 @@ that is being cancelled still finds its node.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from itertools import count
 from typing import TypeVarTuple
 
@@ -180,12 +180,10 @@ class NodeServer:
         self._alarm.deadline = min(self._alarm.deadline, self._zero + self.nodes.wakeup)
 
 
-@asynccontextmanager
-async def serving(nodes: FakeNodes | FakeNode) -> AsyncIterator[NodeServer]:
+def serving(nodes: FakeNodes | FakeNode) -> AbstractAsyncContextManager[NodeServer]:
     """Give the block a server of ``nodes``; leaving the block closes all its streams."""
     server = NodeServer(nodes)
-    async with in_background(server):
-        yield server
+    return in_background(server, server)
 
 
 async def end_sending(stream: trio.abc.Stream) -> None:

@@ -1,0 +1,122 @@
+"""A cluster belongs to one run of trio; whoever calls from elsewhere is told so, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+
+import triclinium
+from triclinium import Cluster, Collection, PasswordAuthenticator, PrefixScan, open_cluster, run_cluster
+from triclinium._trio_run import TrioRun
+from triclinium.testing import open_fake_cluster
+
+pytestmark = pytest.mark.native
+
+AUTHENTICATOR = PasswordAuthenticator("Administrator", "password")
+ELSEWHERE = r"opened in another trio\.run"
+
+
+async def get(cluster: Cluster, collection: Collection) -> None:
+    """Perform an operation."""
+    await collection.get("ada")
+
+
+async def ping(cluster: Cluster, collection: Collection) -> None:
+    """Make an inquiry."""
+    await cluster.ping()
+
+
+async def scan(cluster: Cluster, collection: Collection) -> None:
+    """Begin a scan."""
+    async with collection.scan(PrefixScan("a")):
+        pass
+
+
+async def read_copies(cluster: Cluster, collection: Collection) -> None:
+    """Begin to read replicas."""
+    async with collection.get_all_replicas("ada"):
+        pass
+
+
+async def subscribe(cluster: Cluster, collection: Collection) -> None:
+    """Begin to watch."""
+    async with cluster.subscribe_topology():
+        pass
+
+
+async def set_authenticator(cluster: Cluster, collection: Collection) -> None:
+    """Become somebody else."""
+    cluster.set_authenticator(AUTHENTICATOR)
+
+
+async def diagnose(cluster: Cluster, collection: Collection) -> None:
+    """Ask for a report that tells times."""
+    cluster.diagnostics()
+
+
+@pytest.mark.parametrize("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
+async def test_a_call_from_another_run_is_refused(call: Callable[[Cluster, Collection], Awaitable[None]]) -> None:
+    """A thread with a run of its own gets one clear error; in the right run all is as it was."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        collection = cluster.bucket("default").default_collection()
+        await collection.upsert("ada", 1)
+        before = cluster.statistics()
+        with pytest.raises(RuntimeError, match=ELSEWHERE):
+            await trio.to_thread.run_sync(trio.run, call, cluster, collection)
+
+        assert before == cluster.statistics()
+        assert 1 == (await collection.get("ada")).content
+
+
+async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
+    """Results of a scan, copies and changes of the topology cannot be taken in another run."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        collection = cluster.bucket("default").default_collection()
+        await collection.upsert("ada", 1)
+        async with (
+            collection.scan(PrefixScan("a")) as found,
+            collection.get_all_replicas("ada") as copies,
+            cluster.subscribe_topology() as changes,
+        ):
+            for results in (found, copies, changes):
+                with pytest.raises(RuntimeError, match=ELSEWHERE):
+                    await trio.to_thread.run_sync(trio.run, results.__anext__)
+
+            assert ["ada"] == [item.id async for item in found]
+            assert [1] == [copy.content async for copy in copies]
+
+
+async def test_a_thread_without_a_run_is_refused() -> None:
+    """It would have broken the client: there is no time outside of trio."""
+    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        with pytest.raises(RuntimeError, match=ELSEWHERE):
+            await trio.to_thread.run_sync(cluster.set_authenticator, AUTHENTICATOR)
+
+        await cluster.ping()
+
+
+def test_another_event_loop_is_told_what_is_needed() -> None:
+    """The clusters of asyncio's programs say what the retries say there."""
+
+    async def open_one() -> None:
+        async with open_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR):
+            pass
+
+    async def fail() -> None:
+        raise AssertionError
+
+    async def retry() -> None:
+        await triclinium.retry(fail, strategy=triclinium.StandardRetryStrategy())
+
+    for call in (open_one, lambda: run_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR), retry):
+        with pytest.raises(RuntimeError, match=r" in trio\.run, or in anyio\.run\(backend='trio'\)$"):
+            asyncio.run(call())
+
+
+def test_there_is_no_run_outside_of_trio() -> None:
+    """Whoever belongs to a run is made in it."""
+    with pytest.raises(RuntimeError):
+        TrioRun()
