@@ -19,7 +19,7 @@ FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
 
 # No profile looks at the clock: neither `deadline` nor `too_slow` may decide whether a test passes.
 COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("dev", COMMON)
+settings.register_profile("dev", COMMON, max_examples=25)
 settings.register_profile("ci", COMMON, derandomize=True, database=None, max_examples=200)
 settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
 # For planted bugs: that one is found is enough, and that the same examples find it again; or what it takes to show it.

@@ -16,6 +16,7 @@ from tests.core.kv.wire.frame_cases import (
     MalformedCase,
     case_name,
 )
+from tests.rows import rows
 from triclinium_core._speedups import CScanner
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.header import FIELDS_PER_FRAME, MalformedFrame, scan_headers
@@ -71,7 +72,7 @@ def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
     assert [] == in_c(header, 0, len(header))
 
 
-@pytest.mark.parametrize("first", range(256))
+@rows("first", range(256))
 def test_knows_the_same_magics(first: int) -> None:
     """Each first byte gets the same verdict."""
     wire = bytes((first,)) + NOOP[1:]
@@ -80,8 +81,8 @@ def test_knows_the_same_magics(first: int) -> None:
     assert in_python(wire, 0, 24) == in_c(wire, 0, 24)
 
 
-@pytest.mark.parametrize("count", [1, 255, 256, 257, 511, 512, 513])
-@pytest.mark.parametrize("tail", [b"", NOOP[:5], b"HTTP"])
+@rows("count", [1, 255, 256, 257, 511, 512, 513])
+@rows("tail", [b"", NOOP[:5], b"HTTP"])
 def test_frames_beyond_one_call(count: int, tail: bytes) -> None:
     """More frames than one call into C decodes come out all the same, whatever follows them."""
     wire = b"".join(encode_response(0x00, opaque=opaque, value=b"value") for opaque in range(count)) + tail

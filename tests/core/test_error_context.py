@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 
 FULL = ErrorContext(
@@ -145,7 +146,7 @@ def test_survives_copying() -> None:
     assert hash(copy.copy(FULL)) == hash(FULL)
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(ErrorContext)])
+@rows("name", [field.name for field in dataclasses.fields(ErrorContext)])
 def test_frozen(name: str) -> None:
     """An error that was raised does not change any more."""
     with pytest.raises(dataclasses.FrozenInstanceError):

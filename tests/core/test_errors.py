@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
@@ -91,7 +92,7 @@ CLASSES: dict[str, type[CouchbaseException]] = {
 
 CONTEXT = ErrorContext(operation="get", key="airline_10", retry_attempts=3, retry_reasons=frozenset({"KV_LOCKED"}))
 
-each_class = pytest.mark.parametrize("error", CLASSES.values(), ids=CLASSES)
+each_class = rows("error", CLASSES.values())
 
 
 def parent_of(name: str) -> type[BaseException]:
@@ -160,7 +161,7 @@ def test_says_its_message(error: type[CouchbaseException]) -> None:
 
 
 @each_class
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@rows("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_survives_pickling(error: type[CouchbaseException], protocol: int) -> None:
     """An error may cross a process boundary and arrive as the same."""
     copied = pickle.loads(pickle.dumps(error("gone", CONTEXT), protocol))  # noqa: S301

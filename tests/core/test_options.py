@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import (
     SASL_MECHANISMS,
@@ -83,7 +84,7 @@ def test_a_token_is_never_shown(token: str) -> None:
     assert f"{token}'" not in repr(options)
 
 
-@pytest.mark.parametrize(
+@rows(
     "token",
     ["", "=", None, b"secret", 5, "se cret", "se\x01cret", "se\0cret", "secret\n", "se=cret", "sécret", "se,cret"],
 )
@@ -147,7 +148,7 @@ def test_wrong_username(username: object) -> None:
     assert "username" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     "allowed",
     [
         (),
@@ -162,7 +163,6 @@ def test_wrong_username(username: object) -> None:
         5,
         (name for name in ("PLAIN",)),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_wrong_mechanisms(allowed: object) -> None:
     """Only a tuple of implemented mechanisms will do: a lone string is letters, a generator can be read but once."""
@@ -179,12 +179,8 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
     assert (mechanism,) == PasswordAuthenticator("ada", "", (mechanism,)).allowed_sasl_mechanisms
 
 
-@pytest.mark.parametrize("name", TIMEOUTS)
-@pytest.mark.parametrize(
-    "value",
-    [0, 0.0, -1, -0.001, math.nan, -math.inf, True, False, None, "2.5", b"1", 1j, 10**400, 1e18, [2.5]],
-    ids=repr,
-)
+@rows("name", TIMEOUTS)
+@rows("value", [0, 0.0, -1, -0.001, math.nan, -math.inf, True, False, None, "2.5", b"1", 1j, 10**400, 1e18, [2.5]])
 def test_wrong_timeout(name: str, value: object) -> None:
     """A duration is a positive number of seconds; huge integers that no float holds are refused like the others."""
     with pytest.raises(InvalidArgumentException) as caught:
@@ -194,8 +190,8 @@ def test_wrong_timeout(name: str, value: object) -> None:
     assert name in str(caught.value)
 
 
-@pytest.mark.parametrize("name", TIMEOUTS)
-@pytest.mark.parametrize("value", [1, 0.001, 5e-324, 86_400.0, math.inf])
+@rows("name", TIMEOUTS)
+@rows("value", [1, 0.001, 5e-324, 86_400.0, math.inf])
 def test_right_timeout(name: str, value: float) -> None:
     """Integers will do, and infinity removes the limit."""
     assert value == getattr(make_timeouts(**{name: value}), name)
@@ -240,7 +236,7 @@ class NoStrategy:
     retry_after = 5
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "value"),
     [
         ("connection_string", None),
@@ -267,7 +263,6 @@ class NoStrategy:
         ("user_agent", None),
         ("user_agent", b"mine/1.0"),
     ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_wrong_option(name: str, value: object) -> None:
     """Every option is checked before anything is opened, so that no mistake shows only when a server answers."""

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, rows_of
+from tests.rows import rows
 
 PAGE = DOCS / "explanation" / "decisions.md"
 DECISIONS_COUNT = 38
@@ -31,7 +32,7 @@ def test_rows_are_numbered_in_order(letter: str) -> None:
     assert found
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@rows("row", ROWS)
 def test_a_decision_has_a_question_an_answer_and_a_reason(row: list[str]) -> None:
     """No cell is empty: above all not the last, which says why."""
     assert 4 == len(row)

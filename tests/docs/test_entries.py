@@ -19,6 +19,7 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 from docs._ext.entries import prepare_bases, prepare_docstring, prepare_signature, short_defaults
 from tests.docs.pages import ROOT
+from tests.rows import rows
 from triclinium.errors import AmbiguousTimeoutException, AmbiguousTooSlowError
 from triclinium.testing import FakeNodeOptions
 from triclinium_core.kv.operation.results import Cas
@@ -57,8 +58,8 @@ def as_shown(kind: Kind, docstring: str) -> str:
     return str(GoogleDocstring(lines, CONFIG, what=kind, name="name"))
 
 
-@pytest.mark.parametrize("kind", ["attribute", "data", "property"])
-@pytest.mark.parametrize("words", ["The node: its faults.", "False: nothing is sent.", "One line.", "One.\n\nTwo: 2."])
+@rows("kind", ["attribute", "data", "property"])
+@rows("words", ["The node: its faults.", "False: nothing is sent.", "One line.", "One.\n\nTwo: 2."])
 def test_keeps_the_words_before_a_colon(kind: Kind, words: str) -> None:
     """They are no type."""
     assert f"..\n\n{words}" == as_shown(kind, words)

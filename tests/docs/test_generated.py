@@ -12,6 +12,7 @@ from docs._ext.machines import MACHINES
 from docs._ext.state_diagram import Layout, arrows_of, draw_svg, expand, transitions_of
 from docs._ext.tables import TABLES, state_table
 from tests.docs.pages import DOCS, PAGES, blocks_of
+from tests.rows import rows
 from triclinium import BinaryCollection, Collection
 from triclinium.testing import Opcode
 from triclinium_core import errors
@@ -98,7 +99,7 @@ def test_every_method_has_its_command() -> None:
     assert {command for _, command in rows} <= {opcode.name for opcode in Opcode}
 
 
-@pytest.mark.parametrize("name", sorted(set(TABLES) - {"error_tree"}))
+@rows("name", sorted(set(TABLES) - {"error_tree"}))
 def test_tables_are_rectangular(name: str) -> None:
     """Every row has a cell for every column."""
     lines = TABLES[name]().splitlines()

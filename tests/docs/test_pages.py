@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.docs.pages import PAGES, ROOT
+from tests.rows import rows
 
 LENGTH_MAX = 120
 READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
@@ -22,7 +21,7 @@ def prose_of(page: Path) -> Iterator[str]:
             yield line
 
 
-@pytest.mark.parametrize("page", [*READMES, *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+@rows("page", [*READMES, *PAGES])
 def test_prose_fits_a_screen(page: Path) -> None:
     """As the lines of the sources do."""
     assert [] == [line for line in prose_of(page) if len(line) > LENGTH_MAX]

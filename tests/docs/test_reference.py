@@ -34,7 +34,7 @@ MODULE = re.compile(r'id="module-([\w.]+)"')
 SIGNATURE_LENGTH_MAX = 850
 """Of a class with two dozen options; what is longer shows a value that nobody reads."""
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.native, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

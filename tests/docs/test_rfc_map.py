@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, rows_of
+from tests.rows import rows
 
 PAGE = DOCS / "rfc_map.md"
 
@@ -70,7 +71,7 @@ def exists(name: str, folders: tuple[Path, ...]) -> bool:
     return any((folder / path).is_file() and (not test or test in functions_of(folder / path)) for folder in folders)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@rows("row", ROWS)
 def test_names_what_is_there(row: list[str]) -> None:
     """Every source and every test of the row exists."""
     _, sources, tests, _ = row
@@ -79,7 +80,7 @@ def test_names_what_is_there(row: list[str]) -> None:
     assert [] == [name for name in named(tests) if not exists(name, TEST_FOLDERS)]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+@rows("row", ROWS)
 def test_what_is_carried_out_is_tested(row: list[str]) -> None:
     """A row with sources has tests, and a row without any says why."""
     _, sources, tests, deviation = row

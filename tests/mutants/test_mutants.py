@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.mutant import ROOT, Mutant, mutants, read_mutant
+from tests.rows import rows
 from triclinium_core.testing.fakes import faults
 
 pytestmark = pytest.mark.native
-each_mutant = pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.name)
+each_mutant = rows("mutant", mutants())
 
 
 @each_mutant

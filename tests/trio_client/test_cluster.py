@@ -11,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.rows import rows
 from tests.trio_client.doubles import (
     DONE,
     OPEN_STREAM,
@@ -308,7 +309,7 @@ class ByeConnector:
     """No connector, for want of a method."""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "arguments"),
     [
         ("connection_string", {"connection_string": "10.0.0.5"}),

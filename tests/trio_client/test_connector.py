@@ -14,6 +14,7 @@ import trio
 import trustme
 from cryptography.hazmat.primitives import serialization
 
+from tests.rows import rows
 from triclinium import CertificateAuthenticator, PasswordAuthenticator
 from triclinium._connector import Loss, TcpConnector, _address, loss_of, show_certificate
 from triclinium.abc import ConnectedStream
@@ -38,7 +39,7 @@ UNREACHABLE = OSError(101, "no route")
 BROKEN = trio.BrokenResourceError
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "error"),
     [
         (Loss(LossCause.NAME_NOT_RESOLVED, "unknown name"), socket.gaierror(-2, "unknown name")),

@@ -12,6 +12,7 @@ from cassandra import connection, policies, protocol
 from cassandra.query import BatchStatement, SimpleStatement
 
 from tests.core.retry.cassandra.policies_for_tests import Always, never_asked
+from tests.rows import rows
 from triclinium_core.adapters import cassandra_driver as adapter
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.errors import InvalidArgumentException
@@ -114,7 +115,7 @@ def test_it_is_a_policy_of_the_driver() -> None:
     assert f"DriverRetryPolicy({policy!r})" == repr(adapted)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("verdict", "answer"),
     [
         (RETRY_SAME, (SAME, None)),
@@ -135,8 +136,8 @@ def test_verdicts(verdict: RetryVerdict, answer: adapter.DriverAnswer) -> None:
     assert answer == adapted.on_request_error(IDEMPOTENT, 4, error=server_error(), retry_num=0)
 
 
-@pytest.mark.parametrize("statement", [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()])
-@pytest.mark.parametrize("level", ConsistencyLevel)
+@rows("statement", [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()])
+@rows("level", ConsistencyLevel)
 def test_read_timeouts(statement: object, level: ConsistencyLevel) -> None:
     """The figures arrive in our words, for any statement."""
     policy = Always(RETHROW)
@@ -253,8 +254,8 @@ def test_policies_that_fail() -> None:
     assert ["what the node answered: QUORUM needs 2 replicas, 1 is alive"] == caught.value.__notes__
 
 
-@pytest.mark.parametrize("received", range(5))
-@pytest.mark.parametrize("retry_num", [0, 1])
+@rows("received", range(5))
+@rows("retry_num", [0, 1])
 def test_where_the_driver_agrees(received: int, retry_num: int) -> None:
     """Over small reads at QUORUM the answers are those of the driver's own two policies."""
     with pytest.warns(DeprecationWarning, match="DowngradingConsistencyRetryPolicy"):

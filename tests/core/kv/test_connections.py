@@ -21,6 +21,7 @@ from tests.core.kv.simulated import (
     respond,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -531,7 +532,7 @@ SIZE = 24 + 8 + 2 + 2
 """Of one of these writes: header, extras, prefix and key, value."""
 
 
-@pytest.mark.parametrize(
+@rows(
     ("offset", "safe"),
     [
         (-SIZE, "abc"),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import TRAVEL, Recorded, client_options, ready, respond, upsert
+from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -147,7 +148,7 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
     assert [9000, milliseconds] == milliseconds_sent(simulation)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "error"),
     [
         (Status.DURABILITY_INVALID_LEVEL, DurabilityLevelNotAvailableException),
@@ -155,7 +156,7 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
         (Status.SYNC_WRITE_AMBIGUOUS, DurabilityAmbiguousException),
     ],
 )
-@pytest.mark.parametrize("kind", MUTATIONS, ids=lambda kind: kind.name)
+@rows("kind", MUTATIONS)
 def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: type[CouchbaseException]) -> None:
     """Whatever the strategy; a write that the server calls ambiguous least of all."""
     simulation = ready()

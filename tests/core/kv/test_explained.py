@@ -9,6 +9,7 @@ import pytest
 
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
+from tests.rows import rows
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
@@ -19,12 +20,13 @@ from triclinium_core.retry.actions import CloseConnection
 from triclinium_core.retry.error_map import ErrorMapEntry, parse_error_map
 from triclinium_core.retry.explain import Case, KvAnswer, explain
 from triclinium_core.retry.explanation import Outcome
+from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.strategy import BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy, RetryStrategy
 
 MAPPED = SMALL_MAP.rows[0].code
-STATUSES = [*range(1, 0x100), MAPPED, 0x7FF1, 0xFFFF]
-"""All of one byte but success, one that the node's error map has, and two that nobody knows."""
+STATUSES = sorted({*map(int, Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {Status.SUCCESS})
+"""All that are known but success, one that the node's error map has, and some that nobody knows."""
 
 
 class Verdict(NamedTuple):
@@ -89,7 +91,7 @@ def answered(simulation: Recorded, operation: Operation, status: int) -> Verdict
     return done(actions)
 
 
-@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()])
+@rows("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()])
 @pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
 def test_the_client_does_what_is_explained(kind: type[Operation], strategy: RetryStrategy) -> None:
     """Retry, error, delay and the end of the connection, answer by answer."""

@@ -19,6 +19,7 @@ from tests.core.kv.simulated import (
     respond,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.errors import (
     AuthenticationFailureException,
     CollectionNotFoundException,
@@ -474,7 +475,7 @@ def test_no_answer_for_a_stream_of_operations() -> None:
     assert 2 == len(questions(simulation))
 
 
-@pytest.mark.parametrize("start", [3.860968566208492, *(number / 7 for number in range(40))])
+@rows("start", [3.860968566208492, *(number / 7 for number in range(40))])
 def test_lost_question_at_any_time(start: float) -> None:
     """The question is asked again when its timer says so, however the sum of two times is rounded."""
     simulation = ready()

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-import pytest
-
 from tests.core.kv.simulated import Recorded, get, ready, respond, upsert
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.kv_status import Status
@@ -59,7 +58,7 @@ def by_announcement(simulation: Recorded, document: bytes) -> None:
 
 
 SOURCES = (by_refusal, by_poll, by_bootstrap, by_announcement)
-each_source = pytest.mark.parametrize("bring", SOURCES, ids=lambda source: source.__name__)
+each_source = rows("bring", SOURCES)
 
 
 def client(bring: Callable[[Recorded, bytes], None]) -> Recorded:
@@ -81,7 +80,7 @@ def config_of(simulation: Recorded, version: tuple[int, int]) -> bytes:
 
 
 @each_source
-@pytest.mark.parametrize("version", VERSIONS.values(), ids=VERSIONS)
+@rows("version", VERSIONS.values())
 def test_an_older_one(bring: Callable[[Recorded, bytes], None], version: tuple[int, int]) -> None:
     """It is not taken, and documents are found where they were."""
     simulation = client(bring)
@@ -94,7 +93,7 @@ def test_an_older_one(bring: Callable[[Recorded, bytes], None], version: tuple[i
 
 
 @each_source
-@pytest.mark.parametrize("version", [(7, 6), (8, 1)], ids=["a newer revision", "a newer epoch"])
+@rows("version", [(7, 6), (8, 1)])
 def test_a_newer_one(bring: Callable[[Recorded, bytes], None], version: tuple[int, int]) -> None:
     """It takes the place of the other."""
     simulation = client(bring)

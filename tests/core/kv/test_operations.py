@@ -23,6 +23,7 @@ from tests.core.kv.simulated import (
     respond,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,
@@ -98,8 +99,8 @@ from triclinium_core.transcoding.flags import JSON_FLAGS
 
 TWO = StreamId(2)
 
-each_phase = pytest.mark.parametrize("phase", PHASES)
-each_kind = pytest.mark.parametrize("make", [read, write], ids=["read", "write"])
+each_phase = rows("phase", PHASES)
+each_kind = rows("make", [read, write])
 
 
 def is_forgotten(simulation: Recorded, *, in_flight: int = 0) -> bool:
@@ -360,7 +361,7 @@ def test_success_allocates_nothing_for_retrying() -> None:
     assert {} == simulation.machine.statistics().retries_by_reason
 
 
-@pytest.mark.parametrize("code", sorted(code for code, row in KV_STATUSES.items() if row.only_of))
+@rows("code", sorted(code for code, row in KV_STATUSES.items() if row.only_of))
 @each_kind
 def test_success_of_another_operation(code: int, make: Make) -> None:
     """A status that cannot answer the request tells nothing of it: it fails with that, at once (decision D12)."""
@@ -509,7 +510,7 @@ def test_tokens_may_come_again() -> None:
 
 
 @each_kind
-@pytest.mark.parametrize("code", [Status.TEMPORARY_FAILURE, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
+@rows("code", [Status.TEMPORARY_FAILURE, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
 def test_retried_until_it_works(make: Make, code: Status) -> None:
     """Statuses of the list, with the best-effort delays: 1, 2, 4 ms (decision C2)."""
     simulation = ready()

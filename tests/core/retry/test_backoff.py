@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import (
     RESOLUTION,
@@ -54,7 +55,7 @@ def test_controlled_is_a_calculator() -> None:
     assert 0.01 == controlled(1, Fixed(0.5))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("retry_attempts", "milliseconds"),
     [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 64), (7, 128), (8, 256), (9, 500), (10, 500), (11, 500)],
 )
@@ -68,8 +69,8 @@ def test_the_class_has_the_same_defaults() -> None:
     assert exponential() == ExponentialBackoff()
 
 
-@pytest.mark.parametrize("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18, 10**400])
-@pytest.mark.parametrize("factor", [2.0, 1.5, 10.0, 1e300])
+@rows("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18, 10**400])
+@rows("factor", [2.0, 1.5, 10.0, 1e300])
 def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> None:
     """No count of retries is too much for it."""
     assert 0.5 == exponential(factor=factor)(retry_attempts, Fixed(0.5))
@@ -149,8 +150,8 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
     assert 0.0 <= delay <= plain
 
 
-@pytest.mark.parametrize("value", [-0.001, math.nan, math.inf, -math.inf, 10**400, -(10**400), "1", None, True])
-@pytest.mark.parametrize("name", ["first", "most", "factor", "jitter"])
+@rows("value", [-0.001, math.nan, math.inf, -math.inf, 10**400, -(10**400), "1", None, True])
+@rows("name", ["first", "most", "factor", "jitter"])
 def test_refuses_what_is_no_number_in_range(name: str, value: object) -> None:
     """A mistake is told when the calculator is made, by the name of its parameter and the value."""
     for build in (ExponentialBackoff, exponential):
@@ -185,7 +186,7 @@ def test_a_most_below_the_first_is_refused() -> None:
     assert "first" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "expected"),
     [
         (0, True),
@@ -213,7 +214,7 @@ def test_cap_of_the_rfc() -> None:
     assert CappedDelay(0.5, dispatches=False) == cap(requested, timeout - elapsed)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("delay", "remaining", "expected"),
     [
         (0.1, 0.5, CappedDelay(0.1, dispatches=True)),
@@ -244,8 +245,8 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
     )
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, True, None, "1"])
-@pytest.mark.parametrize("backoff", [exponential(), controlled], ids=["exponential", "controlled"])
+@rows("count", [-1, 1.5, True, None, "1"])
+@rows("backoff", [exponential(), controlled])
 def test_what_is_no_count(backoff: Backoff, count: Any) -> None:
     """A delay follows a number of retries."""
     with pytest.raises(InvalidArgumentException) as caught:

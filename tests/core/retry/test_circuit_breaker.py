@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.circuit_breaker import (
     BREAKER_TRANSITIONS,
@@ -70,7 +71,7 @@ def test_a_new_breaker() -> None:
     assert math.inf == breaker.wakeup
 
 
-@pytest.mark.parametrize(
+@rows(
     ("answered", "timed_out", "expected"),
     [
         (0, 19, S.CLOSED),
@@ -221,7 +222,7 @@ def test_a_canary_that_nobody_waits_for(state: BreakerState, event: BreakerEvent
     assert before == (breaker.statistics(), breaker.wakeup)
 
 
-@pytest.mark.parametrize(("state", "event"), list(itertools.product(BreakerState, BreakerEvent)))
+@rows(("state", "event"), list(itertools.product(BreakerState, BreakerEvent)))
 def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
     """Every event in every state leads to all the states that the table names, and to no other."""
     reached: set[BreakerState] = set()
@@ -261,10 +262,8 @@ def test_enabled_is_yes_or_no(value: Any) -> None:
     assert "enabled" == caught.value.parameter
 
 
-@pytest.mark.parametrize("value", [-1, math.nan, "20", None, True])
-@pytest.mark.parametrize(
-    "name", ["volume_threshold", "error_threshold_percentage", "sleep_window", "rolling_window", "canary_timeout"]
-)
+@rows("value", [-1, math.nan, "20", None, True])
+@rows("name", ["volume_threshold", "error_threshold_percentage", "sleep_window", "rolling_window", "canary_timeout"])
 def test_options_out_of_range(name: str, value: object) -> None:
     """The text names the number, the value and the range."""
     with pytest.raises(InvalidArgumentException) as caught:

@@ -21,6 +21,7 @@ from tests.core.retry.sample_questions import (
     TERMINAL,
     TIMEOUT,
 )
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.retry import backoff, error_map, kv_responses
 from triclinium_core.retry.couchbase_questions import STRATEGIES
@@ -45,7 +46,7 @@ MAPPED = DECIDE | {
 }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "expected"),
     [
         (IDEMPOTENT, {"idempotent": True}),
@@ -131,7 +132,7 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
             answer({key: value for key, value in question.items() if key != name})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "message"),
     [
         (IDEMPOTENT | {"ask": "why"}, "ask 'why' is not known; expected one of idempotent, reason, decide"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry import error_map as module
 from triclinium_core.retry.error_map import (
@@ -123,7 +124,7 @@ def test_the_attributes_are_those_of_both_versions() -> None:
     assert 2 == ERROR_MAP_VERSION_MAX
 
 
-@pytest.mark.parametrize("attribute", Attribute)
+@rows("attribute", Attribute)
 def test_indicates_retry(attribute: Attribute) -> None:
     """Three attributes permit a retry, and ``temp`` is not among them (decision C13)."""
     expected = attribute in {"retry-now", "retry-later", "auto-retry"}
@@ -175,7 +176,7 @@ def test_the_examples_of_the_rfc() -> None:
     assert parsed.entries[0xFFF2].indicates_retry
 
 
-@pytest.mark.parametrize(
+@rows(
     ("specification", "delays_ms"),
     [
         (RetrySpecification(CONSTANT, 25, 10), [10, 25, 25, 25]),
@@ -196,8 +197,8 @@ def test_delays(specification: RetrySpecification, delays_ms: list[int]) -> None
     assert [delay / 1000 for delay in delays_ms] == [specification.delay(r) for r in range(len(delays_ms))]
 
 
-@pytest.mark.parametrize("algorithm", [LINEAR, EXPONENTIAL])
-@pytest.mark.parametrize("retry_attempts", [63, 64, 65, 10**4, 10**9])
+@rows("algorithm", [LINEAR, EXPONENTIAL])
+@rows("retry_attempts", [63, 64, 65, 10**4, 10**9])
 def test_schedules_do_not_overflow(algorithm: RetryAlgorithm, retry_attempts: int) -> None:
     """The largest numbers give a day where there is no ceiling, else the ceiling, and no endless computation."""
     largest = 2**63 - 1
@@ -260,8 +261,8 @@ def test_a_retry_without_a_required_field(name: str) -> None:
     assert retry_of({key: value for key, value in GOOD_RETRY.items() if key != name}) is None
 
 
-@pytest.mark.parametrize("value", [-1, 0.5, 10.0, "10", True, [], {}, 2**63, 10**300, -(10**300)])
-@pytest.mark.parametrize("name", ["interval", "after", "max-duration", "ceil"])
+@rows("value", [-1, 0.5, 10.0, "10", True, [], {}, 2**63, 10**300, -(10**300)])
+@rows("name", ["interval", "after", "max-duration", "ceil"])
 def test_a_retry_with_a_nonsensical_number(name: str, value: object) -> None:
     """One nonsensical number makes the whole schedule unusable: half of one would be a guess."""
     assert retry_of({**GOOD_RETRY, name: value}) is None
@@ -301,7 +302,7 @@ def test_codes(code: str, status: int) -> None:
     assert [status] == list(parse_error_map(document({code: row()})).entries)
 
 
-@pytest.mark.parametrize(
+@rows(
     "code",
     [
         "",
@@ -377,8 +378,8 @@ NOT_WHOLE: list[object] = [None, "2", 2.0, 1.5, True, False, [], [2], {}]
 NOT_TEXT: list[object] = [None, 1, 1.5, True, [], ["x"], {}]
 
 
-@pytest.mark.parametrize("value", NOT_WHOLE)
-@pytest.mark.parametrize("name", ["version", "revision"])
+@rows("value", NOT_WHOLE)
+@rows("name", ["version", "revision"])
 def test_wrong_numbers(name: str, value: object) -> None:
     """Version and revision are whole numbers; a bool or a float is none."""
     fields = {"version": 2, "revision": 9, name: value}
@@ -415,8 +416,8 @@ def test_wrong_entries(entry: object) -> None:
     assert f"errors[7ff0] is {type(entry).__name__}, expected dict" == text
 
 
-@pytest.mark.parametrize("value", NOT_TEXT)
-@pytest.mark.parametrize("name", ["name", "desc"])
+@rows("value", NOT_TEXT)
+@rows("name", ["name", "desc"])
 def test_wrong_texts(name: str, value: object) -> None:
     """Name and description are strings where they are there."""
     text = malformed(document({"7ff0": {**row(), name: value}}))

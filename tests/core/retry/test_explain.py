@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.actions import CloseConnection, RefreshCollection, RefreshTopology
@@ -99,7 +100,7 @@ def fate(explanation: Explanation) -> tuple[object, ...]:
 RETRY, FAIL = Outcome.RETRY, Outcome.FAIL
 
 
-@pytest.mark.parametrize(
+@rows(
     ("happened", "operation", "expected"),
     [
         (KvAnswer(0x86), "upsert", (R.KV_TEMPORARY_FAILURE, RETRY, 0.001, None)),
@@ -127,7 +128,7 @@ def test_kv(happened: Happening, operation: str, expected: tuple[object, ...]) -
     assert expected == fate(explain(case_of(happened, operation)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("service", "happened", "expected"),
     [
         (QUERY, ErrorCode(4040), (R.QUERY_PREPARED_STATEMENT_FAILURE, RETRY, 0.001, None)),
@@ -184,7 +185,7 @@ def test_idempotency(case: Case, expected: bool, clause: str) -> None:
     assert clause in explanation.idempotent_clause
 
 
-@pytest.mark.parametrize(
+@rows(
     ("case", "expected"),
     [
         (case_of(KvAnswer(0x01)), DecidedBy.RESPONSE),
@@ -216,7 +217,7 @@ def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPa
     assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (explanation.decided_by, explanation.error)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("case", "expected"),
     [
         (case_of(KvAnswer(0x86), attempt=3), "wants a retry in 8 ms"),
@@ -386,7 +387,7 @@ def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
     assert expected == explain(case_of(happened)).orders
 
 
-@pytest.mark.parametrize(
+@rows(
     ("case", "happened", "clause"),
     [
         (case_of(KvAnswer(0x86)), "the node answered TEMPORARY_FAILURE [0x86]", "KV: Temporary Failure 0x86"),
@@ -489,7 +490,7 @@ def test_an_error_that_is_told_with_a_failed_dispatch_stays() -> None:
     assert "RateLimitedException" == explain(case_of(failed, strategy=FailFastRetryStrategy())).error
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changes", "parameter"),
     [
         ({"service": "kv"}, "service"),
@@ -588,9 +589,7 @@ def grid() -> Iterable[tuple[str, bool, int, float]]:
 
 
 # Decision C36: one reason is never given.
-@pytest.mark.parametrize(
-    "reason", [reason for reason in RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED]
-)
+@rows("reason", [reason for reason in RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
 def test_explain_and_the_batch_agree(reason: RetryReason) -> None:
     """The machine that is fed an event, and the question that names its reason, have one answer."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import DocumentLockedException
 from triclinium_core.retry.actions import CloseConnection, RefreshCollection, RefreshTopology
 from triclinium_core.retry.explanation import (
@@ -249,8 +250,8 @@ def test_words_of_a_completion() -> None:
     ] == COMPLETED.sentences()[2:]
 
 
-@pytest.mark.parametrize("decided_by", DecidedBy)
-@pytest.mark.parametrize("outcome", Outcome)
+@rows("decided_by", DecidedBy)
+@rows("outcome", Outcome)
 def test_whoever_decides_has_a_sentence_and_a_clause(decided_by: DecidedBy, outcome: Outcome) -> None:
     """No decision and no outcome is left without words."""
     told = Explanation(

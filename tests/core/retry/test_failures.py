@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from tests.core.retry.request_cases import Refusal
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -86,7 +87,7 @@ def test_unambiguous_timeout() -> None:
     assert "upsert 'airline_10': not done within 2.5 s and certainly not applied" == str(error)
 
 
-@pytest.mark.parametrize("reason", [reason for reason in RetryReason if reason is not R.SOCKET_CLOSED_WHILE_IN_FLIGHT])
+@rows("reason", [reason for reason in RetryReason if reason is not R.SOCKET_CLOSED_WHILE_IN_FLIGHT])
 def test_unambiguous_timeout_tells_why(reason: RetryReason) -> None:
     """What kept the request from success, and the next step where we know one."""
     text = str(timeout(UPSERT, ambiguous=False, last_reason=reason))
@@ -144,7 +145,7 @@ def test_parts_of_the_story() -> None:
     assert str(refused(None, R.UNKNOWN, connection)).endswith(" and is not retried [last dispatch error: reset]")
 
 
-@pytest.mark.parametrize("reason", RetryReason)
+@rows("reason", RetryReason)
 def test_refused(reason: RetryReason) -> None:
     """The words name operation, key, what happened, the reason, and the next step where we know one."""
     error = refused(None, reason, UPSERT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.doctored import import_with
+from tests.rows import rows
 from triclinium_core.retry import idempotency
 from triclinium_core.retry.idempotency import (
     ANY_OPERATION,
@@ -77,7 +78,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
     assert len(expected) == len(IDEMPOTENT_OPERATIONS)
 
 
-@pytest.mark.parametrize("row", IDEMPOTENT_OPERATIONS, ids=lambda row: f"{row.service} {row.operation}")
+@rows("row", IDEMPOTENT_OPERATIONS)
 def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
     """Beside each row stands where it comes from: the service's part of the list, or a decision."""
     heading = {
@@ -92,13 +93,13 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
     assert row.clause.startswith(heading[row.service])
 
 
-@pytest.mark.parametrize("operation", sorted(IDEMPOTENT_KV))
+@rows("operation", sorted(IDEMPOTENT_KV))
 def test_kv_reads(operation: str) -> None:
     """A listed operation is idempotent."""
     assert is_idempotent(Service.KV, operation)
 
 
-@pytest.mark.parametrize("operation", NOT_IDEMPOTENT_KV)
+@rows("operation", NOT_IDEMPOTENT_KV)
 def test_everything_else_of_kv(operation: str) -> None:
     """Every operation is non-idempotent unless it is listed, whatever other services look at."""
     assert not is_idempotent(Service.KV, operation, readonly=True, method="GET")

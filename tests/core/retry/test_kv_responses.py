@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.doctored import import_with
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.retry import kv_responses
@@ -75,8 +76,8 @@ def test_the_list_is_that_of_the_rfc() -> None:
     assert all(f"0x{status:02x}" in line.clause for status, line in RETRYABLE_STATUSES.items())
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("status", LIST_OF_THE_RFC, ids=hex)
+@rows("operation", OPERATIONS)
+@rows("status", LIST_OF_THE_RFC)
 def test_listed(status: int, operation: str) -> None:
     """A listed status is retried, but for the operations that its line excludes, whatever a map says of it."""
     reason, excluded = LIST_OF_THE_RFC[status]
@@ -91,8 +92,8 @@ def test_listed(status: int, operation: str) -> None:
         assert verdict.close_connection is None
 
 
-@pytest.mark.parametrize("operation", DCP_OPERATIONS)
-@pytest.mark.parametrize("status", LIST_OF_THE_RFC, ids=hex)
+@rows("operation", DCP_OPERATIONS)
+@rows("status", LIST_OF_THE_RFC)
 def test_dcp_is_excluded(status: int, operation: str) -> None:
     """No DCP command is retried for a status; it gets the status's own error."""
     verdict = classify(operation, status, None)
@@ -101,7 +102,7 @@ def test_dcp_is_excluded(status: int, operation: str) -> None:
     assert KV_STATUSES[status].error is verdict.error
 
 
-@pytest.mark.parametrize(
+@rows(
     ("operation", "status", "expected"),
     [
         ("unlock", Status.LOCKED, errors.CasMismatchException),
@@ -139,7 +140,7 @@ IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
 """Successes that only scans and sub-document operations have."""
 
 
-@pytest.mark.parametrize("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)), ids=hex)
+@rows("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
 def test_known_and_not_listed(status: int) -> None:
     """A complete, known response is not retried, and no map is consulted for it."""
     for mapped in (None, EVERYTHING):
@@ -198,8 +199,8 @@ def test_left_to_the_map_without_an_entry(status: int) -> None:
     assert KvVerdict(None, ERRORS_WITHOUT_A_MAP[status], verdict.clause) == verdict
 
 
-@pytest.mark.parametrize("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP], ids=hex)
-@pytest.mark.parametrize("attribute", Attribute)
+@rows("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP])
+@rows("attribute", Attribute)
 def test_single_attributes(status: int, attribute: Attribute) -> None:
     """Only the three retry attributes permit a retry: ``temp`` is information (decision C13)."""
     may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
@@ -212,7 +213,7 @@ def test_single_attributes(status: int, attribute: Attribute) -> None:
     assert (attribute in {"conn-state-invalidated", "special-handling"}) is (verdict.close_connection is not None)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("attributes", "expected"),
     [
         ([], errors.CouchbaseException),
@@ -236,7 +237,7 @@ def test_error_by_attribute(attributes: list[Attribute], expected: type[Couchbas
     assert ["auth", "invalid-input", "support", "temp"] == [str(attribute) for attribute, _ in ERRORS_BY_ATTRIBUTE]
 
 
-@pytest.mark.parametrize("operation", [*OPERATIONS, *DCP_OPERATIONS])
+@rows("operation", [*OPERATIONS, *DCP_OPERATIONS])
 def test_the_map_decides_for_every_operation(operation: str) -> None:
     """The exclusions belong to the lines of known statuses; an unknown one is the map's affair."""
     assert R.KV_ERROR_MAP_RETRY_INDICATED is classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.doctored import import_with
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.retry import kv_status
 from triclinium_core.retry.kv_status import (
@@ -154,7 +155,7 @@ def test_every_status_is_known_but_five() -> None:
     assert set(LEFT_TO_THE_MAP) == set(ERRORS_WITHOUT_A_MAP)
 
 
-@pytest.mark.parametrize("number", STATUSES, ids=hex)
+@rows("number", STATUSES)
 def test_row(number: int) -> None:
     """Each status surfaces as its class, and differs for exactly the operations that the list names."""
     row = KV_STATUSES[number]

@@ -18,6 +18,7 @@ from tests.core.retry.request_cases import (
     annotation,
     machine_of,
 )
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
@@ -122,8 +123,8 @@ def test_success(operation: str, response: KvResponse | ServiceResponse) -> None
     assert math.inf == machine.wakeup
 
 
-@pytest.mark.parametrize("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
-@pytest.mark.parametrize("idempotent", [True, False])
+@rows("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
+@rows("idempotent", [True, False])
 def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
     """A success of another operation tells nothing of this one, which fails with it; nothing else is concerned."""
     machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)

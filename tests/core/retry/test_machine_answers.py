@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.request_cases import NODE, Says, annotation, machine_of, map_entry, map_store
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.actions import (
@@ -73,7 +74,7 @@ def test_a_refused_status_surfaces_as_itself(status: int, operation: str, expect
     assert expected is type(error_of(hear(machine, answer(status))))
 
 
-@pytest.mark.parametrize("reason", [reason for reason in RetryReason if not reason.always_retry])
+@rows("reason", [reason for reason in RetryReason if not reason.always_retry])
 def test_a_refused_dispatch_is_canceled(reason: RetryReason) -> None:
     """Every other reason has no exception of its own; it stands in the context (decision C32)."""
     machine = machine_of(annotation(FailFastRetryStrategy()), state=S.PENDING)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.core.retry.request_cases import Awaits, Raises, Says, annotation, machine_of
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -75,8 +76,8 @@ HISTORIES = [
     History("answered, sent again", BEST_EFFORT, [DISPATCHED, LOCKED, TimePassed(), DISPATCHED], S.IN_FLIGHT, True),
 ]
 
-each_history = pytest.mark.parametrize("history", HISTORIES, ids=[history.name for history in HISTORIES])
-each_kind = pytest.mark.parametrize("idempotent", [True, False], ids=["read", "write"])
+each_history = rows("history", HISTORIES)
+each_kind = rows("idempotent", [True, False])
 
 
 def machine_after(request: RequestAnnotation, history: list[RequestEvent]) -> RetryMachine:
@@ -116,7 +117,7 @@ def test_is_ambiguous(history: History, idempotent: bool) -> None:
 
 @each_history
 @each_kind
-@pytest.mark.parametrize("late", [0.0, 1e-9, 60.0])
+@rows("late", [0.0, 1e-9, 60.0])
 def test_the_deadline_strikes_everywhere(history: History, idempotent: bool, late: float) -> None:
     """Wherever the request stands, it fails then, with the kind of timeout that is true, and is not sent again."""
     machine = machine_after(annotation(history.strategy, idempotent=idempotent), history.events)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.request_cases import Raises, Refusal, Says, retry_request
+from tests.rows import rows
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.orchestrator import (
     Refuse,
@@ -29,12 +30,12 @@ ALWAYS = [reason for reason in RetryReason if reason.always_retry]
 SOMETIMES = [reason for reason in RetryReason if not reason.always_retry]
 UNSAFE = [reason for reason in RetryReason if not reason.allows_non_idempotent_retry]
 
-each_kind = pytest.mark.parametrize("idempotent", [True, False], ids=["read", "write"])
+each_kind = rows("idempotent", [True, False])
 
 
-@pytest.mark.parametrize("reason", ALWAYS)
+@rows("reason", ALWAYS)
 @each_kind
-@pytest.mark.parametrize(
+@rows(
     ("retry_attempts", "delay"), [(0, 0.001), (1, 0.01), (2, 0.05), (3, 0.1), (4, 0.5), (5, 1.0), (6, 1.0), (99, 1.0)]
 )
 def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
@@ -54,7 +55,7 @@ def test_always_retried_within_the_deadline(reason: RetryReason) -> None:
     assert Retry(0.25, dispatches=False, times_out=True) == decide_without_strategy(request, reason)
 
 
-@pytest.mark.parametrize("reason", SOMETIMES)
+@rows("reason", SOMETIMES)
 def test_the_strategy_has_to_be_asked(reason: RetryReason) -> None:
     """Every other reason is the strategy's affair, and it sees request and reason."""
     request = retry_request(idempotent=True)
@@ -65,8 +66,8 @@ def test_the_strategy_has_to_be_asked(reason: RetryReason) -> None:
     assert [(request, reason)] == strategy.asked
 
 
-@pytest.mark.parametrize("reason", RetryReason)
-@pytest.mark.parametrize("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
+@rows("reason", RetryReason)
+@rows("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
 def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
     """Nobody is asked any more, and what is always retried is not retried either."""
     request = retry_request(idempotent=True, remaining=remaining)
@@ -89,7 +90,7 @@ def test_just_before_the_deadline() -> None:
     assert Refuse() == decide(request, R.KV_LOCKED, Says(RetryAction.no_retry()))
 
 
-@pytest.mark.parametrize("reason", RetryReason)
+@rows("reason", RetryReason)
 @each_kind
 def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> None:
     """A hostile strategy may ask for a retry of anything; the request is retried only where that is safe."""
@@ -112,7 +113,7 @@ def test_a_retry_that_is_overruled_carries_the_error() -> None:
     assert Refuse(Refusal) == judge(retry_request(), R.UNKNOWN, RetryAction(0.1, Refusal))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("delay", "within", "remaining", "expected"),
     [
         (0.1, None, 2.5, Retry(0.1, dispatches=True)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry.failures import at_path, surfaced
@@ -13,7 +14,7 @@ from triclinium_core.retry.path_failures import FailedPath
 CONTEXT = ErrorContext(operation="mutate_in", key="ada", status=0xCC, status_name="FAILED", status_text="some path")
 
 
-@pytest.mark.parametrize("status", [status for status in KV_STATUSES if status >= 0xC0], ids=hex)
+@rows("status", [status for status in KV_STATUSES if status >= 0xC0])
 def test_statuses_of_paths(status: int) -> None:
     """Each surfaces as the exception that it has as a status of the whole."""
     expected = KV_STATUSES[status].error or errors.CouchbaseException

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.retry.question_fields import (
     MalformedQuestion,
     in_json,
@@ -31,7 +32,7 @@ def require_pet(question: dict[str, object], name: str) -> int:
 Reader = Callable[[dict[str, object], str], object]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("read", "value", "expected"),
     [
         (require_text, "", ""),
@@ -60,7 +61,7 @@ def test_refuses_a_missing_field(read: Reader) -> None:
         read({"other": 1}, "field")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("read", "value", "message"),
     [
         (require_text, 1, "field is a number, expected a string"),
@@ -100,7 +101,7 @@ def test_parses_a_status(status: int, width: int) -> None:
     assert (status, status) == (parse_status(text, "status"), parse_status(text.upper(), "status"))
 
 
-@pytest.mark.parametrize("text", ["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "])
+@rows("text", ["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "])
 def test_refuses_a_status_that_is_not_hexadecimal(text: str) -> None:
     """The text shows how to write one."""
     with pytest.raises(MalformedQuestion) as caught:

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from tests.core.retry.doctored import import_with
+from tests.rows import rows
 from triclinium_core.retry import reasons
 from triclinium_core.retry.reasons import RetryReason
 
@@ -48,7 +49,7 @@ ROWS = [
     )
 ]
 
-each_reason = pytest.mark.parametrize("reason", RetryReason)
+each_reason = rows("reason", RetryReason)
 
 
 def test_the_rows_are_those_of_the_rfc() -> None:
@@ -57,7 +58,7 @@ def test_the_rows_are_those_of_the_rfc() -> None:
     assert [name for name, _, _ in ROWS] == [reason.name for reason in RetryReason]
 
 
-@pytest.mark.parametrize(("name", "non_idempotent", "always"), ROWS, ids=[name for name, _, _ in ROWS])
+@rows(("name", "non_idempotent", "always"), ROWS)
 def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> None:
     """Both flags are the RFC's; where it says "todo", nothing was sent, so a retry is allowed (decision C5)."""
     reason = RetryReason[name]

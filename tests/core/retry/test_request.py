@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from tests.core.retry.request_cases import Fixed
+from tests.rows import rows
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 
@@ -35,7 +36,7 @@ def test_a_request_that_just_failed() -> None:
     assert expected == {field.name: getattr(REQUEST, field.name) for field in dataclasses.fields(RetryRequest)}
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(RetryRequest)])
+@rows("name", [field.name for field in dataclasses.fields(RetryRequest)])
 def test_frozen(name: str) -> None:
     """A strategy looks and does not touch."""
     with pytest.raises(dataclasses.FrozenInstanceError):

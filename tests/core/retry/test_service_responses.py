@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.doctored import import_with
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry import service_responses
@@ -93,8 +94,8 @@ def test_the_http_statuses_are_those_of_the_rfc() -> None:
     assert all(not line.message_contains for line in RETRYABLE_HTTP_STATUSES.values())
 
 
-@pytest.mark.parametrize("http_status", [200, 400, 404, 500, 503])
-@pytest.mark.parametrize(("service", "code"), ERROR_CODES_OF_THE_RFC, ids=str)
+@rows("http_status", [200, 400, 404, 500, 503])
+@rows(("service", "code"), ERROR_CODES_OF_THE_RFC)
 def test_listed_codes(service: Service, code: int, http_status: int) -> None:
     """A listed code is retried under any HTTP status, also where it came with status 200."""
     why, error, words = ERROR_CODES_OF_THE_RFC[service, code]
@@ -107,7 +108,7 @@ def test_listed_codes(service: Service, code: int, http_status: int) -> None:
     assert expected == verdict
 
 
-@pytest.mark.parametrize(
+@rows(
     ("service", "code", "message"),
     [
         (QUERY, 5000, "an internal error"),
@@ -132,8 +133,8 @@ def test_codes_that_are_not_listed(service: Service, code: int, message: str) ->
         assert verdict.clause.endswith("not in the list")
 
 
-@pytest.mark.parametrize("service", [QUERY, ANALYTICS])
-@pytest.mark.parametrize(
+@rows("service", [QUERY, ANALYTICS])
+@rows(
     "body",
     [
         b"",
@@ -160,9 +161,9 @@ def test_bodies_without_errors(service: Service, body: bytes) -> None:
     assert classify(service, 503, body).clause.endswith("no error code in the body")
 
 
-@pytest.mark.parametrize("http_status", [200, 400])
-@pytest.mark.parametrize("service", [QUERY, ANALYTICS])
-@pytest.mark.parametrize(
+@rows("http_status", [200, 400])
+@rows("service", [QUERY, ANALYTICS])
+@rows(
     "body",
     [
         '{"errors": "4040"}',
@@ -219,8 +220,8 @@ def test_first_error(decoded: object, expected: tuple[int | None, str]) -> None:
     assert expected == first_error(decoded)
 
 
-@pytest.mark.parametrize("http_status", VIEW_STATUSES_OF_THE_RFC)
-@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}'])
+@rows("http_status", VIEW_STATUSES_OF_THE_RFC)
+@rows("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}'])
 def test_views(http_status: int, body: bytes) -> None:
     """These statuses are temporary, whatever the body says."""
     assert R.VIEWS_TEMPORARY_FAILURE is reason(VIEWS, http_status, body)
@@ -232,7 +233,7 @@ def test_views_302(body: bytes) -> None:
     assert R.VIEWS_NO_ACTIVE_PARTITION is reason(VIEWS, 302, body)
 
 
-@pytest.mark.parametrize("http_status", sorted(set(range(300, 600)) - {*VIEW_STATUSES_OF_THE_RFC, 302, 404, 500}))
+@rows("http_status", sorted(set(range(300, 600)) - {*VIEW_STATUSES_OF_THE_RFC, 302, 404, 500}))
 def test_other_statuses_of_views(http_status: int) -> None:
     """No other status is retried."""
     verdict = classify(VIEWS, http_status, TEXT_404)
@@ -240,7 +241,7 @@ def test_other_statuses_of_views(http_status: int) -> None:
     assert (None, CouchbaseException) == (verdict.reason, verdict.error)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "retried"),
     [
         ('{"error":"not_found","reason":"missing"}', True),
@@ -266,7 +267,7 @@ def test_views_404(body: str, retried: bool) -> None:
         assert (errors.ViewNotFoundException if retried else CouchbaseException) is verdict.error
 
 
-@pytest.mark.parametrize(
+@rows(
     ("body", "retried"),
     [
         ('{"error":"x","reason":"{not_found, missing_named_view}"}', False),
@@ -300,7 +301,7 @@ def test_views_500(body: str, retried: bool) -> None:
         assert CouchbaseException is verdict.error
 
 
-@pytest.mark.parametrize("http_status", [200, 300, 302, 400, 401, 404, 428, 430, 500, 503])
+@rows("http_status", [200, 300, 302, 400, 401, 404, 428, 430, 500, 503])
 def test_other_statuses_of_search(http_status: int) -> None:
     """Search has one line: 429."""
     assert R.SEARCH_TOO_MANY_REQUESTS is reason(SEARCH, 429)

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.core.retry.request_cases import NODE, Awaits, Raises, Says, annotation, machine_of
+from tests.rows import rows
 from triclinium_core.retry.actions import Ignore
 from triclinium_core.retry.error_map import ErrorMap
 from triclinium_core.retry.events import (
@@ -104,7 +105,7 @@ def test_every_event_has_examples() -> None:
     assert set(get_args(RequestEvent)) == set(EVENTS)
 
 
-@pytest.mark.parametrize(("state", "kind"), PAIRS, ids=[f"{state.name}-{kind.__name__}" for state, kind in PAIRS])
+@rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
     """A pair that the table has leads to every state it names and to no other; a missing one raises and changes nothing."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
@@ -126,7 +127,7 @@ def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
     assert (set() if allowed is None else allowed) == reached
 
 
-@pytest.mark.parametrize(("state", "kind"), list(itertools.product(FINAL, EVENTS)))
+@rows(("state", "kind"), list(itertools.product(FINAL, EVENTS)))
 def test_final_states_ignore_everything(state: RequestState, kind: type[RequestEvent]) -> None:
     """A request that is settled hears everything, does nothing, and never changes again."""
     for event, now in itertools.product(EVENTS[kind], TIMES):

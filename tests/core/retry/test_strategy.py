@@ -9,6 +9,7 @@ import math
 import pytest
 
 from tests.core.retry.request_cases import Awaits, Fixed, Refusal, Says, map_entry, retry_request
+from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.backoff import RESOLUTION, Random, controlled, exponential
@@ -39,8 +40,8 @@ TERMINAL_TABLE_OF_THE_RFC = {
 
 UNSAFE_FOR_WRITES = {"UNKNOWN", "SOCKET_CLOSED_WHILE_IN_FLIGHT"}
 
-each_reason = pytest.mark.parametrize("reason", RetryReason)
-each_kind = pytest.mark.parametrize("idempotent", [True, False], ids=["read", "write"])
+each_reason = rows("reason", RetryReason)
+each_kind = rows("idempotent", [True, False])
 
 
 def constant(retry_attempts: int, rng: Random, /) -> float:
@@ -50,7 +51,7 @@ def constant(retry_attempts: int, rng: Random, /) -> float:
 
 @each_reason
 @each_kind
-@pytest.mark.parametrize(("retry_attempts", "delay"), [(0, 0.001), (3, 0.008), (9, 0.5), (50, 0.5)])
+@rows(("retry_attempts", "delay"), [(0, 0.001), (3, 0.008), (9, 0.5), (50, 0.5)])
 def test_best_effort(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
     """Whatever is idempotent, or safe for a write, is retried with the exponential backoff (RFC 0049 "Best Effort")."""
     request = retry_request(idempotent=idempotent, retry_attempts=retry_attempts)
@@ -188,7 +189,7 @@ def test_error_map_without_a_schedule(entry: ErrorMapEntry | None) -> None:
     assert RetryAction(0.008) == ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
-@pytest.mark.parametrize("reason", [reason for reason in RetryReason if reason is not ASKED])
+@rows("reason", [reason for reason in RetryReason if reason is not ASKED])
 @each_kind
 def test_error_map_leaves_other_reasons(reason: RetryReason, idempotent: bool) -> None:
     """For every other reason the default strategy decides, even where the entry has a schedule (decision C15)."""
@@ -219,7 +220,7 @@ def test_shipped_strategies_ignore_the_schedule(strategy: BestEffortRetryStrateg
     assert plain == mapped
 
 
-@pytest.mark.parametrize(
+@rows(
     "strategy",
     [
         BestEffortRetryStrategy(),

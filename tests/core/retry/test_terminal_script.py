@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.question_fields import MalformedQuestion
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.terminal_script import EVENT_FORM, OPERATION_FORM, terminal_reason
@@ -16,7 +17,7 @@ NO_COLLECTION = "manifest fetched with scope inventory, without collection peopl
 R = RetryReason
 
 
-@pytest.mark.parametrize(
+@rows(
     ("events", "operation", "expected"),
     [
         ([], "kv_or_http", None),
@@ -58,7 +59,7 @@ def test_tells_the_reason(events: list[str], operation: str, expected: RetryReas
     assert expected is terminal_reason(events, operation)
 
 
-@pytest.mark.parametrize(
+@rows(
     "event",
     [
         "",

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
@@ -83,7 +84,7 @@ def test_http_services_know_two_of_them(service: Service) -> None:
     assert [R.AUTHENTICATION_ERROR, R.TLS_ERROR, None] == seen
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status not in {0x00, 0x20}], ids=lambda s: s.name)
+@rows("status", [status for status in Status if status not in {0x00, 0x20}])
 def test_other_sasl_failures_do_not_count(status: Status) -> None:
     """Only 0x20 says that the credentials are wrong; 0x02, which the RFC prints, does not (decision C6)."""
     states = TerminalStates()
@@ -178,7 +179,7 @@ def test_a_connection_that_is_gone_counts_no_more() -> None:
     assert reason(states) is None
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status not in {0x00, 0x24}], ids=lambda s: s.name)
+@rows("status", [status for status in Status if status not in {0x00, 0x24}])
 def test_other_answers_to_select_bucket(status: Status) -> None:
     """Only 0x24 denies access; 0x01 means not on this node yet; neither that nor another one clears (decision C7)."""
     states = TerminalStates()

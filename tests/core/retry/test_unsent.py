@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import CouchbaseException, TemporaryFailureException
 from triclinium_core.retry.events import DispatchFailed, SocketClosed
 from triclinium_core.retry.kv_responses import classify
@@ -30,8 +31,8 @@ def terminal_reasons(service: Service) -> set[RetryReason]:
     return {reason for reason in given if reason is not None}
 
 
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("service", Service)
+@rows("event", EVENTS)
+@rows("service", Service)
 def test_terminal_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> None:
     """Those that the client's states can give to the service, and no others."""
     assert terminal_reasons(service) == TERMINAL_ERRORS.keys() & unsent_reasons(service, event)

@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
+from tests.rows import rows
 from triclinium_core.retry.questions import FAMILIES, answer, answer_lines
 from triclinium_core.retry.reasons import RetryReason
 
@@ -24,7 +23,7 @@ def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dic
     return {key: actual[key] for key in expected if key in actual}
 
 
-@pytest.mark.parametrize("line", [pytest.param(line, id=json.loads(line)["id"]) for line in LINES])
+@rows("line", LINES)
 def test_decision(line: str) -> None:
     """The answer has every key that is expected, with the expected value."""
     question = json.loads(line)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, TRAVEL, named
+from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import Callers
+from tests.rows import rows
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
@@ -55,7 +56,7 @@ def two_versions() -> Model:
     return callers.model
 
 
-@pytest.mark.parametrize(
+@rows(
     ("recipe", "operation"),
     [
         (Recipe("get", TEXT), Get(TRAVEL, "ada")),
@@ -84,7 +85,6 @@ def two_versions() -> Model:
         (Recipe("increment", COUNTER, flag=True, expiry=3), Increment(HOTELS, "hits", 1, 1 << 48, 3)),
         (Recipe("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
     ],
-    ids=named,
 )
 def test_making(recipe: Recipe, operation: Operation) -> None:
     """An operation is made of what was drawn, a new mark, and a CAS that is known."""

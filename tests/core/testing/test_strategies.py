@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import Callers
+from tests.rows import rows
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Concatenate,
@@ -134,7 +135,7 @@ def test_what_is_drawn_is_lawful() -> None:
         assert model.submitted(9, recipe.make(model)) is not None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "condition"),
     [
         ("upsert", lambda recipe: recipe.flag and recipe.expiry),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS, CommonFormat, common_format
 
 
-@pytest.mark.parametrize(
+@rows(
     ("flags", "expected"),
     [
         (0x0000_0000, 0),

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import DecodingFailureException, EncodingFailureException, InvalidArgumentException
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.transcoder import (
@@ -78,7 +79,7 @@ def _has_infinity(value: object) -> bool:
     return isinstance(value, list) and any(_has_infinity(item) for item in value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("transcoder", "value", "data", "flags"),
     [
         (JSON, {"a": [1, None, True]}, b'{"a":[1,null,true]}', JSON_FLAGS),
@@ -209,7 +210,7 @@ def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> N
     assert expected == decoded
 
 
-@pytest.mark.parametrize(
+@rows(
     ("transcoder", "data", "as_type"),
     [
         (JSON, b"", object),
@@ -233,7 +234,6 @@ def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> N
         (RAW_BINARY, b"text", str),
         (RAW_BINARY, b"text", cast("type[object]", None)),
     ],
-    ids=lambda value: repr(value)[:30],
 )
 def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[object]) -> None:
     """Whatever was stored, and whatever type is asked for: the value, or one exception class."""

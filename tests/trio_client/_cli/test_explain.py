@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from tests.rows import rows
 from triclinium._cli import _explanation, _telling, main
 from triclinium._cli._case import EXAMPLE_OF_ENTRY
 from triclinium._cli.explain import FAMILIES
@@ -52,7 +53,7 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
 # -- One case.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         ("kv upsert --status 0x86", {"reason": "KV_TEMPORARY_FAILURE", "action": "retry", "delay_ms": 1}),
@@ -229,7 +230,7 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
     assert (None, False, "fail") == (actual["reason"], actual["idempotent"], actual["action"])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         ("", "name a service (kv, query, analytics, search, views, management), or a file of questions with --batch"),

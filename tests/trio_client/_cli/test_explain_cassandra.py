@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from tests.rows import rows
 from triclinium._cli import _telling, main
 from triclinium._cli._cassandra_case import LEVELS
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
@@ -25,7 +26,7 @@ def explain(arguments: str) -> Result:
     return CliRunner().invoke(main, ["explain", "cassandra", *arguments.split()])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         (
@@ -124,7 +125,7 @@ def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatc
     assert ("RETHROW", "Unavailable") == (actual["decision"], actual["error"])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         ("", "name an event: read-timeout, write-timeout, unavailable, request-aborted, error-response"),

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from tests.rows import rows
 from triclinium._cli import _telling, main
 from triclinium_core.retry.smithy.quota import RetryQuota
 
@@ -18,7 +19,7 @@ def explain(arguments: str) -> Result:
     return CliRunner().invoke(main, ["explain", "smithy", *arguments.split()])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "available", "operations"),
     [
         ("--responses E,T,ok", 486, [("complete", "ok", [0.025, 0.5 * 2])]),
@@ -111,7 +112,7 @@ def test_a_changed_quota_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
     assert "fail" == actual["operations"][0]["action"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         ("", "say with --responses what the attempts end with, such as E,T,ok; --help says what they are"),

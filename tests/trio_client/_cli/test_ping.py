@@ -13,6 +13,7 @@ import trio
 import trustme
 from click.testing import CliRunner, Result
 
+from tests.rows import rows
 from tests.trio_client._cli.listeners import (
     Handler,
     hang_up,
@@ -364,7 +365,7 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
 # -- Wrong arguments.
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "expected"),
     [
         (["http://127.0.0.1"], "connection string: scheme 'http' is not one of couchbase, couchbases, memcached"),

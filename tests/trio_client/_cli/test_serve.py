@@ -17,6 +17,7 @@ import trio
 import trustme
 from click.testing import CliRunner
 
+from tests.rows import rows
 from tests.trio_client.testing.raw_client import RawClient, get
 from triclinium import (
     CertificateAuthenticator,
@@ -262,7 +263,7 @@ async def test_a_port_that_is_taken(safety_net: None) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "words"),
     [
         (["--port", "65536"], "65536"),

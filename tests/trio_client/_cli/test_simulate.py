@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli._fleet_report import BARS, sparkline, summary
 from triclinium_core.testing.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
@@ -116,7 +117,7 @@ def test_without_an_outage_nothing_recovers() -> None:
     assert "never" in stormy.splitlines()[3]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "words"),
     [
         ("--strategy best_efort", "there is no strategy 'best_efort'; did you mean best_effort"),

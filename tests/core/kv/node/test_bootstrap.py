@@ -22,6 +22,7 @@ from tests.core.kv.node.peer import (
     respond,
     take_apart,
 )
+from tests.rows import rows
 from triclinium_core.kv.node.bootstrap import (
     HELLO_SIZE_MAX,
     MECHANISMS_SIZE_MAX,
@@ -254,7 +255,7 @@ def test_states_on_the_way() -> None:
     assert [NodeState.AUTHENTICATING] * 4 + [NodeState.JOINING] * 2 + [NodeState.READY] == states
 
 
-@pytest.mark.parametrize("order", [*permutations(range(4))], ids=str)
+@rows("order", [*permutations(range(4))])
 def test_answers_in_any_order(order: tuple[int, ...]) -> None:
     """Answers are matched by opaque, and the connection is ready when all of them are there, not before."""
     bootstrap, node = Bootstrap(plan(hello_after_auth=True)), Answering()
@@ -440,10 +441,8 @@ def test_credentials_that_scram_itself_refuses(opcode: Opcode, status: Status, m
     assert "the other side refused" in failure.text
 
 
-@pytest.mark.parametrize("opcode", [AUTH, STEP])
-@pytest.mark.parametrize(
-    "status", [Status.TEMPORARY_FAILURE, Status.NO_ACCESS, Status.UNKNOWN_COMMAND, Status.NOT_SUPPORTED, 0x7FF0]
-)
+@rows("opcode", [AUTH, STEP])
+@rows("status", [Status.TEMPORARY_FAILURE, Status.NO_ACCESS, Status.UNKNOWN_COMMAND, Status.NOT_SUPPORTED, 0x7FF0])
 def test_other_sasl_statuses(opcode: Opcode, status: int) -> None:
     """They fail the connection but say nothing of the credentials (decision C6)."""
     bootstrap = Bootstrap(plan())
@@ -455,7 +454,7 @@ def test_other_sasl_statuses(opcode: Opcode, status: int) -> None:
     assert f"0x{status:02x}" in failure.text
 
 
-@pytest.mark.parametrize(
+@rows(
     ("statuses", "values"),
     [
         ({}, {AUTH: b""}),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import example, given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.kv.node.scram import (
     ITERATIONS_MAX,
     MECHANISMS,
@@ -594,9 +595,7 @@ MALFORMED = {
 
 
 class TestMalformed:
-    @pytest.mark.parametrize(
-        ("name", "message", "reason"), [(name, *case) for name, cases in MALFORMED.items() for case in cases]
-    )
+    @rows(("name", "message", "reason"), [(name, *case) for name, cases in MALFORMED.items() for case in cases])
     def test_message(self, name: str, message: str, reason: str) -> None:
         """A message that is not of the RFC's form is refused, with its name and the reason."""
         with pytest.raises(ScramError, match=f"^{name}: .*{reason}"):
@@ -766,8 +765,8 @@ class TestTampering:
         """Without tampering nothing is refused, so that the refusals below mean something."""
         assert not is_refused(untouched)
 
-    @pytest.mark.parametrize("step", range(4), ids=list(RECEIVE))
-    @pytest.mark.parametrize("variants_of", [garbled, with_a_byte_more, truncated, with_parts_missing_or_twice])
+    @rows("step", range(4))
+    @rows("variants_of", [garbled, with_a_byte_more, truncated, with_parts_missing_or_twice])
     def test_nothing_goes_unnoticed(self, step: int, variants_of: Callable[[bytes], Iterator[bytes]]) -> None:
         """No message can be changed at any position without one of the sides stopping the exchange."""
         original = exchange(make_client(), make_server())[step]

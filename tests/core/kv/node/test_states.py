@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 
 
@@ -37,7 +38,7 @@ def test_is_underway(state: NodeState, expected: bool) -> None:
     assert expected is state.is_underway
 
 
-@pytest.mark.parametrize(("state", "event"), [*product(NodeState, NodeEvent)])
+@rows(("state", "event"), [*product(NodeState, NodeEvent)])
 def test_all_pairs(state: NodeState, event: NodeEvent) -> None:
     """Streams open once, bytes come only on an open one, it can be lost at any time but twice, begins anew only
     then, and takes other credentials only when it is ready.

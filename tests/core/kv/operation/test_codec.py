@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.codec import CODECS, decode_response, encode_operation, opcode_of
@@ -207,7 +208,7 @@ SENT = (
 )
 
 
-@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.operation.name)
+@rows("sent", SENT)
 def test_request(sent: Sent) -> None:
     """Every operation has the extras that the protocol's pages ask for, big-endian."""
     assert sent.wire.replace(" ", "") == encode(sent.operation).hex()
@@ -218,8 +219,8 @@ def test_every_operation_is_tried() -> None:
     assert set(OPERATIONS) == {type(sent.operation) for sent in SENT} | set(ELSEWHERE) == set(CODECS)
 
 
-@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.operation.name)
-@pytest.mark.parametrize("features", [frozenset(), ALL_FEATURES], ids=["none", "all"])
+@rows("sent", SENT)
+@rows("features", [frozenset(), ALL_FEATURES])
 def test_prefix_stands_before_the_key(sent: Sent, features: frozenset[int]) -> None:
     """And nowhere else; what has no key has no prefix either."""
     frame = parts(encode(sent.operation, Dialect(features), prefix=b"\x80\x01"))
@@ -262,8 +263,8 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
-@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+@rows("level", LEVELS)
+@rows("sent", MUTATIONS)
 def test_durability(sent: Sent, level: DurabilityLevel) -> None:
     """One framing extra, id 1 with three bytes, in a flexible header: the level, and 9 s as milliseconds."""
     operation = msgspec.structs.replace(sent.operation, durability=level)
@@ -303,7 +304,7 @@ def test_every_write_can_be_durable() -> None:
     }
 
 
-@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+@rows("sent", MUTATIONS)
 def test_no_level_is_not_sent(sent: Sent) -> None:
     """The frame of a write that need not be durable is what it always was."""
     assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
@@ -317,8 +318,8 @@ def test_durability_beside_a_preserved_expiry(kind: type[Upsert | Replace]) -> N
     assert "1301232850" == parts(encode(operation, Dialect(ALL_FEATURES))).framing_extras.hex()
 
 
-@pytest.mark.parametrize("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
-@pytest.mark.parametrize("sent", MUTATIONS, ids=lambda sent: sent.operation.name)
+@rows("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
+@rows("sent", MUTATIONS)
 def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> None:
     """Without either of them nothing is sent, and the error names what is missing."""
     operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
@@ -327,11 +328,7 @@ def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> Non
         encode(operation, Dialect(ALL_FEATURES - {missing}))
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [sent for sent in MUTATIONS if type(sent.operation) in BARE_OPCODES],
-    ids=lambda sent: sent.operation.name,
-)
+@rows("sent", [sent for sent in MUTATIONS if type(sent.operation) in BARE_OPCODES])
 def test_a_plain_memcached_has_no_durability(sent: Sent) -> None:
     """Nothing is sent (decision C27)."""
     operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
@@ -349,7 +346,7 @@ LONG = b'{"words":"' + b"again and " * 40 + b'"}'
 JSON_BIT, SNAPPY_BIT = 0x01, 0x02
 
 
-@pytest.mark.parametrize(
+@rows(
     ("flags", "features", "compression", "expected"),
     [
         (JSON_FLAGS, {HelloFeature.JSON, HelloFeature.SNAPPY}, True, JSON_BIT | SNAPPY_BIT),
@@ -364,7 +361,7 @@ JSON_BIT, SNAPPY_BIT = 0x01, 0x02
         (0, {HelloFeature.JSON}, True, 0),
     ],
 )
-@pytest.mark.parametrize("kind", [Insert, Upsert, Replace])
+@rows("kind", [Insert, Upsert, Replace])
 def test_datatype(
     kind: type[Insert | Upsert | Replace], flags: int, features: set[int], compression: bool, expected: int
 ) -> None:
@@ -391,7 +388,7 @@ def test_fragments_are_no_documents(kind: type[Append | Prepend]) -> None:
     assert (0, LONG) == (frame.datatype, frame.value)
 
 
-@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.operation.name)
+@rows("sent", SENT)
 def test_bare_mode(sent: Sent) -> None:
     """Only opcodes and the header that memcached knows; what it has nothing like is refused unsent."""
     kind = type(sent.operation)
@@ -426,7 +423,7 @@ def test_bare_mode_preserves_no_expiry() -> None:
         encode(Upsert(TRAVEL, "ada", b"{}", 0, preserve_expiry=True), BARE)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OPERATIONS if kind not in ELSEWHERE])
+@rows("kind", [kind for kind in OPERATIONS if kind not in ELSEWHERE])
 def test_opcode_of(kind: type[Operation]) -> None:
     """An answer must have the opcode of the request."""
     operation = next(sent.operation for sent in SENT if type(sent.operation) is kind)
@@ -512,7 +509,7 @@ ANSWERED = (
 )
 
 
-@pytest.mark.parametrize("answered", ANSWERED, ids=lambda answered: answered.operation.name)
+@rows("answered", ANSWERED)
 def test_response(answered: Answered) -> None:
     """Extras and value become a result."""
     assert answered.result == decode_response(answered.operation, answered.frame, vbucket=77)
@@ -527,7 +524,7 @@ def test_token_without_a_bucket() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("operation", "extras_sizes", "value_sizes"),
     [
         (GET, {4}, None),
@@ -541,7 +538,6 @@ def test_token_without_a_bucket() -> None:
         (Noop(TRAVEL), None, None),
         (Exists(TRAVEL, "k"), {*range(20, 40)}, None),
     ],
-    ids=lambda value: value.name if isinstance(value, Operation) else "",
 )
 def test_impossible_lengths(operation: Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None) -> None:
     """Lengths that a success cannot have raise MalformedResponse; no other length does (None: any will do)."""

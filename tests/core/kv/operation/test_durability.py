@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import (
     TIMEOUT_MS_MAX,
@@ -42,7 +43,7 @@ def test_what_is_no_level(wrong: object) -> None:
     assert "durability" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     ("time_left", "milliseconds"),
     [
         (10.0, 9000),

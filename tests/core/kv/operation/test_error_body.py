@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.kv.operation.error_body import TEXT_SIZE_MAX, ErrorDetails, parse_error_body
 
 
@@ -27,7 +28,7 @@ def test_texts(body: bytes, expected: ErrorDetails) -> None:
     assert expected == parse_error_body(body)
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         b"",
@@ -46,7 +47,6 @@ def test_texts(body: bytes, expected: ErrorDetails) -> None:
         b'{"error":' + b'{"x":' * 100_000,
         b'{"x":' + b"[" * 100_000,
     ],
-    ids=lambda body: repr(body)[:30],
 )
 def test_no_texts(body: bytes) -> None:
     """What has another form has no texts, and never raises."""

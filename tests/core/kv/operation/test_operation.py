@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.operation.examples import HOTELS, make
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
@@ -51,7 +52,7 @@ def test_nothing_is_made_for_retrying() -> None:
     assert operation.retry is None
 
 
-@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+@rows("kind", OPERATIONS)
 def test_idempotent(kind: type[Operation]) -> None:
     """As the RFC's list, and decision C34 for what it leaves out."""
     reads = (Get, GetReplica, Exists, LookupIn, LookupInReplica, Noop, GetCollectionsManifest)

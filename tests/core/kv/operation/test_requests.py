@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
@@ -94,7 +95,7 @@ def test_every_operation_is_listed() -> None:
     assert 22 == len({kind.opcode for kind in OPERATIONS})
 
 
-@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+@rows("kind", OPERATIONS)
 def test_valid_arguments(kind: type[Operation]) -> None:
     """All that stands in VALID is taken as it is."""
     operation = make(kind)
@@ -102,7 +103,7 @@ def test_valid_arguments(kind: type[Operation]) -> None:
     assert {**VALID[kind], "keyspace": DEFAULT} == arguments_of(operation)
 
 
-@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+@rows("kind", OPERATIONS)
 def test_flight_recorder(kind: type[Operation]) -> None:
     """Operations survive pickling."""
     operation = make(kind)
@@ -112,24 +113,20 @@ def test_flight_recorder(kind: type[Operation]) -> None:
     assert repr(operation) == repr(copy)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value"), WRONG_ARGUMENTS, ids=[f"{kind.__name__}-{name}" for kind, name, _ in WRONG_ARGUMENTS]
-)
+@rows(("kind", "name", "value"), WRONG_ARGUMENTS)
 def test_wrong_arguments(kind: type[Operation], name: str, value: object) -> None:
     """Wrong types and wrong ranges, of every argument of every operation."""
     refused(name, make, kind, **{name: value})
 
 
-@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("keyspace", [None, "travel", ("travel", "_default", "_default")], ids=repr)
+@rows("kind", OPERATIONS)
+@rows("keyspace", [None, "travel", ("travel", "_default", "_default")])
 def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
     """A name is no keyspace."""
     refused("keyspace", make, kind, keyspace)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)], ids=lambda kind: kind.__name__
-)
+@rows("kind", [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)])
 def test_key_size_goes_by_the_collection(kind: type[Operation]) -> None:
     """250 bytes in the default collection, 246 in a named one."""
     assert isinstance(make(kind, DEFAULT, key="k" * 250), DocumentOperation)
@@ -195,7 +192,7 @@ def test_unlock_needs_a_cas() -> None:
     assert isinstance(make(Remove, cas=0), Remove)
 
 
-@pytest.mark.parametrize("kind", OPERATIONS, ids=lambda kind: kind.__name__)
+@rows("kind", OPERATIONS)
 def test_operations_do_not_change(kind: type[Operation]) -> None:
     """What was checked stays as it was."""
     operation = make(kind)

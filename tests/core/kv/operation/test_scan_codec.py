@@ -9,6 +9,7 @@ import cramjam
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import FeatureNotAvailableException, InvalidArgumentException
 from triclinium_core.kv.operation.codec import decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
@@ -190,7 +191,7 @@ def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> 
     assert ScanPage((), is_complete) == decoded(GO_ON, status=status, extras=extras)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("extras", "value"),
     [
         (b"", piece(b"a")),

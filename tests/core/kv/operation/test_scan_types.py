@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.scan_types import Bounds, PrefixScan, RangeScan, SamplingScan, ScanTerm
 
@@ -33,7 +34,7 @@ def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
     assert bounds == scan.bounds
 
 
-@pytest.mark.parametrize(
+@rows(
     ("make", "parameter"),
     [
         (lambda: ScanTerm(""), "term"),

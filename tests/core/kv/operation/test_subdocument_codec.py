@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.kv.operation.test_codec import ALL_FEATURES, encode, mutations, parts, response
+from tests.rows import rows
 from triclinium_core.errors import FeatureNotAvailableException, InvalidArgumentException
 from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
@@ -132,7 +133,7 @@ def test_mutations_come_back_in_the_callers_order() -> None:
     assert mutate(b"").mutation_token is None
 
 
-@pytest.mark.parametrize(
+@rows(
     "body",
     [
         b"",
@@ -144,7 +145,7 @@ def test_mutations_come_back_in_the_callers_order() -> None:
         outcome(0) * 3 + struct.pack(">HI", 0, 2**32 - 1) + b"x",
     ],
 )
-@pytest.mark.parametrize("status", [0, 0xCC, 0xCD, 0xD3])
+@rows("status", [0, 0xCC, 0xCD, 0xD3])
 def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
     """Too few outcomes, too many, or lengths that reach beyond the body."""
     with pytest.raises(MalformedResponse):

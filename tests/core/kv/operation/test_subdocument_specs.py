@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER
 from triclinium_core.kv.operation.subdocument_specs import (
@@ -44,9 +45,7 @@ def test_lookups(spec: LookupInSpec, opcode: PathOpcode, path: str, xattr: bool)
     assert (opcode, path, xattr) == (spec.opcode, spec.path, spec.xattr)
 
 
-@pytest.mark.parametrize(
-    ("spec", "opcode", "flags", "value"),
-    [
+@rows(("spec", "opcode", "flags", "value"), [
         (MutateInSpec.insert("p", {"a": 1}), P.INSERT, F.NONE, b'{"a":1}'),
         (MutateInSpec.insert("p", 1, create_parents=True), P.INSERT, C, b"1"),
         (MutateInSpec.upsert("p", None), P.UPSERT, F.NONE, b"null"),
@@ -66,9 +65,7 @@ def test_lookups(spec: LookupInSpec, opcode: PathOpcode, path: str, xattr: bool)
         (MutateInSpec.increment("p"), P.COUNT_BY, F.NONE, b"1"),
         (MutateInSpec.increment("p", 2**63 - 1, xattr=True), P.COUNT_BY, X, b"9223372036854775807"),
         (MutateInSpec.decrement("p", 5, create_parents=True), P.COUNT_BY, C, b"-5"),
-    ],
-    ids=lambda value: value.opcode.name if isinstance(value, MutateInSpec) else "",
-)  # fmt: skip
+    ])  # fmt: skip
 def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, value: bytes) -> None:
     """Each method has its opcode and its flags; values are JSON, several of them in a row."""
     path = "p[0]" if opcode is P.ARRAY_INSERT else "p"
@@ -118,16 +115,14 @@ def refused(parameter: str, make: Make, *arguments: object, **options: object) -
     assert parameter in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"], ids=lambda path: repr(path)[:20]
-)
-@pytest.mark.parametrize("make", ALL)
+@rows("path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"])
+@rows("make", ALL)
 def test_wrong_paths(make: Make, path: object) -> None:
     """A path is text of up to 1024 bytes."""
     refused("path", make, path)
 
 
-@pytest.mark.parametrize("make", ALL)
+@rows("make", ALL)
 def test_the_longest_path(make: Make) -> None:
     """1024 bytes are not too many."""
     assert make("x" * 1024)
@@ -168,8 +163,8 @@ def test_wrong_flags(wrong: object) -> None:
     refused("create_parents", MutateInSpec.increment, "a", create_parents=wrong)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 2**63, 1.0, True, "1", None, 10**5000], ids=lambda wrong: repr(type(wrong)))
-@pytest.mark.parametrize("make", [MutateInSpec.increment, MutateInSpec.decrement])
+@rows("wrong", [0, -1, 2**63, 1.0, True, "1", None, 10**5000])
+@rows("make", [MutateInSpec.increment, MutateInSpec.decrement])
 def test_wrong_deltas(make: Make, wrong: object) -> None:
     """A number counts by 1 at least, and by what 63 bits hold at most."""
     refused("delta", make, "a", wrong)

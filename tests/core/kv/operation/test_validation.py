@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import (
     DEFAULT_NAME,
@@ -54,8 +55,8 @@ def refused(parameter: str, check: Callable[..., object], *arguments: object, **
     return str(caught.value)
 
 
-@pytest.mark.parametrize("parameter", ["scope", "collection"])
-@pytest.mark.parametrize("name", [DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
+@rows("parameter", ["scope", "collection"])
+@rows("name", [DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
 def test_names(parameter: str, name: str) -> None:
     """Letters, digits, underscore, dash and percent sign, up to 251 of them."""
     assert name == check_name(name, parameter)
@@ -67,12 +68,8 @@ def test_bucket_names(name: str) -> None:
     assert name == check_name(name, "bucket")
 
 
-@pytest.mark.parametrize("parameter", ["bucket", "scope", "collection"])
-@pytest.mark.parametrize(
-    "name",
-    ["", None, 5, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
-    ids=repr,
-)
+@rows("parameter", ["bucket", "scope", "collection"])
+@rows("name", ["", None, 5, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252])
 def test_wrong_names(parameter: str, name: object) -> None:
     """What cannot be a name is refused, also where it could not even be written on the wire."""
     assert 250 > len(refused(parameter, check_name, name, parameter))
@@ -143,11 +140,7 @@ def test_integers(value: int) -> None:
     assert value == check_integer(value, "delta", 0, 30)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)],
-    ids=lambda value: type(value).__name__,
-)
+@rows("value", [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)])
 def test_wrong_integers(value: object) -> None:
     """Neither booleans nor floats are integers; one of thousands of digits is out of range like any other."""
     words = refused("delta", check_integer, value, "delta", 0, 30)
@@ -179,7 +172,7 @@ def test_transcoders() -> None:
         refused("transcoder", check_transcoder, wrong)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expiry", "expected"),
     [
         (None, 0),
@@ -198,14 +191,13 @@ def test_transcoders() -> None:
         (datetime(2106, 2, 7, 6, 28, 15, tzinfo=UTC), UINT32_MAX),
         (datetime.fromtimestamp(1_750_000_100, timezone(timedelta(hours=-11))), 1_750_000_100),
     ],
-    ids=str,
 )
 def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
     """Seconds up to exactly 30 days, then Unix time; fractions count as whole seconds, so that none becomes 'never'."""
     assert expected == encode_expiry(expiry, wall_seconds=NOW)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expiry", "hint"),
     [
         (timedelta(0), "pass None"),
@@ -228,7 +220,6 @@ def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
         (True, "timedelta"),
         ("60", "timedelta"),
     ],
-    ids=str,
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
     """In the past, beyond what 32 bits tell, without a time zone, or a bare number that could mean either."""

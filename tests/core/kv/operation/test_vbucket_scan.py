@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -162,7 +163,7 @@ def test_a_key_that_is_no_text() -> None:
     assert Bounds(b"\xff", b"z", excludes_start=True) == request.selection
 
 
-@pytest.mark.parametrize(
+@rows(
     "failure",
     [
         error(Status.UNKNOWN_COLLECTION, CollectionNotFoundException),
@@ -171,10 +172,9 @@ def test_a_key_that_is_no_text() -> None:
         AmbiguousTimeoutException("late"),
         REFUSED,
     ],
-    ids=lambda failure: type(failure).__name__,
 )
-@pytest.mark.parametrize("is_open", [False, True])
-@pytest.mark.parametrize("scan_type", [RangeScan(), SamplingScan(5)], ids=["range", "sample"])
+@rows("is_open", [False, True])
+@rows("scan_type", [RangeScan(), SamplingScan(5)])
 def test_what_ends_the_whole_scan(failure: CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
     """The error is told, and what is open on the node can still be ended."""
     scan = opened(scan_type) if is_open else scan_of(scan_type)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.kv.topology.cluster_config import (
     CONFIG_SIZE_BYTES_MAX,
     AlternateAddress,
@@ -173,7 +174,7 @@ def test_host_placeholder(host: str, expected: str) -> None:
     assert expected == config.nodes_ext[0].hostname
 
 
-@pytest.mark.parametrize(
+@rows(
     "document",
     [
         b"",
@@ -215,14 +216,13 @@ def test_host_placeholder(host: str, expected: str) -> None:
         b'{"rev":1,"x":' + b"[" * 200_000,
         b'{"rev":1,"x":' + b'{"x":' * 100_000,
     ],
-    ids=lambda document: repr(document)[:40],
 )
 def test_not_a_config(document: bytes) -> None:
     """Not JSON, wrong types, missing parts, endless depth: one exception, with words."""
     assert "" != refused(document)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("document", "hint"),
     [
         (changed(vBucketServerMap=...), "0 vbuckets"),

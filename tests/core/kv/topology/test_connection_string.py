@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.connection_string import (
@@ -97,7 +98,7 @@ def test_unknown_option() -> None:
     assert all(name in str(error) for name in OPTIONS)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "scheme", "host", "port"),
     [
         ("COUCHBASE://h", Scheme.COUCHBASE, "h", 11210),
@@ -125,7 +126,7 @@ def test_tls_goes_by_the_scheme() -> None:
     assert {Scheme.COUCHBASE: False, Scheme.COUCHBASES: True, Scheme.MEMCACHED: False} == tls
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "hint"),
     [
         ("", "no scheme"),
@@ -242,7 +243,7 @@ def test_options_that_contradict_each_other() -> None:
     assert "config_poll_floor=1.0" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "service"),
     [
         ("couchbase://cluster.example", "_couchbase._tcp.cluster.example"),
@@ -274,7 +275,7 @@ def test_other_timeouts_stay() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("query", "hint"),
     [
         ("kv_timeout", "name=value"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.kv.wire.frame_cases import FRAME_CASES
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX
 from triclinium_core.kv.wire.frame import (
     Frame,
@@ -115,7 +116,7 @@ def test_largest_numbers_and_lengths() -> None:
     assert bytes.fromhex("8000ffff000000000000ffff") == plain[:12]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("encode", "message"),
     [
         (lambda: encode_request(0x100, opaque=0), r"opcode=256 must be an integer from 0 to 255"),

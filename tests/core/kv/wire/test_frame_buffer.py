@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.wire.frame_cases import FRAME_CASES, MALFORMED_CASES, FrameCase, MalformedCase, case_name
+from tests.core.kv.wire.frame_cases import FRAME_CASES, MALFORMED_CASES, FrameCase, MalformedCase
+from tests.rows import rows
 from triclinium_core._speedups import Scanner, bind_scanner
 from triclinium_core.kv.wire import frame_buffer
 from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX, Magic
@@ -31,8 +32,8 @@ from triclinium_core.kv.wire.header import BODY_SIZE_MAX
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
-each_frame = pytest.mark.parametrize("case", FRAME_CASES, ids=case_name)
-each_malformation = pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
+each_frame = rows("case", FRAME_CASES)
+each_malformation = rows("case", MALFORMED_CASES)
 
 ALL_MAGICS = frozenset(Magic)
 NOOP = encode_response(0x0A, opaque=1)
@@ -84,7 +85,7 @@ def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
         assert (2 if trailing == len(case.wire) else 1) == len(first)
 
 
-@pytest.mark.parametrize("size", [1, 2, 23, 24, 25, 40, 10_000])
+@rows("size", [1, 2, 23, 24, 25, 40, 10_000])
 def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
     """All layouts one behind the other come out oldest first, whatever the size of the pieces."""
     buffer = FrameBuffer(ALL_MAGICS)
@@ -149,7 +150,7 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
     assert (case.reason, 2 * len(NOOP)) == malformed_at(buffer)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("accepts", "refused", "reason"),
     [
         (CLIENT_ACCEPTS, encode_request(0, opaque=1), "magic 0x80 is none of those .* (0x18, 0x81, 0x82)"),

@@ -8,6 +8,7 @@ import pickle
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.kv.wire.framing_extras import (
     MalformedFramingExtras,
     RequestFrameInfo,
@@ -32,9 +33,7 @@ VECTORS = [
     ("last escaped size", "4f ff" + "61" * 270, {4: b"a" * 270}),
     ("both escaped, the identifier's byte first", "ff 01 02" + "61" * 17, {16: b"a" * 17}),
 ]
-each_vector = pytest.mark.parametrize(
-    ("encoded", "pieces"), [vector[1:] for vector in VECTORS], ids=[vector[0] for vector in VECTORS]
-)
+each_vector = rows(("encoded", "pieces"), [vector[1:] for vector in VECTORS])
 
 
 @each_vector

@@ -12,8 +12,8 @@ from tests.core.kv.wire.frame_cases import (
     MALFORMED_CASES,
     FrameCase,
     MalformedCase,
-    case_name,
 )
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import Magic
 from triclinium_core.kv.wire.header import (
     FIELDS_PER_FRAME,
@@ -22,8 +22,8 @@ from triclinium_core.kv.wire.header import (
     scan_headers,
 )
 
-each_frame = pytest.mark.parametrize("case", FRAME_CASES, ids=case_name)
-each_malformation = pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
+each_frame = rows("case", FRAME_CASES)
+each_malformation = rows("case", MALFORMED_CASES)
 
 
 def shifted(fields: list[int], offset: int) -> list[int]:

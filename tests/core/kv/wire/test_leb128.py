@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.kv.wire.leb128 import VALUE_MAX, MalformedLeb128, decode_unsigned, encode_unsigned
 
 VECTORS = [
@@ -23,13 +24,13 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "encoded"), VECTORS)
+@rows(("value", "encoded"), VECTORS)
 def test_encodes(value: int, encoded: str) -> None:
     """Each number has one shortest form."""
     assert bytes.fromhex(encoded) == encode_unsigned(value)
 
 
-@pytest.mark.parametrize(("value", "encoded"), VECTORS)
+@rows(("value", "encoded"), VECTORS)
 def test_decodes_whole_and_with_trailing_bytes(value: int, encoded: str) -> None:
     """The number and its size come back, whatever follows."""
     wire = bytes.fromhex(encoded)
@@ -38,7 +39,7 @@ def test_decodes_whole_and_with_trailing_bytes(value: int, encoded: str) -> None
         assert (value, len(wire)) == decode_unsigned(wire + trailing)
 
 
-@pytest.mark.parametrize(("value", "encoded"), VECTORS)
+@rows(("value", "encoded"), VECTORS)
 def test_refuses_a_number_cut_short(value: int, encoded: str) -> None:
     """With any byte missing at the end there is no number."""
     wire = bytes.fromhex(encoded)

@@ -11,6 +11,7 @@ from email.utils import format_datetime
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.http_rules import (
     IDEMPOTENT_METHODS,
@@ -117,7 +118,7 @@ def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> N
     assert expected is info.is_retry_safe
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "text"),
     [
         (None, None),

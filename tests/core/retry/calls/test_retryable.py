@@ -6,6 +6,7 @@ import functools
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.retryable import (
     RETRY_SAFE,
@@ -53,7 +54,7 @@ def later(_: object) -> ErrorInfo:
 GROUP = ExceptionGroup("several", [OSError()])
 
 
-@pytest.mark.parametrize(
+@rows(
     ("on", "error", "is_retry_safe"),
     [
         (None, OSError(), None),
@@ -136,7 +137,7 @@ def test_what_may_stand_for_on(on: object) -> None:
     check_retry_on(on)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("on", "hint"),
     [
         (BaseException, "only subclasses of Exception"),

@@ -21,6 +21,7 @@ from tests.core.retry.cassandra.page import (
     every_failure,
     expected_answer,
 )
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -40,12 +41,12 @@ SHIPPED: dict[str, RetryPolicy] = {
     "downgrading": ConsistencyDowngradingRetryPolicy(),
 }
 
-each_policy = pytest.mark.parametrize("name", SHIPPED)
-each_class = pytest.mark.parametrize("policy", [DefaultRetryPolicy, ConsistencyDowngradingRetryPolicy])
+each_policy = rows("name", SHIPPED)
+each_class = rows("policy", [DefaultRetryPolicy, ConsistencyDowngradingRetryPolicy])
 
 
 @each_policy
-@pytest.mark.parametrize("event", PAGE["default"])
+@rows("event", PAGE["default"])
 def test_every_small_input(name: str, event: str) -> None:
     """Whatever is asked, over all levels, write types, errors and small counts, the answer is the page's."""
     differences = [
@@ -61,9 +62,9 @@ def test_every_small_input(name: str, event: str) -> None:
 def test_every_small_input_is_many() -> None:
     """The enumeration has not shrunk, and reaches every row of the page."""
     answered: dict[tuple[str, str], set[int]] = {(name, event): set() for name in PAGE for event in PAGE[name]}
-    for (name, event), rows in answered.items():
+    for (name, event), reached in answered.items():
         for failure in every_failure(event):
-            rows.add(next(row for row, (holds, _) in enumerate(PAGE[name][event]) if holds(failure)))
+            reached.add(next(row for row, (holds, _) in enumerate(PAGE[name][event]) if holds(failure)))
 
     assert {asked: set(range(len(PAGE[asked[0]][asked[1]]))) for asked in answered} == answered
     assert 24_328 == len(PAGE) * sum(1 for event in PAGE["default"] for _ in every_failure(event))
@@ -82,7 +83,7 @@ ERRORS_OF_THE_DECISIONS = {
 """Where the file has another name than we."""
 
 
-@pytest.mark.parametrize("question", [pytest.param(question, id=question["id"]) for question in DECISIONS])
+@rows("question", DECISIONS)
 def test_laid_down_decision(question: dict[str, Any]) -> None:
     """The answer is the one that the driver's own tests expect."""
     error = str(question.get("error", ""))
@@ -171,7 +172,7 @@ def test_the_same_question_has_one_answer(failure: Failure, name: str) -> None:
 
 
 @each_class
-@pytest.mark.parametrize("retry_count", [0, 1, 7])
+@rows("retry_count", [0, 1, 7])
 def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_count: int) -> None:
     """CAS_WRITE_UNKNOWN goes to the next node as in the driver; the option rethrows it, and nothing else (decision A7)."""
     cautious = policy(rethrow_cas_write_unknown=True)
@@ -187,7 +188,7 @@ def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_cou
 
 
 @each_class
-@pytest.mark.parametrize("value", [None, 1, "yes"])
+@rows("value", [None, 1, "yes"])
 def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
     """What is neither True nor False is refused when the policy is made."""
     with pytest.raises(InvalidArgumentException) as caught:
@@ -236,9 +237,7 @@ def ask(policy: RetryPolicy, method: str, arguments: dict[str, object]) -> objec
 
 
 @each_policy
-@pytest.mark.parametrize(
-    ("method", "parameter"), [(method, parameter) for method, arguments in GOOD.items() for parameter in arguments]
-)
+@rows(("method", "parameter"), [(method, parameter) for method, arguments in GOOD.items() for parameter in arguments])
 def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
     """A policy that is asked nonsense names the parameter and the value, and gives no verdict."""
     ask(SHIPPED[name], method, GOOD[method])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.verdicts import (
@@ -30,8 +31,8 @@ def test_the_plain_verdicts() -> None:
     assert all(verdict.consistency is None for verdict in (RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE))
 
 
-@pytest.mark.parametrize("level", ConsistencyLevel)
-@pytest.mark.parametrize("decision", RetryDecision)
+@rows("level", ConsistencyLevel)
+@rows("decision", RetryDecision)
 def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLevel) -> None:
     """Only what is sent again can be sent at another level."""
     if decision.retries:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.backoff import WALK_MAX, ExponentialRetryBackoffStrategy, Jitter
 
@@ -18,7 +19,7 @@ attempts = st.one_of(st.integers(1, 40), st.integers(1, 10**9), st.sampled_from(
 draws = st.floats(0.0, 1.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("jitter", "draw", "delays"),
     [
         (Jitter.NONE, 0.5, [0.0, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]),
@@ -104,7 +105,7 @@ def test_decorrelated_delays_are_walked() -> None:
     assert 5 + WALK_MAX == rng.draws
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         ("base", -0.1),
@@ -139,8 +140,8 @@ def test_attempts_that_are_none(attempt: Any) -> None:
     assert "retry_attempt" == caught.value.parameter
 
 
-@pytest.mark.parametrize("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
-@pytest.mark.parametrize("jitter", [Jitter.EQUAL, Jitter.FULL, Jitter.DECORRELATED])
+@rows("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
+@rows("jitter", [Jitter.EQUAL, Jitter.FULL, Jitter.DECORRELATED])
 def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
     """What is drawn lies between 0 and 1, or the error says what was drawn."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
@@ -42,11 +43,7 @@ def test_seconds(seconds: float) -> None:
     assert seconds == require_seconds("base", seconds)
 
 
-@pytest.mark.parametrize(
-    "seconds",
-    [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j],
-    ids=shown,
-)
+@rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
     """What cannot be slept is named, however long it is."""
     assert not is_seconds(seconds)

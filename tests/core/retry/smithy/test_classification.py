@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 from triclinium_core.retry.smithy.protocols import ErrorRetryInfo, HasFault
 
@@ -73,7 +74,7 @@ class Text(str):
         raise OSError("no hash")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("attribute", "value"),
     [
         ("is_retry_safe", 1),

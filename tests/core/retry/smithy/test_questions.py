@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.sample_questions import BACKOFF, SEQUENCE, SMITHY
+from tests.rows import rows
 from triclinium_core.retry.question_fields import MalformedQuestion
 from triclinium_core.retry.questions import answer
 from triclinium_core.retry.smithy.quota import RetryQuota
@@ -33,7 +34,7 @@ def operation(result: str, attempts: int, *delays: float) -> dict[str, object]:
     return {"result": result, "attempts": attempts, "delays_s": list(delays)}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changes", "available", "operations"),
     [
         ({}, 486, [operation("ok", 3, 0.05, 2), operation("N", 1)]),
@@ -82,7 +83,7 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
             answer({key: value for key, value in question.items() if key != name})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "message"),
     [
         (BACKOFF | {"jitter": "SOME"}, "jitter 'SOME' is not known; expected one of NONE, EQUAL, DEFAULT, FULL, DECOR"),

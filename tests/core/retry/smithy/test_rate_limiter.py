@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.rate_limiter import RATE_LEAST, WAIT_MAX, RateLimiter, climbing_time, cubic_rate
 
 
@@ -195,8 +195,8 @@ def test_given_back() -> None:
     assert 1.0 == limiter.level
 
 
-@pytest.mark.parametrize("now", [-1.0, math.nan, math.inf, -math.inf, 10**400, 10**5000, "1", None, True], ids=shown)
-@pytest.mark.parametrize("method", ["advance", "acquire", "on_success", "on_throttle"])
+@rows("now", [-1.0, math.nan, math.inf, -math.inf, 10**400, 10**5000, "1", None, True])
+@rows("method", ["advance", "acquire", "on_success", "on_throttle"])
 def test_a_clock_that_goes_back(method: str, now: Any) -> None:
     """Or tells no time: an error that names it, and nothing has changed."""
     limiter, other = throttled_at_ten()[0], throttled_at_ten()[0]

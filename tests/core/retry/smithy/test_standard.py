@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed, delays_of
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryError
@@ -278,7 +279,7 @@ def test_an_error_that_is_none(error: Any) -> None:
     assert "error" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         ("max_attempts", -1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.kv.operation.subdocument_specs import MutationMacro
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.attributes import (
@@ -30,9 +31,7 @@ def test_keys(path: str, key: str) -> None:
     assert path.startswith("$") is is_virtual(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["", ".a", "[0]", "x" * 16, "é" * 8, "_", "$", "$.x", "#a", "-a", "\x01a", "a\0b", "`a`"]
-)
+@rows("path", ["", ".a", "[0]", "x" * 16, "é" * 8, "_", "$", "$.x", "#a", "-a", "\x01a", "a\0b", "`a`"])
 def test_what_is_no_key(path: str) -> None:
     """Empty, longer than 15 bytes, or beginning with what is reserved."""
     assert not is_valid_key(path)

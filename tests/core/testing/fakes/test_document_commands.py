@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, ready_client, status_of
+from tests.rows import rows
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -159,8 +160,8 @@ def test_counts(opcode: Opcode, before: bytes, delta: int, after: int) -> None:
     assert (b"%d" % after, 7, reply.cas) == (stored(client).value, stored(client).flags, stored(client).cas)
 
 
-@pytest.mark.parametrize("value", [b"", b"x", b"-1", b" 1", b"1.0", b"%d" % 2**64, b"1" * 5000, "٣".encode()])
-@pytest.mark.parametrize("opcode", [Opcode.INCREMENT, Opcode.DECREMENT])
+@rows("value", [b"", b"x", b"-1", b" 1", b"1.0", b"%d" % 2**64, b"1" * 5000, "٣".encode()])
+@rows("opcode", [Opcode.INCREMENT, Opcode.DECREMENT])
 def test_counts_only_numbers(opcode: Opcode, value: bytes) -> None:
     """A document that is no unsigned number of 64 bits stays as it is."""
     client = ready_client()

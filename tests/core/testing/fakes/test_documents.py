@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
@@ -55,7 +56,7 @@ def test_finds_what_was_put() -> None:
     assert store.get("default", "ada", collection_id=8) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "parameter"),
     [
         ({"value": "1"}, "value"),
@@ -69,7 +70,6 @@ def test_finds_what_was_put() -> None:
         ({"xattrs": {"a": "1"}}, "xattrs"),
         ({"xattrs": {"a": b"no JSON"}}, "xattrs"),
     ],
-    ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) -> None:
     """It is refused at once: a node that had to send it would crash."""

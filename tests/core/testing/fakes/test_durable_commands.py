@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, ready_client, status_of
+from tests.rows import rows
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -93,8 +94,8 @@ def statuses(replies: list[Frame]) -> list[Status]:
 # -- Those that are done at once.
 
 
-@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
-@pytest.mark.parametrize("opcode", WRITES, ids=lambda opcode: opcode.name)
+@rows("level", LEVELS)
+@rows("opcode", WRITES)
 def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
     """Where nothing is in the way, a durable write is what it would be without, every level of every operation."""
     plain, cluster = Cluster(replicas=2), Cluster(replicas=2)
@@ -280,8 +281,8 @@ def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) 
     assert [Status.SUCCESS] == statuses(cluster.write())
 
 
-@pytest.mark.parametrize("opcode", [*WRITES, Opcode.ADD], ids=lambda opcode: opcode.name)
-@pytest.mark.parametrize("framing_extras", [b"", durable()], ids=["plain", "durable"])
+@rows("opcode", [*WRITES, Opcode.ADD])
+@rows("framing_extras", [b"", durable()])
 def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
     """Of nobody, whether it is durable or not."""
     cluster = pending()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.error_map import (
     Attribute,
@@ -31,7 +32,7 @@ CODES_BY_ATTRIBUTE = {
 """The attributes that decide something, from the protocol's own documentation."""
 
 
-@pytest.mark.parametrize(("attribute", "codes"), CODES_BY_ATTRIBUTE.items(), ids=str)
+@rows(("attribute", "codes"), CODES_BY_ATTRIBUTE.items())
 def test_says_of_each_status_what_a_real_map_says(attribute: Attribute, codes: set[int]) -> None:
     """Exactly the statuses of a real map, and the made-up ones, have the attribute."""
     entries = parse_error_map(ERROR_MAP.encode(2)).entries

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
 from triclinium_core.testing.fakes import faults
@@ -33,7 +34,7 @@ from triclinium_core.testing.fakes.faults import (
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fault", "kind"),
     [
         (drop_response(), FaultAfterApplying),
@@ -48,7 +49,6 @@ from triclinium_core.testing.fakes.faults import (
         (not_my_vbucket(), FaultBeforeApplying),
         (hang_up(), FaultBeforeApplying),
     ],
-    ids=repr,
 )
 def test_says_whether_the_command_is_applied(fault: Fault, kind: type) -> None:
     """The kind of a fault tells whether the node applies the command that it strikes."""
@@ -81,7 +81,7 @@ def test_has_a_constructor_for_every_kind() -> None:
     assert set(get_args(Fault)) == made
 
 
-@pytest.mark.parametrize(
+@rows(
     ("make", "parameter"),
     [
         (lambda: delay(-0.1), "seconds"),
@@ -145,7 +145,7 @@ def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
     assert 0 == waiting.pending
 
 
-@pytest.mark.parametrize("opcode", [*(set(Opcode) - DATA_OPCODES), 0x77], ids=hex)
+@rows("opcode", [*(set(Opcode) - DATA_OPCODES), 0x77])
 def test_without_an_opcode_spares_all_but_documents(opcode: int) -> None:
     """A fault for any data operation strikes neither NOOP nor the bootstrap nor an opcode nobody knows."""
     waiting = Faults()
@@ -156,7 +156,7 @@ def test_without_an_opcode_spares_all_but_documents(opcode: int) -> None:
     assert 1 == waiting.pending
 
 
-@pytest.mark.parametrize("opcode", sorted(DATA_OPCODES), ids=lambda opcode: opcode.name)
+@rows("opcode", sorted(DATA_OPCODES))
 def test_without_an_opcode_strikes_every_data_operation(opcode: Opcode) -> None:
     """A fault for any data operation strikes each of them."""
     waiting = Faults()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.kv.operation.subdocument_specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode as Op
 from triclinium_core.retry.kv_status import Status
@@ -50,8 +51,8 @@ def test_reading(opcode: Op, path: str, expected: bytes) -> None:
     assert expected == look_up(opcode, json.loads(DOCUMENT), parse_path(path))
 
 
-@pytest.mark.parametrize("opcode", [Op.GET, Op.EXISTS, Op.COUNT])
-@pytest.mark.parametrize(
+@rows("opcode", [Op.GET, Op.EXISTS, Op.COUNT])
+@rows(
     ("path", "status"),
     [
         ("x", S.SUBDOC_PATH_NOT_FOUND),
@@ -81,9 +82,7 @@ def test_counting_what_has_no_parts() -> None:
     assert S.SUBDOC_PATH_MISMATCH is caught.value.status
 
 
-@pytest.mark.parametrize(
-    ("opcode", "path", "values", "before", "after"),
-    [
+@rows(("opcode", "path", "values", "before", "after"), [
         (Op.INSERT, "x", b"[1]", "{}", {"x": [1]}),
         (Op.INSERT, "a[0].x", b"1", '{"a":[{}]}', {"a": [{"x": 1}]}),
         (Op.UPSERT, "x", b"2", '{"x":1}', {"x": 2}),
@@ -106,8 +105,7 @@ def test_counting_what_has_no_parts() -> None:
         (Op.COUNT_BY, "x", b"-3", '{"x":1}', {"x": -2}),
         (Op.COUNT_BY, "x", b"5", "{}", {"x": 5}),
         (Op.COUNT_BY, "[0]", b"5", "[1]", [6]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_changing(opcode: Op, path: str, values: bytes, before: str, after: object) -> None:
     """Each operation does what its name says."""
     result = changed(opcode, path, values, of=before)
@@ -144,7 +142,7 @@ def test_arrays_that_are_none(opcode: Op) -> None:
     assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "l[0]", creates=True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("opcode", "path", "status"),
     [
         (Op.INSERT, "n", S.SUBDOC_PATH_EXISTS),
@@ -175,8 +173,8 @@ def test_changes_that_fail(opcode: Op, path: str, status: S) -> None:
     assert status is fails(opcode, path)
 
 
-@pytest.mark.parametrize("values", [b"x", b"{", b" ", b"1 2", b'1,"k":2', b"\xff", b'"\xff"'])
-@pytest.mark.parametrize(
+@rows("values", [b"x", b"{", b" ", b"1 2", b'1,"k":2', b"\xff", b'"\xff"'])
+@rows(
     ("opcode", "path"),
     [
         (Op.INSERT, "x"),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
@@ -51,7 +52,7 @@ def value_of(node: FakeNode) -> bytes | None:
     return None if document is None else document.value
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fault", "applies", "sends", "hangs_up"),
     [
         (drop_response(), True, False, False),
@@ -68,7 +69,6 @@ def value_of(node: FakeNode) -> bytes | None:
         (delay(0.0), True, True, False),
         (delay(1.0), True, False, False),
     ],
-    ids=repr,
 )
 def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool) -> None:
     """Each fault applies the command or not, sends something or not, and ends the connection or not."""
@@ -83,7 +83,7 @@ def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: boo
     assert (fault, applies) == (client.node.command_log[-1].fault, client.node.command_log[-1].applied)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("fault", "logged"),
     [
         (drop_response(), None),
@@ -97,7 +97,6 @@ def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: boo
         (locked(), Status.LOCKED),
         (not_my_vbucket(), Status.NOT_MY_VBUCKET),
     ],
-    ids=repr,
 )
 def test_logs_the_status_that_a_client_can_read(fault: Fault, logged: int | None) -> None:
     """A reply that was never whole has told the client nothing."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.retry.kv_status import Status
@@ -91,7 +92,7 @@ def test_addresses_by_name() -> None:
     assert nodes.find("a.test", 11210, tls=True) is None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("options", "number", "parameter"),
     [
         (5, 3, "options"),
@@ -107,7 +108,6 @@ def test_addresses_by_name() -> None:
         (FakeNodeOptions(port=12000, tls_port=12002), 2, "nodes"),
         (FakeNodeOptions(port=65535), 2, "port"),
     ],
-    ids=str,
 )
 def test_refuses_what_no_cluster_can_be(options: Any, number: Any, parameter: str) -> None:
     """By name."""

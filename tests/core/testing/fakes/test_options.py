@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
@@ -23,7 +24,7 @@ def test_hides_the_password() -> None:
     assert "hunter2" not in repr(FakeNodeOptions(password="hunter2", tokens=("hunter2",)))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         ("host", ""),

@@ -6,6 +6,7 @@ import cramjam
 import pytest
 
 from tests.core.testing.node_client import as_json, ready_client, status_of, with_options
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.kv_status import Status
@@ -79,7 +80,7 @@ def test_the_cases_here_are_all_data_operations() -> None:
     assert documents == DATA_OPCODES == WELL_FORMED.keys()
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_takes_what_is_well_formed(opcode: Opcode) -> None:
     """A request with the parts that it must have is carried out, well or badly."""
     nodes = FakeNodes(FakeNodeOptions(replicas=1), nodes=2)
@@ -89,7 +90,7 @@ def test_takes_what_is_well_formed(opcode: Opcode) -> None:
     assert status_of(reply) in {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_STORED}
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_refuses_wrong_extras(opcode: Opcode) -> None:
     """Extras of another length than the command's are malformed."""
     reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"extras": bytes(7)}))
@@ -98,7 +99,7 @@ def test_refuses_wrong_extras(opcode: Opcode) -> None:
     assert "the extras have 7 bytes; they must have" in str(as_json(reply.value))
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_takes_a_value_only_where_there_is_one(opcode: Opcode) -> None:
     """A value that the command has no use for is malformed."""
     reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"value": b"1"}))
@@ -106,7 +107,7 @@ def test_takes_a_value_only_where_there_is_one(opcode: Opcode) -> None:
     assert (opcode in TAKES_VALUE) == (Status.INVALID_ARGUMENTS != status_of(reply))
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_takes_a_cas_only_where_there_is_one(opcode: Opcode) -> None:
     """A CAS that the command has no use for is malformed."""
     reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"cas": 7}))
@@ -140,14 +141,13 @@ def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, in
     assert Datatype.JSON == reply.datatype
 
 
-@pytest.mark.parametrize(
+@rows(
     ("opcode", "needs"),
     [
         (opcode, command.needs)
         for opcode, command in COMMANDS.items()
         if opcode not in {Opcode.SASL_AUTH, Opcode.SASL_STEP}
     ],
-    ids=str,
 )
 def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> None:
     """Before authentication only the first commands are answered, and without a bucket none on documents."""
@@ -179,7 +179,7 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
     assert expected == status_of(after)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("key", "status"),
     [
         (b"\0a", Status.KEY_NOT_FOUND),
@@ -194,7 +194,6 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
         (b"\x80\0a", Status.INVALID_ARGUMENTS),
         (b"\x09a", Status.UNKNOWN_COLLECTION),
     ],
-    ids=lambda value: value[:4].hex() if isinstance(value, bytes) else value.name,
 )
 def test_reads_the_collection_in_front_of_a_key(key: bytes, status: Status) -> None:
     """With collections a key has a prefix; key and prefix have limits, and the collection must exist."""
@@ -251,7 +250,7 @@ def test_sends_a_config_once_where_that_is_enough() -> None:
     assert [True, False, True, False, True] == sizes
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_preserves_an_expiry_only_where_one_is_written(opcode: Opcode) -> None:
     """The frame info is refused where it makes no sense."""
     framing_extras = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
@@ -261,7 +260,7 @@ def test_preserves_an_expiry_only_where_one_is_written(opcode: Opcode) -> None:
     assert (opcode in PRESERVES_EXPIRY) == (Status.NOT_SUPPORTED != status_of(reply))
 
 
-@pytest.mark.parametrize("opcode", WELL_FORMED, ids=lambda opcode: opcode.name)
+@rows("opcode", WELL_FORMED)
 def test_is_durable_only_where_something_is_written(opcode: Opcode) -> None:
     """The frame info is refused where it makes no sense."""
     framing_extras = encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"})

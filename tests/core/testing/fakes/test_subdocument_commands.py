@@ -8,6 +8,7 @@ import pytest
 
 from tests.core.testing.fakes.test_subdocument_requests import MACRO, lookup, mutation, ready
 from tests.core.testing.node_client import NodeClient, status_of
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
@@ -145,7 +146,7 @@ def test_a_change_that_fails() -> None:
     assert before == stored(client)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("spec", "value"),
     [
         (mutation(Op.UPSERT, b"a.b", b"1"), b'{"a":{"b":1}}'),
@@ -157,7 +158,7 @@ def test_a_change_that_fails() -> None:
         (mutation(Op.COUNT_BY, b"n", b"-1"), b'{"n":-1}'),
     ],
 )
-@pytest.mark.parametrize("flags", [D.UPSERT, D.INSERT])
+@rows("flags", [D.UPSERT, D.INSERT])
 def test_creating(spec: bytes, value: bytes, flags: int) -> None:
     """The first path tells whether the new document is an object or an array; parents are created too."""
     client = ready()

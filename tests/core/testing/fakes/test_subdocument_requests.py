@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
 from triclinium_core.retry.kv_status import Status
@@ -49,7 +50,7 @@ def test_every_opcode_has_traits() -> None:
     assert set(Op) == set(TRAITS)
 
 
-@pytest.mark.parametrize("opcode", Op, ids=lambda opcode: opcode.name)
+@rows("opcode", Op)
 def test_what_is_well_formed(opcode: Op) -> None:
     """Each opcode is taken by its command, and not by the other one."""
     traits = TRAITS[opcode]
@@ -61,7 +62,7 @@ def test_what_is_well_formed(opcode: Op) -> None:
     assert Status.SUBDOC_INVALID_COMBO is wrong
 
 
-@pytest.mark.parametrize("opcode", [op for op in Op if TRAITS[op].is_mutation], ids=lambda opcode: opcode.name)
+@rows("opcode", [op for op in Op if TRAITS[op].is_mutation])
 def test_values(opcode: Op) -> None:
     """Where there is one it must be given, and where there is none it must not."""
     path = b"" if TRAITS[opcode].is_whole_document else b"b"
@@ -69,7 +70,7 @@ def test_values(opcode: Op) -> None:
     assert Status.INVALID_ARGUMENTS is mutate(mutation(opcode, path, b"" if TRAITS[opcode].has_value else b"1"))
 
 
-@pytest.mark.parametrize("opcode", Op, ids=lambda opcode: opcode.name)
+@rows("opcode", Op)
 def test_empty_paths(opcode: Op) -> None:
     """They are the whole document, for those that can do something with it."""
     traits = TRAITS[opcode]
@@ -88,7 +89,7 @@ def test_a_whole_document_has_no_path(opcode: Op) -> None:
         assert Status.INVALID_ARGUMENTS is status
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "status"),
     [
         (b"", Status.SUBDOC_INVALID_COMBO),
@@ -114,7 +115,7 @@ def test_lookups(value: bytes, status: Status) -> None:
     assert status is look_up(value)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "status"),
     [
         (b"", Status.SUBDOC_INVALID_COMBO),
@@ -141,7 +142,7 @@ def test_mutations(value: bytes, status: Status) -> None:
 UPSERT, REMOVE, REPLACE = mutation(Op.UPSERT, b"b", b"1"), mutation(Op.REMOVE, b"a"), mutation(Op.REPLACE, b"a", b"1")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("value", "flags", "status"),
     [
         (UPSERT, D.UPSERT, Status.SUCCESS),

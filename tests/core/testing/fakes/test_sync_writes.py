@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.cluster_map import NO_NODE, ConfigVersion, FakeMap
@@ -46,7 +47,7 @@ class Prepared:
         return "aborted" if self.writes.due_of(self.write.active) == math.inf and not self.write.is_left else "pending"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("chain", "unreachable", "end"),
     [
         ((0,), set(), "committed"),
@@ -61,7 +62,7 @@ class Prepared:
         ((0, NO_NODE), set(), "aborted"),
     ],
 )
-@pytest.mark.parametrize("how", ["dead", "held"])
+@rows("how", ["dead", "held"])
 def test_replication(chain: tuple[int, ...], unreachable: set[int], end: str, how: str) -> None:
     """Most of the copies that there are to be have to have it; too few nodes for that end it."""
     prepared = Prepared()

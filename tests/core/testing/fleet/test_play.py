@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.testing.fleet.watched import Story, watched
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
     STRATEGIES,
@@ -33,7 +34,7 @@ SMALL = Scenario(
 )
 """Sixty operations a second, and two seconds in which nobody answers."""
 
-EVERY_STRATEGY = pytest.mark.parametrize("strategy", STRATEGIES)
+EVERY_STRATEGY = rows("strategy", STRATEGIES)
 
 
 def run(scenario: Scenario, strategy: str, seed: int = 7) -> FleetFigures:
@@ -132,7 +133,7 @@ def test_without_trouble_everything_succeeds_at_once(strategy: str) -> None:
 
 
 @EVERY_STRATEGY
-@pytest.mark.parametrize("kind", OutageKind)
+@rows("kind", OutageKind)
 def test_it_recovers_where_rejections_are_free(strategy: str, kind: OutageKind) -> None:
     """A service that turns away at no cost serves everybody again within the time that an operation may take."""
     assert SMALL.outage is not None

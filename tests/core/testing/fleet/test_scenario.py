@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import Fleet, Outage, Scenario, SimulatedService
 
 SERVICE = SimulatedService(capacity=10.0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("build", "parameter", "words"),
     [
         (lambda: Fleet(clients=0), "clients", "clients=0 must be an integer between 1 and 1,000,000"),

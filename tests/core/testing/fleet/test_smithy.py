@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -35,8 +36,8 @@ def quota(process: SmithyProcess) -> int:
     return process.strategy.available_quota()
 
 
-@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ANSWERED])
-@pytest.mark.parametrize("idempotent", [True, False])
+@rows("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ANSWERED])
+@rows("idempotent", [True, False])
 def test_what_is_retried(outcome: Outcome, idempotent: bool) -> None:
     """What a retry can help; and of writes only what was certainly not applied."""
     process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))

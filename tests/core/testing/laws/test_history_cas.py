@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from tests.core.testing.asked import Scene, append, at, get, increment, lock, named, remove, replace, touch, upsert
+from tests.core.testing.asked import Scene, append, at, get, increment, lock, remove, replace, touch, upsert
+from tests.rows import rows
 from triclinium_core.kv.operation.requests import DocumentOperation, GetAndTouch
 from triclinium_core.testing.laws.submissions import NEVER, Submission, Violation
 
@@ -25,7 +26,7 @@ CHANGES = [
     GetAndTouch(get().keyspace, "ada", 0),
     lock(),
 ]
-each_change = pytest.mark.parametrize("change", CHANGES, ids=named)
+each_change = rows("change", CHANGES)
 
 
 def told() -> tuple[Scene, Submission]:

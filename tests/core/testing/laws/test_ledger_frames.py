@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, at, get, lock, named, upsert
+from tests.core.testing.asked import HOTELS, at, get, lock, upsert
 from tests.core.testing.books import BUSY, DIALECT, IN_FLIGHT, STREAM, Books, refused
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.codec import encode_operation
@@ -141,7 +142,7 @@ def test_success_without_a_frame() -> None:
         books.ledger.check_frames()
 
 
-@pytest.mark.parametrize("reason", RetryReason)
+@rows("reason", RetryReason)
 def test_reason_without_a_frame(reason: RetryReason) -> None:
     """Some reasons come with an answer, or of waiting for one, others before anything is sent."""
     retried, failed = Books(), Books()
@@ -167,8 +168,8 @@ def test_reason_of_the_question_for_a_collection() -> None:
     books.ledger.check_frames()
 
 
-@pytest.mark.parametrize("reason", RetryReason)
-@pytest.mark.parametrize("operation", [get(), upsert(), lock()], ids=named)
+@rows("reason", RetryReason)
+@rows("operation", [get(), upsert(), lock()])
 def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> None:
     """What may have been applied is not sent again, unless it changes nothing."""
     books = Books()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.testing.laws.marks import (
     COUNTERS_MAX,
     Marks,
@@ -84,7 +85,7 @@ def unpacked(read: tuple[int, Sequence[int]]) -> tuple[int, tuple[int, ...]]:
     return read[0], tuple(read[1])
 
 
-@pytest.mark.parametrize("signs", SIGNS)
+@rows("signs", SIGNS)
 def test_reading_a_counter(signs: Sequence[int]) -> None:
     """Whoever created it and whoever counted since is read, whatever adds and whatever subtracts."""
     for root in range(COUNTS):
@@ -93,7 +94,7 @@ def test_reading_a_counter(signs: Sequence[int]) -> None:
             assert (root, applied) == unpacked(read_counter(counter_of(root, applied, signs), signs))
 
 
-@pytest.mark.parametrize("signs", SIGNS)
+@rows("signs", SIGNS)
 def test_reading_a_count_twice(signs: Sequence[int]) -> None:
     """A count that was applied twice never looks like anything else, whoever counted beside it."""
     for twice in range(COUNTS):

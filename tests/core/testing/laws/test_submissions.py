@@ -20,6 +20,7 @@ from tests.core.testing.asked import (
     touch,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -198,7 +199,7 @@ def test_applied_after_all_was_over() -> None:
     assert (at(4), at(2)) == (begun.applied_by, begun.over_by)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "may_be"),
     [
         (AmbiguousTimeoutException(), True),
@@ -214,7 +215,6 @@ def test_applied_after_all_was_over() -> None:
             for reason in RetryReason
         ),
     ],
-    ids=lambda value: f"{value!r} {value.context.refused_reason}" if isinstance(value, CouchbaseException) else value,
 )
 def test_may_be_applied(error: CouchbaseException, may_be: bool) -> None:
     """Only what was left without its answer may have been applied."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.core.testing.asked import at
+from tests.rows import rows
 from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
@@ -101,7 +102,7 @@ def test_without_trouble_there_is_no_excuse() -> None:
     assert "stream 1 was ended though nothing was wrong with it: it was Monday" == str(caught.value)
 
 
-@pytest.mark.parametrize("fault", HARMLESS, ids=repr)
+@rows("fault", HARMLESS)
 def test_fault_that_leaves_the_stream_as_it_is(fault: CommandFault) -> None:
     """What strikes one command of a caller excuses nothing else."""
     troubles = Troubles()
@@ -223,7 +224,7 @@ def test_frame_size() -> None:
     assert len(data) == frame_size(frame) == 24 + 2 + 3 + 5 + 6
 
 
-@pytest.mark.parametrize(
+@rows(
     "fault",
     [
         AnswerNotMyVbucket(),
@@ -231,14 +232,13 @@ def test_frame_size() -> None:
         Delay(SURVIVABLE_DELAY),
         *(AnswerStatus(code) for code in RETRIED_STATUSES + RETRIED_BY_MAP),
     ],
-    ids=repr,
 )
 def test_survivable(fault: CommandFault) -> None:
     """Who waits a little, or retries what may be retried, gets an answer."""
     assert is_survivable(fault, Opcode.GET)
 
 
-@pytest.mark.parametrize(
+@rows(
     "fault",
     [
         DropResponse(),
@@ -253,7 +253,6 @@ def test_survivable(fault: CommandFault) -> None:
             for code in {*HARMLESS_STATUSES, *INVALIDATING_STATUSES}.difference(RETRIED_STATUSES + RETRIED_BY_MAP)
         ),
     ],
-    ids=repr,
 )
 def test_not_survivable(fault: CommandFault) -> None:
     """Where no answer comes, or a final one, patience does not help."""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.core.testing.asked import HOTELS, exists, get, lock, named, upsert
 from tests.core.testing.distorted import Watched, content, fails_instead, fails_with, ready
+from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     CasMismatchException,
@@ -201,7 +202,7 @@ def test_refusing_what_must_always_be_retried(reason: RetryReason) -> None:
         simulation.submit(get(), retry_strategy=FailFastRetryStrategy())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("operation", "strategy", "reason", "is_lawful"),
     [
         (get(), BestEffortRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, False),
@@ -215,7 +216,6 @@ def test_refusing_what_must_always_be_retried(reason: RetryReason) -> None:
         (upsert(), BestEffortRetryStrategy(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, True),
         (upsert(), None, RetryReason.UNKNOWN, True),
     ],
-    ids=named,
 )
 def test_refusing_what_the_strategy_wants(
     operation: DocumentOperation, strategy: AnyRetryStrategy | None, reason: RetryReason, is_lawful: bool

@@ -6,6 +6,7 @@ from typing import cast
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -27,7 +28,7 @@ DEFAULT, DOWNGRADING = DefaultRetryPolicy(), ConsistencyDowngradingRetryPolicy()
 Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "policy", "idempotent", "expected"),
     [
         (READ, DEFAULT, False, ("RETHROW", "fail", "ReadTimeout", None)),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.explaining.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "kind"),
     [
         ("ServerError", e.ServerError),

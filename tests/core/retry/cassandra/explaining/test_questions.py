@@ -14,6 +14,7 @@ from tests.core.retry.sample_questions import (
     UNAVAILABLE,
     WRITE_TIMEOUT,
 )
+from tests.rows import rows
 from triclinium_core.retry.cassandra import policies
 from triclinium_core.retry.cassandra.verdicts import RETHROW
 from triclinium_core.retry.question_fields import MalformedQuestion
@@ -25,7 +26,7 @@ def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
     return {"decision": decision, "consistency": consistency}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "expected"),
     [
         (READ_TIMEOUT, verdict("RETRY_SAME", "ONE")),
@@ -79,7 +80,7 @@ def succeeded(coordinator: str, *errors: list[str], result: str = "rows", retrie
     }
 
 
-@pytest.mark.parametrize(
+@rows(
     ("changes", "expected"),
     [
         ({}, succeeded("n2", ["n1", "Unavailable"], retries=1)),
@@ -138,7 +139,7 @@ def test_every_field_is_needed(question: dict[str, object]) -> None:
             answer({key: value for key, value in question.items() if key != name})
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "message"),
     [
         (READ_TIMEOUT | {"policy": "hope"}, "policy 'hope' is not known; expected one of default, "),

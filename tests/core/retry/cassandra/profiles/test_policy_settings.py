@@ -8,6 +8,7 @@ import pytest
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom, Other
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
@@ -40,7 +41,7 @@ SHARED: list[tuple[dict[str, object], dict[str, object], bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "shared"), SHARED)
+@rows(("first", "second", "shared"), SHARED)
 def test_one_policy_for_one_configuration(first: dict[str, object], second: dict[str, object], shared: bool) -> None:
     """Profiles share a policy exactly where class and options come to the same; siblings too."""
     profiles = ExecutionProfiles.from_mapping(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
@@ -156,8 +157,8 @@ WRONG: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("where", ["", "profiles.slow.", 'profiles."a.b c".', "profiles.a-b_9."])
-@pytest.mark.parametrize(("text", "path", "message"), WRONG, ids=[path for _, path, _ in WRONG])
+@rows("where", ["", "profiles.slow.", 'profiles."a.b c".', "profiles.a-b_9."])
+@rows(("text", "path", "message"), WRONG)
 def test_a_wrong_document(where: str, text: str, path: str, message: str) -> None:
     """The place in the document is named, and the value, and what to say instead; in any profile alike."""
     with pytest.raises(InvalidArgumentException) as caught:
@@ -167,7 +168,7 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
     assert f"{where}{path}" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     ("document", "path", "message"),
     [
         ({"profiles": []}, "profiles", "profiles=[] must be a table"),

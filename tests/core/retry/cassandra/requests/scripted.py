@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import CassandraError, ClosedConnection, CoordinatorError
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import CassandraError, ClosedConnection, CoordinatorError, ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import (
     CassandraAction,
     Complete,

@@ -22,7 +22,7 @@ from tests.core.retry.cassandra.requests.request_cases import (
 from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, play
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import ExecutionInfo
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, ReportFailure, Send
 from triclinium_core.retry.cassandra.requests.events import (

@@ -20,10 +20,11 @@ from tests.core.retry.cassandra.requests.request_cases import (
     request,
     submitted,
 )
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import Cancel, Complete, Fail, Ignore, Send
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
@@ -109,8 +110,8 @@ def test_late_news_of_an_attempt_that_was_given_up() -> None:
     assert isinstance(hear(machine, ResultReceived(1))[0], Complete)
 
 
-@pytest.mark.parametrize("attempt", [1, 7, -1, None, "0", 0.5])
-@pytest.mark.parametrize("settled", [True, False])
+@rows("attempt", [1, 7, -1, None, "0", 0.5])
+@rows("settled", [True, False])
 def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
     """Is a mistake of the driver, also when all is over."""
     machine = submitted(request())

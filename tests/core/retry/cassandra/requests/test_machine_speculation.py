@@ -23,7 +23,7 @@ from tests.core.retry.cassandra.requests.request_cases import (
 )
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import (
     Cancel,
     Complete,

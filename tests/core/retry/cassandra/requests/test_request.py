@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -44,7 +45,7 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
     assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         ("policy", None),

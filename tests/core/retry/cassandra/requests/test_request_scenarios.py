@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-import pytest
-
 from tests.core.retry.cassandra.requests.scripted import ROWS, Answer, Script, play
+from tests.rows import rows
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level, WriteType
 from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
@@ -79,7 +78,7 @@ DEFAULT = [
 ]
 
 
-@pytest.mark.parametrize("scenario", DEFAULT)
+@rows("scenario", DEFAULT)
 def test_default_policy(scenario: Scenario) -> None:
     """Each of the driver's scenarios ends as it does there, after as many requests to each node."""
     primed: dict[Hashable, Script] = {
@@ -137,7 +136,7 @@ DOWNGRADING = [
 ]
 
 
-@pytest.mark.parametrize("scenario", DOWNGRADING)
+@rows("scenario", DOWNGRADING)
 def test_downgrading_policy(scenario: Downgrading) -> None:
     """The same for its downgrading policy, counted at the first level and at ONE."""
 

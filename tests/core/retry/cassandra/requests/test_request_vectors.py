@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.scripted import ROWS, Answer, play
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
@@ -40,7 +39,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@rows("case", CASES)
 def test_ends_as_in_the_driver(case: dict[str, Any]) -> None:
     """Result or error, coordinator and errors on the way are those of the driver."""
     verdict = case["verdict"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.requests import routes
 from triclinium_core.retry.cassandra.requests.routes import ROUTES, Route, routes_of
@@ -30,13 +31,13 @@ def plain(kind: type[e.CoordinatorError]) -> e.CoordinatorError:
     return kind.__new__(kind)
 
 
-@pytest.mark.parametrize("code", sorted(e.CODES))
+@rows("code", sorted(e.CODES))
 def test_of_a_statement(code: int) -> None:
     """Every code goes the way that the driver sends it."""
     assert OF_STATEMENT[code] is routes_of(plain(e.CODES[code])).of_statement
 
 
-@pytest.mark.parametrize("code", sorted(e.CODES))
+@rows("code", sorted(e.CODES))
 def test_of_a_prepare(code: int) -> None:
     """The same for a PREPARE that the caller asked for."""
     expected = (
@@ -50,7 +51,7 @@ def test_of_a_prepare(code: int) -> None:
     assert expected is routes_of(plain(e.CODES[code])).of_prepare
 
 
-@pytest.mark.parametrize("code", sorted(e.CODES))
+@rows("code", sorted(e.CODES))
 def test_of_a_repreparation(code: int) -> None:
     """What is wrong with the statement is raised; anything else is the node's, and the next one is tried."""
     final = {Route.RAISE, Route.RAISE_AS_PROTOCOL_ERROR}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
@@ -42,7 +43,7 @@ def test_constant(delay: float) -> None:
     assert [delay, delay, None, None] == [policy.next_execution(node="n1", running=running) for running in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         *(("max_executions", value) for value in (0, -1, 1.5, True, None, "2", math.nan)),

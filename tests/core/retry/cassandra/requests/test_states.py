@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from tests.core.retry.cassandra.policies_for_tests import Always
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.requests.actions import Ignore
 from triclinium_core.retry.cassandra.requests.events import (
@@ -110,7 +111,7 @@ def test_there_is_a_request_in_every_state(state: RequestState) -> None:
     assert in_state(state)
 
 
-@pytest.mark.parametrize(("state", "kind"), list(itertools.product(R, EVENTS)))
+@rows(("state", "kind"), list(itertools.product(R, EVENTS)))
 def test_every_pair_of_a_request(state: RequestState, kind: type[CassandraEvent]) -> None:
     """A pair of the table leads where the table says; any other raises and changes nothing; a final state ignores all."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
@@ -143,7 +144,7 @@ def in_execution_state(state: ExecutionState) -> list[RequestMachine]:
     return found
 
 
-@pytest.mark.parametrize(("state", "kind"), list(itertools.product(E, get_args(AttemptEvent))))
+@rows(("state", "kind"), list(itertools.product(E, get_args(AttemptEvent))))
 def test_every_pair_of_an_execution(state: ExecutionState, kind: type[AttemptEvent]) -> None:
     """The same for what happens to an attempt; ``handle`` asserts that it leads where the table says."""
     allowed = EXECUTION_TRANSITIONS[state].get(kind)

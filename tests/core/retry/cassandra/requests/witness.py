@@ -13,13 +13,13 @@ from triclinium_core.retry.cassandra.errors import (
     Bootstrapping,
     CassandraError,
     DriverTimeout,
+    ExecutionInfo,
     NodeUnavailable,
     NoNodeAvailable,
     ReadTimeout,
     Unavailable,
     Unprepared,
 )
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import (
     Cancel,
     CassandraAction,
