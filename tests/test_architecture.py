@@ -105,6 +105,26 @@ def test_imports_point_one_way() -> None:
     assert [] == import_rules.upward_imports(SOURCES[CORE], policy.LAYERS)
 
 
+def test_the_policy_names_what_is_there() -> None:
+    """A rule about a module that does not exist would hold whatever happens."""
+    named = {
+        *(name for layer in policy.LAYERS for name in layer),
+        *(name for pair in policy.STRANGERS for name in pair),
+        *policy.IMPORTS_OF,
+        *policy.EXTRA_OF,
+        *policy.NEEDS_PYTHON,
+        *policy.INIT_WITH_CODE,
+    }
+
+    assert set() == named - names_of(ALL_SOURCES)
+
+
+@each_distribution
+def test_imports_run_in_no_circle(distribution: Distribution) -> None:
+    """Of two modules at most one knows the other, also by way of others."""
+    assert [] == import_rules.import_cycles(SOURCES[distribution])
+
+
 def test_strangers_stay_strangers() -> None:
     """The node does not know the topology, and the retry families do not know each other."""
     assert [] == import_rules.strangers_meeting(SOURCES[CORE], policy.STRANGERS)

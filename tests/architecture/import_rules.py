@@ -80,6 +80,32 @@ def upward_imports(sources: Sequence[Source], layers: Sequence[Sequence[str]]) -
     return findings
 
 
+def import_cycles(sources: Sequence[Source]) -> list[str]:
+    """Find modules that import one another, directly or in a circle."""
+    beneath: dict[str, set[str]] = {source.module: set() for source in sources}
+    for found in imports(sources, names_of(sources)):
+        if found.target in beneath:
+            beneath[found.importer].add(found.target)
+    reached = {module: _reached(module, beneath) for module in beneath}
+    circles = {
+        tuple(sorted(other for other in reached[module] if module in reached[other]))
+        for module in beneath
+        if module in reached[module]
+    }
+    return [f"{' and '.join(circle)} import one another" for circle in sorted(circles)]
+
+
+def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
+    """Return all that a module imports, and what those import, and so on."""
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = beneath[waiting.pop()] - reached
+        reached |= new
+        waiting += new
+    return reached
+
+
 def strangers_meeting(sources: Sequence[Source], strangers: Sequence[tuple[str, str]]) -> list[str]:
     """Find imports between two packages that must not know each other."""
     return [

@@ -145,6 +145,26 @@ def test_upward_imports_wants_a_place_for_everything() -> None:
     assert ["attic: house.attic has no place in LAYERS; give it one"] == findings
 
 
+def test_import_cycles() -> None:
+    """Modules that need one another are found as one circle, under TYPE_CHECKING too; who uses them is none of it."""
+    sources = tree(
+        init="from house.a import x",
+        a="if TYPE_CHECKING:\n    from house.b import x",
+        b="import house.c",
+        c="from house import a, d",
+        d="",
+    )
+
+    assert ["house.a and house.b and house.c import one another"] == import_rules.import_cycles(sources)
+
+
+def test_import_cycles_of_a_package() -> None:
+    """A module that imports from a package which offers it is found, and so is one that imports itself."""
+    sources = tree(init="from house.a import x", a="from house import y", b="import house.b")
+
+    assert ["house and house.a import one another", "house.b import one another"] == import_rules.import_cycles(sources)
+
+
 @pytest.mark.parametrize(("here", "there"), [("left", "right"), ("right", "left")])
 def test_strangers_meeting(here: str, there: str) -> None:
     """Neither of the two may import the other."""

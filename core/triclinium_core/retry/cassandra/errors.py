@@ -1,4 +1,4 @@
-"""What a Cassandra request can fail with: one class for each error, with the code that it has on the wire.
+"""What a Cassandra request can fail with, one class for each error with its code on the wire; and how the request went.
 
 ::
 
@@ -23,15 +23,36 @@ Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.shown import shown
 
-if TYPE_CHECKING:
-    from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+
+@dataclass(frozen=True, slots=True)
+class ExecutionInfo:
+    """How a request went: what comes with its result, and with the error that it fails with.
+
+    Source: the Cassandra Java driver, ``ExecutionInfo``.
+    """
+
+    coordinator: Hashable
+    """The node that answered, or whose error was raised; None where that was none."""
+    errors: tuple[tuple[Hashable, CassandraError], ...]
+    """What was met on the way and not raised: node and error, in order, of all executions. An ignored error is not
+    among them, and neither is the one that carries this."""
+    successful_execution_index: int
+    """The execution that settled the request, also by its error: 0 for the first; -1 where none did."""
+    speculative_executions: int
+    """Speculative executions that were started."""
+    consistency: ConsistencyLevel | None
+    """The level that the statement had in the end, in the execution that settled the request or was the last to find
+    the plan empty; where none was, the one that it was submitted with. None where no level was ever named."""
+    retry_count: int
+    """How often that execution was retried by a verdict; where none settled the request, all of them together."""
 
 
 class CassandraError(Exception):

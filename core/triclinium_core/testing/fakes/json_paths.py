@@ -84,7 +84,7 @@ def _key(text: str) -> str:
     """Return a key without its backticks; two of them in a row are one of the key's own."""
     if len(text) > 1 and text.startswith("`") and text.endswith("`"):
         text = text[1:-1]
-    text = text.replace("``", "\0").replace("`", "").replace("\0", "`")
+    text = "`".join(part.replace("`", "") for part in text.split("``"))
     # What has a meaning in JSON is escaped as in JSON, but not by its number.
     if not text or "\\u" in text:
         raise PathFailed(Status.SUBDOC_PATH_INVALID)

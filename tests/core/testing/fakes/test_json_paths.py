@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.rows import rows
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.json_paths import LEVELS_MAX, JsonPath, PathFailed, parse_path
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "components"),
     [
         ("", ()),
@@ -39,7 +42,7 @@ def test_components(path: str, components: JsonPath) -> None:
     assert components == parse_path(path)
 
 
-@pytest.mark.parametrize(
+@rows(
     "path",
     [
         ".",
@@ -48,6 +51,7 @@ def test_components(path: str, components: JsonPath) -> None:
         "a[",
         "a[0",
         "a]",
+        "a\0b",
         "]",
         "a[x]",
         "a[1x]",
@@ -84,12 +88,31 @@ def test_the_deepest_path(component: str, first: str) -> None:
     assert Status.SUBDOC_PATH_TOO_BIG is caught.value.status
 
 
-@given(st.text(alphabet='ab.[]`0-1\\"\n', max_size=12))
+CHARACTERS = 'ab.[]`0-1\\"\n\tἈ💡'
+
+
+def written(components: JsonPath) -> str:
+    """Return a path, every key of it in backticks."""
+    parts = [
+        f"[{part}]" if isinstance(part, int) else f".`{json.dumps(part, ensure_ascii=False)[1:-1].replace('`', '``')}`"
+        for part in components
+    ]
+    return "".join(parts).removeprefix(".")
+
+
+@given(st.lists(st.text(CHARACTERS, min_size=1, max_size=6) | st.integers(-1, 10**18 - 1), max_size=8).map(tuple))
+def test_any_components(components: JsonPath) -> None:
+    """Whatever a document may have as a key or an index has a path."""
+    assert components == parse_path(written(components))
+
+
+@given(st.text(CHARACTERS, max_size=12))
 def test_any_text(path: str) -> None:
-    """It is a path, or it is refused."""
+    """It is refused as no path, or means the same as the path written with every key in backticks."""
     try:
         components = parse_path(path)
-    except PathFailed:
+    except PathFailed as refused:
+        assert Status.SUBDOC_PATH_INVALID is refused.status
         return
 
-    assert all(component == -1 or component for component in components if component != 0)
+    assert components == parse_path(written(components))

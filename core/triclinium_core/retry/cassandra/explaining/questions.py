@@ -25,8 +25,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CassandraError, ReadTimeout, Unavailable, WriteTimeout
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo, ReadTimeout, Unavailable, WriteTimeout
 from triclinium_core.retry.cassandra.explaining.fixed_policy import AskedPolicy, FixedPolicy
 from triclinium_core.retry.cassandra.explaining.names import aborted, answered, canonical
 from triclinium_core.retry.cassandra.explaining.script import UnusableScript, play

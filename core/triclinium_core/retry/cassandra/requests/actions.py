@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import CassandraError
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 

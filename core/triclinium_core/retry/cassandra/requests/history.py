@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import CassandraError
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
+from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import Cancel
 from triclinium_core.retry.cassandra.requests.execution import NO_ATTEMPT, Execution
 from triclinium_core.retry.cassandra.requests.states import ExecutionState

@@ -18,13 +18,13 @@ from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,
     DriverTimeout,
+    ExecutionInfo,
     NodeUnavailable,
     NoNodeAvailable,
     PolicyFailed,
     RepreparationFailed,
     Unprepared,
 )
-from triclinium_core.retry.cassandra.execution_info import ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import (
     CassandraAction,
     Complete,
