@@ -28,6 +28,7 @@ from triclinium import (
 )
 from triclinium.errors import (
     CollectionNotFoundException,
+    DocumentNotFoundException,
     DocumentUnretrievableException,
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
@@ -191,11 +192,38 @@ async def test_all_copies_with_a_dead_node(autojump_clock: MockClock) -> None:
         await trio.sleep(0.1)
         async with people.get_all_replicas("ada") as copies:
             found = [copy.is_replica async for copy in copies]
-            late, absent = copies.errors
+            (late,) = copies.errors
 
     assert [False, True] == sorted(found)
     assert isinstance(late, UnambiguousTimeoutException)
-    assert isinstance(absent, DocumentUnretrievableException)
+
+
+@pytest.mark.parametrize(("replicas", "missing"), [(0, 0), (1, 0), (2, 1), (3, 2)])
+async def test_replicas_that_are_missing(replicas: int, missing: int, autojump_clock: MockClock) -> None:
+    """Those that the bucket keeps and no node has; what it does not keep is not missing, and nobody asks for it."""
+    async with (
+        open_fake_cluster(nodes=2, options=replace(OPTIONS, replicas=replicas)) as fake,
+        fake.open_client() as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", {"a": 1})
+        async with people.get_all_replicas("ada") as copies:
+            whole = [copy.is_replica async for copy in copies]
+        async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as parts:
+            partial_copies = [copy.is_replica async for copy in parts]
+
+    assert [False, True][: replicas + 1] == sorted(whole) == sorted(partial_copies)
+    assert [DocumentUnretrievableException] * missing == [type(error) for error in copies.errors]
+    assert [DocumentUnretrievableException] * missing == [type(error) for error in parts.errors]
+
+
+async def test_a_document_that_nobody_has(autojump_clock: MockClock) -> None:
+    """Every copy that the bucket keeps says so, and none beside."""
+    async with open_copies(value=None) as (_, _, people, _), people.get_all_replicas("ada") as copies:
+        found = [copy async for copy in copies]
+
+    assert [] == found
+    assert [DocumentNotFoundException] * 3 == [type(error) for error in copies.errors]
 
 
 async def test_all_nodes_dead(autojump_clock: MockClock) -> None:
@@ -293,7 +321,7 @@ async def test_parts_of_replicas_that_servers_cannot_read(autojump_clock: MockCl
         async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as copies:
             found = [copy.is_replica async for copy in copies]
 
-            assert [FeatureNotAvailableException] * 2 == [type(error) for error in copies.errors[:2]]
+            assert [FeatureNotAvailableException] * 2 == [type(error) for error in copies.errors]
     assert [False] == found
 
 

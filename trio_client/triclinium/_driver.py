@@ -102,6 +102,7 @@ class Driver:
         """Set when operations may be performed."""
         self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)
         self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
+        self.replica_count: Callable[[str | None], int | None] = machine.replica_count
         self._machine = machine
         self._connector = connector
         self._resolver: Resolver = resolver if resolver is not None else DnsResolver()

@@ -12,7 +12,7 @@ from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
 from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.operation.copies import failure_of
+from triclinium_core.kv.operation.copies import failure_of, is_missed
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.strategy import AnyRetryStrategy
 
@@ -23,11 +23,16 @@ R_co = TypeVar("R_co", covariant=True)
 class _Readers(Generic[R_co]):
     """One task for each copy, until all are read or the block is left."""
 
-    def __init__(self, reads: Sequence[Operation], perform: Callable[[Operation], Awaitable[R_co]]) -> None:
+    def __init__(
+        self,
+        reads: Sequence[Operation],
+        perform: Callable[[Operation], Awaitable[R_co]],
+        replica_count: Callable[[str | None], int | None],
+    ) -> None:
         self.started: trio.Event = trio.Event()
         self.started.set()
         self.errors: dict[int, CouchbaseException] = {}
-        """Why a copy is missing, by its place among the reads."""
+        """Why a copy is missing that there should be, by its place among the reads."""
         self.ending: trio.ClosedResourceError | None = None
         """Set when the cluster was closed meanwhile."""
         self._arriving: trio.MemorySendChannel[R_co]
@@ -35,6 +40,7 @@ class _Readers(Generic[R_co]):
         self._arriving, self.arrived = trio.open_memory_channel[R_co](len(reads))
         self._reads = reads
         self._perform = perform
+        self._replica_count = replica_count
         self._scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
@@ -53,7 +59,8 @@ class _Readers(Generic[R_co]):
         try:
             copy = await self._perform(read)
         except CouchbaseException as error:
-            self.errors[place] = error
+            if is_missed(read, self._replica_count(read.keyspace.bucket)):
+                self.errors[place] = error
         except trio.ClosedResourceError as error:
             self.ending = error
         else:
@@ -74,7 +81,10 @@ class ReplicaResults(Generic[R_co]):
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
-        """Why copies are missing, as far as it is known by now, the active one first; one that there is not is missing."""
+        """Why copies could not be read, as far as it is known by now, the active one first.
+
+        Replicas that the bucket keeps and no node has now are among them; there are none for replicas beyond those.
+        """
         return tuple(self._readers.errors[place] for place in sorted(self._readers.errors))
 
     def __aiter__(self) -> ReplicaResults[R_co]:
@@ -123,7 +133,7 @@ async def reading_copies(
 
     driver.check_caller()
     await trio.lowlevel.checkpoint_if_cancelled()
-    readers = _Readers(reads, perform)
+    readers = _Readers(reads, perform, driver.replica_count)
     with readers.arrived:
         async with in_background(readers, ReplicaResults(readers)) as results:
             yield results

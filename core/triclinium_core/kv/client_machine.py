@@ -191,6 +191,13 @@ class ClientMachine:
         """Return how many vbuckets a bucket has; 0 as long as no map of it has come."""
         return self._keyspaces.vbucket_count(bucket)
 
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return how many replicas a bucket keeps of each document; None as long as no map of it has come.
+
+        On too few nodes some of them are missing, and so they are after a failover.
+        """
+        return self._keyspaces.replica_count(bucket)
+
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
         nodes = tuple(self._connections.nodes)

@@ -138,6 +138,9 @@ class Dispatcher:
         if request.copy:
             # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
             text = f"vbucket {operation.vbucket} has no replica {request.copy} on any node now; read another copy"
+            kept = self._keyspaces.replica_count(request.keyspace.bucket) or 0
+            if request.copy > kept:
+                text = f"there is no replica {request.copy}: the bucket keeps {kept} of each document"
             self._owner.fail(operation.token, DocumentUnretrievableException, text, now)
             return
         obstacle = self._keyspaces.obstacle(request, operation.vbucket)

@@ -123,6 +123,12 @@ class Keyspaces:
         config = self._configs.get(bucket)
         return config.vbucket_count if config is not None else 0
 
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return how many replicas a bucket keeps of each document; None as long as that is not known."""
+        config = self._configs.get(bucket)
+        servers = config.v_bucket_server_map if config is not None else None
+        return servers.num_replicas if servers is not None else None
+
     def vbucket(self, operation: Operation) -> int:
         """Return the vbucket of an operation, or of its document; 0 where there is none."""
         if isinstance(operation, VBucketOperation):

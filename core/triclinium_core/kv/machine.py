@@ -49,3 +49,7 @@ class Machine(Protocol):
     def vbucket_count(self, bucket: str | None) -> int:
         """Return how many vbuckets a bucket has; 0 as long as that is not known."""
         ...
+
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return how many replicas a bucket keeps of each document; None as long as that is not known."""
+        ...

@@ -100,7 +100,8 @@ def test_a_replica_that_there_is_not(replicas: int) -> None:
     began = simulation.now
     error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 3))
 
-    assert f"has no replica {3} on any node now" in str(error)
+    assert f"there is no replica 3: the bucket keeps {replicas} of each document" in str(error)
+    assert replicas == simulation.clients[0].replica_count("travel")
     assert began == simulation.now
     assert [] == simulation.commands(Opcode.GET_REPLICA)
 
@@ -111,7 +112,14 @@ def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
     simulation.flow()
 
     assert {} == simulation.read(1).content
-    simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
+    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
+    assert "has no replica 2 on any node now" in str(error)
+
+
+def test_how_many_replicas_there_are_before_a_map() -> None:
+    """Nobody knows."""
+    assert Replicated().clients[0].replica_count("travel") is None
+    assert Replicated().clients[0].replica_count(None) is None
 
 
 def test_a_replica_that_has_moved(simulation: Replicated) -> None:

@@ -64,6 +64,15 @@ def as_partial_copy(result: LookupInResult) -> LookupInReplicaResult:
     return result if isinstance(result, LookupInReplicaResult) else as_lookup_of_copy(result, is_replica=False)
 
 
+def is_missed(read: Operation, replicas: int | None) -> bool:
+    """Tell whether a copy that could not be read is one that there should be.
+
+    Args:
+        replicas: how many the bucket keeps of each document; None where that is not known.
+    """
+    return replicas is None or read.copy <= replicas
+
+
 def failure_of(errors: Sequence[CouchbaseException]) -> CouchbaseException | None:
     """Return why no copy could be read; None where none of them is there.
 

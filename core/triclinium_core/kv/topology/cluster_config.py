@@ -7,6 +7,8 @@ Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
@@ -47,7 +49,8 @@ class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
 
     server_list: list[str]
     v_bucket_map: list[list[int]]
-    num_replicas: int = 0
+    num_replicas: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """How many replicas the bucket keeps of each document, whether or not there are nodes for them now."""
     hash_algorithm: str = "CRC"
     v_bucket_map_forward: list[list[int]] = []
     """What the map is to become by the rebalance that is under way; empty where none is."""

@@ -89,6 +89,10 @@ class ScriptedMachine:
         """Return a number that can be told from others."""
         return 4
 
+    def replica_count(self, bucket: str | None) -> int | None:
+        """Return a number that can be told from others."""
+        return 2
+
     @property
     def now(self) -> float:
         """When the last event was heard."""

@@ -18,6 +18,7 @@ from triclinium_core.kv.operation.copies import (
     as_copy,
     as_partial_copy,
     failure_of,
+    is_missed,
     partial_reads,
     unretrievable,
     whole_document_reads,
@@ -54,6 +55,14 @@ def test_parts_of_them() -> None:
 
     assert [LookupIn(TRAVEL, "ada", SPECS, False, RAW), *replicas] == list(reads)
     assert [0, 1, 2, 3] == [read.copy for read in reads]
+
+
+def test_what_is_missed() -> None:
+    """The active copy, and each replica that the bucket keeps, or may keep."""
+    reads = whole_document_reads(TRAVEL, "ada")
+
+    for replicas, missed in ((None, 4), (0, 1), (1, 2), (3, 4)):
+        assert [True] * missed + [False] * (4 - missed) == [is_missed(read, replicas) for read in reads]
 
 
 def test_wrong_arguments() -> None:

@@ -235,6 +235,7 @@ def test_not_a_config(document: bytes) -> None:
         (changed_map(vBucketMap=[[-2]]), "[-2]"),
         (changed_map(vBucketMap=[[0, 0, 0, 0, 9]]), "vbucket 0"),
         (changed_map(serverList=[]), "there are 0 servers"),
+        (changed_map(numReplicas=-1), "numReplicas"),
         (changed(nodeLocator="ketama"), "memcached bucket"),
         (changed_map(vBucketMapForward=[[0]]), "2 vbuckets, and 1 in its forward map"),
         (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on [2], but there are 2 servers"),
