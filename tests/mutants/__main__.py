@@ -11,7 +11,7 @@ import sys
 from rich.console import Console
 
 from tests.mutants.judge import SECONDS_MAX, judge, table
-from tests.mutants.mutant import mutants
+from tests.mutants.mutant import drawn, mutants
 
 WIDTH_MIN = 160
 """Columns that the table needs, also where the output is no terminal."""
@@ -24,10 +24,15 @@ def main() -> int:
     parser.add_argument("names", nargs="*", choices=[*known, []], metavar="mutant", help=", ".join(known))
     parser.add_argument("--seconds", type=float, default=SECONDS_MAX, help="that one run of tests may take")
     parser.add_argument("--shrink", action="store_true", help="shrink what the properties find, and show its faults")
+    parser.add_argument("--draw", type=int, metavar="NUMBER", help="judge a few, which the number determines")
+    parser.add_argument("--count", type=int, default=4, help="how many are drawn")
     arguments = parser.parse_args()
+    names = arguments.names or known
+    if arguments.draw is not None:
+        names = drawn(names, arguments.draw, arguments.count)
     console = Console(width=max(Console().width, WIDTH_MIN))
     verdicts = []
-    for name in arguments.names or known:
+    for name in names:
         verdict = judge(known[name], arguments.seconds, shrink=arguments.shrink)
         console.print(f"{name}: {verdict.summary}")
         verdicts.append(verdict)

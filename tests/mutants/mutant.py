@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,3 +57,8 @@ def read_mutant(path: Path) -> Mutant:
 def mutants() -> list[Mutant]:
     """Return all planted bugs, by name."""
     return [read_mutant(path) for path in sorted(PATCHES.glob("*.patch"))]
+
+
+def drawn(names: Iterable[str], number: int, count: int) -> list[str]:
+    """Return so many of the names, the same ones for the same number."""
+    return sorted(random.Random(number).sample(sorted(names), count))

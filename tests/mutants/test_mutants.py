@@ -1,4 +1,4 @@
-"""Every planted bug can still be planted; ``python -m tests.mutants`` shows that each is noticed."""
+"""Every planted bug can still be planted; that it is noticed, ``python -m tests.mutants`` shows, and the gate of a few."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.mutant import ROOT, Mutant, mutants, read_mutant
+from tests.mutants.mutant import ROOT, Mutant, drawn, mutants, read_mutant
 from tests.rows import rows
 from triclinium_core.testing.fakes import faults
 
@@ -31,8 +31,8 @@ def test_is_about_the_core(mutant: Mutant) -> None:
     assert [] == [name for name in mutant.tests if not (ROOT / name).exists()]
 
 
-def test_every_fault_shows_a_bug() -> None:
-    """Each kind of fault is the one that some planted bug needs, or it has no place."""
+def test_every_fault_is_named() -> None:
+    """Of each kind some header says that it shows the bug; whether it does, ``--shrink`` tells."""
     constructors = {
         name
         for name, value in vars(faults).items()
@@ -40,6 +40,14 @@ def test_every_fault_shows_a_bug() -> None:
     }
 
     assert constructors == {mutant.fault for mutant in mutants()} - {"none"}
+
+
+def test_a_number_draws_a_handful() -> None:
+    """Always the same one, and with other numbers each of them comes up."""
+    names = [mutant.name for mutant in mutants()]
+
+    assert drawn(names, 7, 4) == drawn(reversed(names), 7, 4)
+    assert set(names) == {name for number in range(100) for name in drawn(names, number, 4)}
 
 
 def test_header_is_complete(tmp_path: Path) -> None:
