@@ -381,6 +381,7 @@ def test_malformed_response(make: Make) -> None:
     simulation.inject(respond(request, extras=b"12345"))
     error = simulation.error(DecodingFailureException, token)
 
+    assert [] == simulation.closings()
     assert "5 bytes of extras" in str(error)
     assert (make is not read) == ("it was applied" in str(error))
     assert (Status.SUCCESS, "127.0.0.1:11210") == (error.context.status, error.context.last_dispatched_to)
