@@ -169,8 +169,10 @@ class ClientMachine:
                 parameter="now",
             )
         handler(event, now)
-        if self._inquiries:
-            self._inquiries.review(now)
+        if self._connections.routes.fresh:
+            fresh = self._connections.routes.take_fresh()
+            if self._inquiries:
+                self._inquiries.review(fresh, now)
         self._now = now
         actions, self._actions = self._actions, []
         return actions
@@ -377,6 +379,8 @@ class ClientMachine:
                 self._keyspaces.question_overdue(node, question, now)
             elif kind is TimerKind.SERVICE_LOOKUP:
                 self._connections.open_waiting(self._connections.seeds.give_up(), now)
+            elif kind is TimerKind.OPENING:
+                self._connections.open_next(now)
             else:
                 self._connections.on_timer(kind, cast(NodeMachine, subject), now)
 

@@ -44,6 +44,7 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.openings import Openings
 from triclinium_core.kv.plans import Plans
 from triclinium_core.kv.routes import Route, Routes
 from triclinium_core.kv.seeds import Seeds
@@ -90,8 +91,9 @@ class Connections:
         self._error_maps = error_maps
         self._emit = emit
         self._listener = listener
-        self._routes = Routes()
-        self.seeds: Seeds = Seeds(options, connection_string, self._routes, timers, emit)
+        self.routes: Routes = Routes()
+        self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
+        self._openings = Openings(timers)
         self.streams: Streams = Streams(emit, tls=connection_string.tls)
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
@@ -103,20 +105,20 @@ class Connections:
 
     @property
     def nodes(self) -> Iterable[NodeMachine]:
-        """All connections, in the order in which they were first needed."""
-        return self._routes.nodes
+        """All connections, bucket by bucket, in the order in which they were first needed."""
+        return self.routes.nodes
 
     def of_bucket(self, bucket: str | None, now: float) -> NodeMachine:
         """Return a connection of a bucket, whichever node it is to; a ready one if there is any.
 
         The first one of a bucket tries the addresses of the connection string in turn.
         """
-        node = self._routes.any_of(bucket)
+        node = self.routes.any_of(bucket)
         return self._awake(node, now) if node is not None else self._open((bucket, None), now)
 
     def of_address(self, bucket: str | None, address: Address, now: float) -> NodeMachine:
         """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
-        node = self._routes.get((bucket, address))
+        node = self.routes.get((bucket, address))
         return self._awake(node, now) if node is not None else self._open((bucket, address), now)
 
     def follow(self, teller: NodeMachine, addresses: Collection[Address], here: Address | None, now: float) -> None:
@@ -127,9 +129,9 @@ class Connections:
         """
         if here is not None and not teller.is_leaving:
             # It goes on at the address at which it was reached, which the map may name otherwise.
-            self._routes.identify(teller, here)
+            self.routes.identify(teller, here)
             teller.stay()
-        for node in self._routes.drop_others(teller.bucket, addresses):
+        for node in self.routes.drop_others(teller.bucket, addresses):
             self._leave(node, now)
         for address in addresses:
             self.of_address(teller.bucket, address, now)
@@ -149,7 +151,7 @@ class Connections:
             circuit_breaker=self._options.circuit_breaker,
             is_seeking=address is None,
         )
-        self._routes.add(route, node)
+        self.routes.add(route, node)
         self._connect(node, now)
         return node
 
@@ -170,6 +172,7 @@ class Connections:
     def _leave(self, node: NodeMachine, now: float) -> None:
         """Give up a connection for good, once what is on its way is answered: its node has left the map."""
         node.is_leaving = True
+        self.routes.moved(node)
         self._timers.cancel(node, TimerKind.RECONNECT)
         self._idle_until.pop(node, None)
         self._terminal_states.connection_removed(node)
@@ -199,8 +202,9 @@ class Connections:
         """Close the stream for a reason, and open another after a backoff."""
         detail = f"{node.node}: {reason}"
         stream = self.streams.of(node)
-        if stream is None and self.seeds.stop_waiting(node):
+        if stream is None and (self.seeds.stop_waiting(node) or self._openings.stop_waiting(node)):
             node.lost(detail)
+            self.routes.moved(node)
             self._listener.on_lost(node, Loss(node.parked.take_all(), detail), now)
             return
         if stream is None:
@@ -234,6 +238,8 @@ class Connections:
 
     def stream_opened(self, event: StreamOpened, now: float) -> None:
         """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
+        self._openings.opened(event.stream)
+        self.open_next(now)
         node = self.streams.node(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
             return
@@ -313,8 +319,21 @@ class Connections:
             self._open_stream(node, now)
 
     def _open_stream(self, node: NodeMachine, now: float) -> None:
+        if node.is_seeking:
+            # There is one for each bucket, and it leads to all the others.
+            self._order_stream(node, now)
+        else:
+            self._openings.wait(node)
+            self.open_next(now)
+
+    def open_next(self, now: float) -> None:
+        """Open the streams of connections whose turn it is."""
+        while (node := self._openings.next(now)) is not None:
+            self._order_stream(node, now)
+
+    def _order_stream(self, node: NodeMachine, now: float) -> None:
         self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
-        self.streams.open(node)
+        self._openings.began(self.streams.open(node), now)
 
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
         stream = self.streams.present(node)
@@ -337,8 +356,10 @@ class Connections:
                 case ConfigAnnounced():
                     self._listener.on_config_announced(node, now)
                 case BecameReady():
+                    self.routes.moved(node)
                     self._on_ready(node, stream, now)
                 case AuthenticatedAgain():
+                    self.routes.moved(node)
                     self._on_authenticated_again(node, stream, now)
                 case BecameUnusable(text, failure):
                     self.close(node, text, now, failure=failure)
@@ -370,6 +391,7 @@ class Connections:
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
         news = self.authentication.begin_again(node, self.streams.present(node))
         if news is not None:
+            self.routes.moved(node)
             self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
             self._tell(node, news, now)
 
@@ -410,6 +432,7 @@ class Connections:
             # What its end has told says nothing of the nodes that there are.
             self._terminal_states.connection_removed(node)
         requests, parked = tuple(node.lost(detail)), node.parked.take_all()
+        self.routes.moved(node)
         reopen_at = min(now + RECONNECT_BACKOFF(node.failed_attempts, self._rng), reopen_by)
         if reopen_on_demand:
             self._idle_until[node] = reopen_at

@@ -6,7 +6,7 @@ Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
@@ -24,12 +24,11 @@ ENDPOINT_STATES: Mapping[NodeState, EndpointState] = {
 """What users are told of a connection's state; one whose node has left is DISCONNECTING as long as it is READY."""
 
 
-def cluster_state(nodes: Collection[NodeMachine]) -> ClusterState:
-    """Return how much can be reached over these connections."""
-    ready = sum(node.state is NodeState.READY for node in nodes)
+def cluster_state(ready: int, count: int) -> ClusterState:
+    """Return how much can be reached over ``count`` connections of which ``ready`` are ready."""
     if ready == 0:
         return ClusterState.OFFLINE
-    return ClusterState.ONLINE if ready == len(nodes) else ClusterState.DEGRADED
+    return ClusterState.ONLINE if ready == count else ClusterState.DEGRADED
 
 
 def endpoint_id(node: NodeMachine) -> str:

@@ -1,11 +1,11 @@
 """What is asked about the cluster rather than of a document: from submission to settlement, each exactly once.
 
-After each event the client machine has the open inquiries reviewed; whatever changed a connection, they see it.
+After each event the client machine has the open inquiries look at the connections that took a step by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import assert_never
 
 from triclinium_core.kv.actions import Action
@@ -15,6 +15,7 @@ from triclinium_core.kv.events import Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.in_flight import Probe
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.pings import Pings
@@ -63,9 +64,10 @@ class Inquiries:
         if inquiry.bucket is None:
             self._keyspaces.reach_all_nodes(now)
         self._connections.of_bucket(inquiry.bucket, now)
-        for node in list(self._connections.nodes):
-            if node.bucket == inquiry.bucket:
-                self._connections.expect(node, now)
+        for node in self._connections.routes.all_of(inquiry.bucket):
+            self._connections.expect(node, now)
+        # The inquiry has looked at none of them yet.
+        self._connections.routes.fresh = dict.fromkeys(self._connections.nodes)
         match inquiry:
             case Ping():
                 self._pings.submit(token, inquiry, now)
@@ -79,9 +81,9 @@ class Inquiries:
         self._pings.abandon(token)
         self._readiness.abandon(token)
 
-    def review(self, now: float) -> None:
-        """Let every open inquiry see how the connections stand."""
-        self._pings.review(now)
+    def review(self, fresh: Collection[NodeMachine], now: float) -> None:
+        """Let every open inquiry see connections that have taken a step."""
+        self._pings.review(fresh, now)
         self._readiness.review()
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
@@ -94,7 +96,7 @@ class Inquiries:
         return DiagnosticsResult(
             id=check_report_id(report_id),
             sdk=self._sdk,
-            state=cluster_state(nodes),
+            state=cluster_state(sum(node.state is NodeState.READY for node in nodes), len(nodes)),
             endpoints={Service.KV: tuple(diagnose(node, now) for node in (*nodes, *self._connections.upkeep.leaving))},
         )
 

@@ -22,7 +22,6 @@ from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketOperation
-from triclinium_core.kv.routes import ready_after
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
 from triclinium_core.kv.topology.cluster_config import (
@@ -212,7 +211,7 @@ class Keyspaces:
         ids = self._collections.get(node.bucket)
         path = _path(question.scope, question.collection)
         # A node that is silent must not hold up those whose documents others have.
-        teller = ready_after(node, self._connections.nodes)
+        teller = self._connections.routes.ready_after(node)
         if teller is None and node.state is NodeState.AUTHENTICATING and node.is_in_use:
             self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
             return
@@ -331,7 +330,7 @@ class Keyspaces:
 
         They may have been replaced, all of them at once, by nodes that begin to count configs anew.
         """
-        if bucket in self._configs and self._connections.seeds.is_cut_off(bucket):
+        if bucket in self._configs and self._connections.routes.is_cut_off(bucket):
             self._lost.add(bucket)
             self._connections.search(bucket, now)
 

@@ -9,7 +9,7 @@ Source: SDK-RFC 0061 "The ping Command".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from triclinium_core.kv.actions import Action, CompleteOperation
@@ -25,6 +25,7 @@ from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult,
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
 from triclinium_core.retry.terminal_states import TerminalStates
 
@@ -49,6 +50,22 @@ class _OpenPing:
     request: Ping
     timer: TimerId
     targets: dict[NodeMachine, _Target] = field(default_factory=dict)
+    awaited: dict[NodeMachine, _Target] = field(default_factory=dict)
+    """Those without a report."""
+
+    def report(self, node: NodeMachine, state: PingState, error: str | None, now: float) -> None:
+        """Take note of what became of a connection."""
+        target = self.awaited.pop(node)
+        target.report = EndpointPingReport(
+            type=Service.KV,
+            id=endpoint_id(node),
+            remote=node.node,
+            local=node.local_address,
+            namespace=node.bucket,
+            state=state,
+            latency=now - target.since,
+            error=error,
+        )
 
 
 class Pings:
@@ -97,52 +114,63 @@ class Pings:
         if ping is not None:
             self._timers.cancel(ping.timer)
 
-    def review(self, now: float) -> None:
-        """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more."""
+    def review(self, fresh: Collection[NodeMachine], now: float) -> None:
+        """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.
+
+        Args:
+            fresh: the connections that have taken a step.
+        """
+        # A terminal error of one connection concerns those that were lost before as well.
+        is_terminal = any(node.state is NodeState.LOST and self._terminal(node) is not None for node in fresh)
         for token, ping in list(self._open.items()):
-            self._find_targets(ping, now)
-            for node, target in ping.targets.items():
-                if target.report is None:
-                    self._look_at(token, node, target, now)
-            if all(target.report is not None for target in ping.targets.values()):
+            for node in fresh:
+                self._find_target(ping, node, now)
+            for node in list(ping.awaited) if is_terminal else fresh:
+                self._look_at(token, ping, node, now)
+            if not ping.awaited:
                 self._complete(token, ping)
 
     def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
         """Take note of an answer to a NOOP, and return whether anybody still waited for it."""
         ping = self._open.get(probe.ping)
-        target = ping.targets.get(node) if ping is not None else None
-        if target is None or target.report is not None:
+        if ping is None or node not in ping.awaited:
             return False
-        target.report = _report(node, target, PingState.OK, None, now)
+        ping.report(node, PingState.OK, None, now)
+        self._connections.routes.moved(node)
         return True
 
     def deadline_passed(self, token: int, now: float) -> None:
         """Report what has not answered as it is."""
         ping = self._open[token]
-        for node, target in ping.targets.items():
-            if target.report is None:
-                target.report = _report(node, target, PingState.TIMEOUT, self._silence(node, target), now)
+        for node, target in list(ping.awaited.items()):
+            ping.report(node, PingState.TIMEOUT, self._silence(node, target), now)
         self._complete(token, ping)
 
-    def _find_targets(self, ping: _OpenPing, now: float) -> None:
-        bucket = ping.request.bucket
-        for node in self._connections.nodes:
-            if node not in ping.targets and (bucket is None or node.bucket == bucket):
-                streams_to_come = node.address_count - (0 if node.state is NodeState.LOST else 1)
-                ping.targets[node] = _Target(node.attempts + max(streams_to_come, 0), now)
+    def _find_target(self, ping: _OpenPing, node: NodeMachine, now: float) -> None:
+        if node in ping.targets or node.is_leaving or ping.request.bucket not in (None, node.bucket):
+            return
+        streams_to_come = node.address_count - (0 if node.state is NodeState.LOST else 1)
+        target = _Target(node.attempts + max(streams_to_come, 0), now)
+        ping.targets[node] = ping.awaited[node] = target
 
-    def _look_at(self, token: int, node: NodeMachine, target: _Target, now: float) -> None:
+    def _look_at(self, token: int, ping: _OpenPing, node: NodeMachine, now: float) -> None:
+        target = ping.awaited.get(node)
+        if target is None:
+            return
         if node.state is NodeState.READY:
             if target.stream_number != node.stream_number:
                 target.stream_number, target.since = node.stream_number, now
                 self._connections.send(
                     node, Probe(token), Opcode.NOOP, lambda opaque: encode_request(Opcode.NOOP, opaque=opaque)
                 )
-        elif node.state is NodeState.LOST:
-            # A terminal error is mended by none of the addresses that are left to try.
-            terminal = self._terminal_states.reason_for(Service.KV, bucket=node.bucket)
-            if node.attempts >= target.attempt_max or node.is_leaving or terminal is not None:
-                target.report = _report(node, target, PingState.ERROR, status_text(node), now)
+            return
+        # A terminal error is mended by none of the addresses that are left to try.
+        is_over = node.attempts >= target.attempt_max or node.is_leaving or self._terminal(node) is not None
+        if node.state is NodeState.LOST and is_over:
+            ping.report(node, PingState.ERROR, status_text(node), now)
+
+    def _terminal(self, node: NodeMachine) -> RetryReason | None:
+        return self._terminal_states.reason_for(Service.KV, bucket=node.bucket)
 
     def _silence(self, node: NodeMachine, target: _Target) -> str:
         if target.stream_number == node.stream_number and node.state is NodeState.READY:
@@ -158,16 +186,3 @@ class Pings:
             id=ping.request.report_id, sdk=self._sdk, config_rev=self._config_revision(), endpoints=endpoints
         )
         self._emit(CompleteOperation(Token(token), result))
-
-
-def _report(node: NodeMachine, target: _Target, state: PingState, error: str | None, now: float) -> EndpointPingReport:
-    return EndpointPingReport(
-        type=Service.KV,
-        id=endpoint_id(node),
-        remote=node.node,
-        local=node.local_address,
-        namespace=node.bucket,
-        state=state,
-        latency=now - target.since,
-        error=error,
-    )

@@ -8,7 +8,7 @@ Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, UnsupportedOperationException
@@ -54,9 +54,8 @@ class Readiness:
     def review(self) -> None:
         """End the waits whose state is reached, or cannot be reached."""
         for token, wait in list(self._open.items()):
-            nodes = self._nodes_of(wait)
-            state = self._state(wait, nodes)
-            error = self._terminal_error(wait, nodes)
+            state = self._state(wait)
+            error = self._terminal_error(wait)
             if state is ClusterState.ONLINE or state is wait.desired_state:
                 del self._open[token]
                 self._emit(CompleteOperation(Token(token), Ready(state)))
@@ -66,25 +65,26 @@ class Readiness:
     def hopeless(self, node: NodeMachine, detail: str) -> None:
         """Fail the waits for a connection whose peer does not speak our protocol."""
         for token, wait in list(self._open.items()):
-            if node in self._nodes_of(wait):
+            if node.bucket in (None, wait.bucket) and not node.is_leaving:
                 text = f"{wait.name}: {detail}"
                 self._fail(token, UnsupportedOperationException(text, _context(wait, node)))
 
-    def _nodes_of(self, wait: WaitUntilReady) -> Sequence[NodeMachine]:
-        # RFC 0061: a bucket's readiness includes that of what belongs to no bucket.
-        return [node for node in self._connections.nodes if node.bucket in (None, wait.bucket)]
+    def _state(self, wait: WaitUntilReady) -> ClusterState:
+        routes = self._connections.routes
+        state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
+        # RFC 0061: a bucket's readiness includes that of what belongs to no bucket. Documents can be had over the
+        # bucket's connections alone.
+        is_whole = routes.ready_count(None) == len(routes.all_of(None))
+        return ClusterState.DEGRADED if state is ClusterState.ONLINE and not is_whole else state
 
-    def _state(self, wait: WaitUntilReady, nodes: Sequence[NodeMachine]) -> ClusterState:
-        own = [node for node in nodes if node.bucket == wait.bucket]
-        state = cluster_state(own)
-        # Documents can be had over the bucket's connections alone.
-        return cluster_state(nodes) if state is ClusterState.ONLINE else state
-
-    def _terminal_error(self, wait: WaitUntilReady, nodes: Sequence[NodeMachine]) -> CouchbaseException | None:
+    def _terminal_error(self, wait: WaitUntilReady) -> CouchbaseException | None:
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
-        lost = [node for node in nodes if node.state is NodeState.LOST]
+        if reason is None:
+            return None
+        nodes = self._connections.nodes
+        lost = [node for node in nodes if node.bucket in (None, wait.bucket) and node.state is NodeState.LOST]
         # A state from before says nothing of a connection that is being opened again.
-        if reason is None or not lost:
+        if not lost:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))
 

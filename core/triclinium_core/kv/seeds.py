@@ -10,7 +10,7 @@ Source: SDK-RFC 0011 "SRV Records", "Additional Points".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triclinium_core.kv.actions import Action, LookUpService, ReportConnection
 from triclinium_core.kv.address import Address
@@ -18,6 +18,7 @@ from triclinium_core.kv.events import ServiceLookedUp, StreamId
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.routes import Routes
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
+from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.options import ClientOptions
 
@@ -27,8 +28,6 @@ LOOKUP_INTERVAL = 2.5
 """Seconds from one question to the next, however often the cluster is not found."""
 SEARCH_INTERVAL = 2.5
 """Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
-TARGETS_MAX = 1024
-"""More hosts than any cluster has are no answer."""
 NO_STREAM = StreamId(0)
 """Stands in reports that concern no stream."""
 
@@ -57,17 +56,23 @@ class Seeds:
         self._timer: TimerId | None = None
         self._waiting: dict[NodeMachine, None] = {}
         self._known: Sequence[Address] = ()
+        self._all: tuple[Address, ...] = ()
+        """The seeds and the nodes that are known, each once."""
+        self._places: Mapping[Address, int] = {}
+        """Where each address stands in ``_all``."""
+        self._collect()
 
     def addresses(self, bucket: str | None) -> tuple[Address, ...]:
         """Return where to look, best first: where the cluster was reached, its seeds, and the nodes that are known."""
         first = self._routes.get((None, None)) if bucket is not None else None
-        reached = (first.address,) if first is not None and first.is_in_use else ()
-        return tuple(dict.fromkeys((*reached, *(self._listed or self._written), *self._known)))
+        if first is None or not first.is_in_use:
+            return self._all
+        place = self._places.get(first.address, len(self._all))
+        return (first.address, *self._all[:place], *self._all[place + 1 :])
 
-    def is_cut_off(self, bucket: str | None) -> bool:
-        """Whether a bucket has connections, and none of them can be used, or was opened again since it was lost."""
-        nodes = self._routes.all_of(bucket)
-        return bool(nodes) and all(node.failed_attempts and not node.is_in_use for node in nodes)
+    def _collect(self) -> None:
+        self._all = tuple(dict.fromkeys((*(self._listed or self._written), *self._known)))
+        self._places = {address: place for place, address in enumerate(self._all)}
 
     def begin_search(self, bucket: str | None, now: float) -> bool:
         """Return whether a bucket that is cut off should be looked for by one more connection, now.
@@ -85,6 +90,7 @@ class Seeds:
     def know(self, nodes: Iterable[Address]) -> None:
         """Take note of the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
         self._known = tuple(nodes)
+        self._collect()
 
     def look_up(self, now: float, *, again: bool) -> None:
         """Have DNS asked for the seeds, if there is a name to ask for, and nobody asked a moment ago.
@@ -114,10 +120,13 @@ class Seeds:
         if event.service != self.service:
             return ()
         # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
-        targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:TARGETS_MAX]]
-        listed = tuple(target for target in targets if target.host and 1 <= target.port <= 0xFFFF)
+        targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
+        listed = tuple(
+            target for target in targets if 1 <= len(target.host) <= HOST_SIZE_MAX and 1 <= target.port <= 0xFFFF
+        )
         if listed:
             self._listed = listed
+            self._collect()
         found = ", ".join(map(str, listed[:8])) or f"nothing{f' ({event.text})' if event.text else ''}"
         self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
         return self.give_up()

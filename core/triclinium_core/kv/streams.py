@@ -47,13 +47,14 @@ class Streams:
         """Return the stream that a connection has."""
         return self._present[node]
 
-    def open(self, node: NodeMachine) -> None:
-        """Order a stream to the address that a connection has chosen."""
+    def open(self, node: NodeMachine) -> StreamId:
+        """Order a stream to the address that a connection has chosen, and return it."""
         self._last = node.stream_number = self._last + 1
         stream = StreamId(self._last)
         self._nodes[stream] = node
         self._present[node] = stream
         self._emit(OpenStream(stream, node.address.host, node.address.port, self._tls))
+        return stream
 
     def forget(self, node: NodeMachine, stream: StreamId) -> None:
         """Take the present stream from a connection."""

@@ -8,6 +8,15 @@ _BITS_MAX = 10_000
 """Python refuses to write out integers that are a little longer, in time that grows by the square of their length."""
 
 
+SERVER_TEXT_MAX = 300
+"""Characters of any text of a server that errors and logs show: longer than those that servers are known to write."""
+
+
+def cut(text: str) -> str:
+    """Return a text of a server, cut where it is longer than ``SERVER_TEXT_MAX``."""
+    return text if len(text) <= SERVER_TEXT_MAX else f"{text[: SERVER_TEXT_MAX - 3]}..."
+
+
 class _Short(reprlib.Repr):
     def repr_int(self, x: int, level: int) -> str:
         return "<int>" if x.bit_length() > _BITS_MAX else super().repr_int(x, level)

@@ -70,7 +70,9 @@ def test_a_name_that_dns_does_not_list() -> None:
     assert f"0.000 {SERVICE} looked up: nothing" == simulation.log[0]
 
 
-@pytest.mark.parametrize("listed", [[(".", 11210)], [("a.example", 0)], [("", 5)], [("a.example", 65536)]])
+@pytest.mark.parametrize(
+    "listed", [[(".", 11210)], [("a.example", 0)], [("", 5)], [("a.example", 65536)], [("a" * 256, 1)]]
+)
 def test_records_that_name_nobody(listed: Sequence[tuple[str, int]]) -> None:
     """A service that is not offered, and nonsense, are no answer (RFC 2782: a target of ".")."""
     simulation = Listed(listed, is_host=True)

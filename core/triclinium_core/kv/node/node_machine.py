@@ -122,7 +122,8 @@ class NodeMachine:
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
         """The authentication that goes on while the connection is in use."""
-        self._buffer = FrameBuffer(CLIENT_ACCEPTS)
+        self._buffer: FrameBuffer | None = None
+        """Of the present stream; a connection that has none keeps no room for what it would receive."""
         self._frames_came = False
         """Whether the peer of the present stream has sent a whole frame."""
         self._is_proven = False
@@ -243,6 +244,7 @@ class NodeMachine:
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
         """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
+        assert self._buffer is not None, "bytes come on a stream that is open"
         news: list[News] = []
         for frame in self._buffer.receive(data):
             # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
@@ -273,7 +275,7 @@ class NodeMachine:
         self.config_asked_at = -math.inf
         self.questions.rest()
         self.room.rest()
-        self._bootstrap = self._again = None
+        self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()
 
     def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:

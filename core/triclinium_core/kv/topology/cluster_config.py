@@ -12,11 +12,22 @@ from typing import Annotated
 import msgspec
 
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
+from triclinium_core.kv.wire.json_limits import JsonLimits
+from triclinium_core.retry.shown import cut
 
-CONFIG_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""A config of a thousand nodes with 1024 vbuckets has well under a megabyte."""
+NODES_MAX = 1024
+"""Ten times the largest clusters that are known. Each node is a connection for each bucket."""
+HOLDERS_MAX = 4
+"""Copies of a vbucket: servers allow three replicas."""
+VBUCKETS_MAX = 8192
+"""Eight times what servers have."""
+CAPABILITIES_MAX = 256
+"""Servers list some thirty."""
+HOST_SIZE_MAX = 255
+"""Characters of a host: names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
+CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, parts_max=131_072)
+"""``NODES_MAX`` nodes with all services, each in two networks, are 1.2 megabytes, 5,200 objects and 70,000 parts."""
 HOST_PLACEHOLDER = b"$HOST"
-_SHOWN_CHARACTERS_MAX = 80
 
 
 class MalformedClusterConfig(ValueError):
@@ -98,35 +109,65 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
         host: stands in for ``$HOST``: the name by which the node was reached.
 
     Raises:
-        MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or a size
-            beyond all sense.
+        MalformedClusterConfig: not JSON, wrong types, no vbuckets where a bucket's config must have some, or more of
+            anything than makes sense.
         UnsupportedBucketType: it is a memcached bucket's.
     """
     # An IPv6 address stands in brackets where a port follows it.
     name = (f"[{host}]" if ":" in host else host).encode()
-    # Counted before it is replaced: many placeholders must not grow into more than a config may have.
-    size = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
-    if size > CONFIG_SIZE_BYTES_MAX:
-        raise MalformedClusterConfig(f"{size} bytes; at most {CONFIG_SIZE_BYTES_MAX} make sense")
+    # Before placeholders are replaced: many of them must not grow into more than a config may have.
+    grown = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
+    excess = CONFIG_LIMITS.excess(document)
+    if excess is None and grown > CONFIG_LIMITS.size_bytes_max:
+        excess = f"{grown} bytes with the host in its places; at most {CONFIG_LIMITS.size_bytes_max} make sense"
+    if excess is not None:
+        raise MalformedClusterConfig(excess)
     try:
         config = _DECODER.decode(document.replace(HOST_PLACEHOLDER, name))
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedClusterConfig(str(error)) from error
+        raise MalformedClusterConfig(cut(str(error))) from error
+    _check_counts(config)
+    _check_hosts(config)
     if config.name is not None:
         _check_bucket_config(config)
     return config
 
 
+def _check_counts(config: ClusterConfig) -> None:
+    servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
+    for count, most, what in (
+        (max(len(config.nodes_ext), len(servers)), NODES_MAX, "nodes"),
+        (len(config.bucket_capabilities), CAPABILITIES_MAX, "capabilities"),
+        (max(map(len, config.cluster_capabilities.values()), default=0), CAPABILITIES_MAX, "capabilities"),
+    ):
+        if count > most:
+            raise MalformedClusterConfig(f"{count} {what}; at most {most} make sense")
+
+
+def _check_hosts(config: ClusterConfig) -> None:
+    servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
+    hosts = [server.rpartition(":")[0] for server in servers]
+    for node in config.nodes_ext:
+        hosts += (alternate.hostname for alternate in node.alternate_addresses.values())
+        if node.hostname is not None:
+            hosts.append(node.hostname)
+    longest = max(hosts, key=len, default="")
+    if len(longest) > HOST_SIZE_MAX:
+        raise MalformedClusterConfig(
+            f"host {cut(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
+        )
+
+
 def _check_bucket_config(config: ClusterConfig) -> None:
-    bucket = f"bucket {(config.name or '')[:_SHOWN_CHARACTERS_MAX]!r}"
+    bucket = f"bucket {cut(config.name or '')!r}"
     if config.node_locator is not None and config.node_locator != "vbucket":
         raise UnsupportedBucketType(
-            f"{bucket} is a memcached bucket (locator {config.node_locator[:_SHOWN_CHARACTERS_MAX]!r}), which this "
+            f"{bucket} is a memcached bucket (locator {cut(config.node_locator)!r}), which this "
             "client does not speak to; use a couchbase or ephemeral bucket"
         )
     count = config.vbucket_count
-    if not 1 <= count <= 0x10000:
-        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to 65536 are possible")
+    if not 1 <= count <= VBUCKETS_MAX:
+        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to {VBUCKETS_MAX} are possible")
     assert config.v_bucket_server_map is not None
     servers = len(config.v_bucket_server_map.server_list)
     forward = config.v_bucket_server_map.v_bucket_map_forward
@@ -134,7 +175,9 @@ def _check_bucket_config(config: ClusterConfig) -> None:
         raise MalformedClusterConfig(f"{bucket} has {count} vbuckets, and {len(forward)} in its forward map")
     for holders_of in (config.v_bucket_server_map.v_bucket_map, forward):
         for vbucket, holders in enumerate(holders_of):
-            if not holders or not all(-1 <= holder < servers for holder in holders):
+            if not 1 <= len(holders) <= HOLDERS_MAX:
                 raise MalformedClusterConfig(
-                    f"vbucket {vbucket} is on {holders[:4]!r}, but there are {servers} servers"
+                    f"vbucket {vbucket} is on {len(holders)} servers; 1 to {HOLDERS_MAX} copies are possible"
                 )
+            if min(holders) < -1 or max(holders) >= servers:
+                raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders!r}, but there are {servers} servers")

@@ -50,6 +50,8 @@ class CollectionIds:
 
     def __init__(self) -> None:
         self._collections: dict[str, _Collection] = {}
+        self._asked: dict[str, _Collection] = {}
+        """Those whose question has no answer: of all that are known, the few that a lost connection concerns."""
 
     def prefix(self, path: str) -> bytes | None:
         """Return the key prefix of a collection, or None where its id is not known."""
@@ -72,6 +74,7 @@ class CollectionIds:
         if collection.state is CollectionState.ASKED and now < collection.overdue_at:
             return False
         collection.state, collection.asked_at, collection.teller = CollectionState.ASKED, now, teller
+        self._asked[path] = collection
         return True
 
     def ask_again(self, path: str, now: float, teller: object = None) -> bool:
@@ -88,12 +91,14 @@ class CollectionIds:
         """Keep an id, and return who waited for it."""
         collection = self._collections.setdefault(path, _Collection())
         collection.state, collection.prefix = CollectionState.KNOWN, encode_unsigned(collection_id)
+        self._asked.pop(path, None)
         return _release(collection)
 
     def missing(self, path: str) -> list[int]:
         """Take note that the bucket has no such collection, and return who waited for its id."""
         collection = self._collections.setdefault(path, _Collection())
         collection.state = CollectionState.UNKNOWN
+        self._asked.pop(path, None)
         return _release(collection)
 
     def outdated(self, path: str) -> None:
@@ -111,11 +116,8 @@ class CollectionIds:
     def connection_lost(self, teller: object = None) -> list[int]:
         """Give up all questions that ``teller`` was asked and has not answered, and return who waited for them."""
         waiting: list[int] = []
-        asked = [collection for collection in self._collections.values() if collection.teller is teller]
-        for collection in asked:
-            if collection.state is CollectionState.ASKED:
-                collection.state = CollectionState.UNKNOWN
-            waiting += _release(collection)
+        for path in [path for path, collection in self._asked.items() if collection.teller is teller]:
+            waiting += self.missing(path)
         return waiting
 
 

@@ -11,7 +11,12 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.kv.topology.cluster_config import (
-    CONFIG_SIZE_BYTES_MAX,
+    CAPABILITIES_MAX,
+    CONFIG_LIMITS,
+    HOLDERS_MAX,
+    HOST_SIZE_MAX,
+    NODES_MAX,
+    VBUCKETS_MAX,
     AlternateAddress,
     ClusterConfig,
     MalformedClusterConfig,
@@ -19,6 +24,7 @@ from triclinium_core.kv.topology.cluster_config import (
     VBucketServerMap,
     parse_cluster_config,
 )
+from triclinium_core.retry.shown import SERVER_TEXT_MAX
 
 BUCKET: Mapping[str, Any] = {
     "rev": 7,
@@ -229,17 +235,18 @@ def test_not_a_config(document: bytes) -> None:
         (changed(vBucketServerMap=None), "0 vbuckets"),
         (changed(name=""), ""),
         (changed_map(vBucketMap=[]), "0 vbuckets"),
-        (changed_map(vBucketMap=[[0]] * 65_537), "65537 vbuckets"),
-        (changed_map(vBucketMap=[[0, 1], []]), "vbucket 1 is on []"),
+        (changed_map(vBucketMap=[[0]] * (VBUCKETS_MAX + 1)), f"{VBUCKETS_MAX + 1} vbuckets"),
+        (changed_map(vBucketMap=[[0, 1], []]), "vbucket 1 is on 0 servers"),
+        (changed_map(vBucketMap=[[0] * (HOLDERS_MAX + 1)]), f"vbucket 0 is on {HOLDERS_MAX + 1} servers"),
         (changed_map(vBucketMap=[[2]]), "[2], but there are 2 servers"),
         (changed_map(vBucketMap=[[-2]]), "[-2]"),
-        (changed_map(vBucketMap=[[0, 0, 0, 0, 9]]), "vbucket 0"),
+        (changed_map(vBucketMap=[[0, 0, 0, 9]]), "vbucket 0"),
         (changed_map(serverList=[]), "there are 0 servers"),
         (changed_map(numReplicas=-1), "numReplicas"),
         (changed(nodeLocator="ketama"), "memcached bucket"),
         (changed_map(vBucketMapForward=[[0]]), "2 vbuckets, and 1 in its forward map"),
         (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on [2], but there are 2 servers"),
-        (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on []"),
+        (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on 0 servers"),
     ],
 )
 def test_impossible_bucket(document: bytes, hint: str) -> None:
@@ -251,17 +258,58 @@ def test_impossible_bucket(document: bytes, hint: str) -> None:
 
 
 def test_most_vbuckets() -> None:
-    """As many as the header's field can name are accepted; a vbucket without a holder too."""
-    config = parse_cluster_config(changed_map(vBucketMap=[[-1]] * 65_536), host="h")
+    """As many as make sense are accepted, in both maps, with all copies; a vbucket without a holder too."""
+    holders = [[-1] * HOLDERS_MAX] * VBUCKETS_MAX
+    config = parse_cluster_config(changed_map(vBucketMap=holders, vBucketMapForward=holders), host="h")
 
-    assert 65_536 == config.vbucket_count
+    assert VBUCKETS_MAX == config.vbucket_count
+
+
+def large_node(number: int) -> dict[str, object]:
+    """Return a node with all services that there are, and as many in another network."""
+    services = {f"{'s' * 10}{service}": 65_535 for service in range(26)}
+    host = f"{'n' * 40}{number}.example"
+    external = {"hostname": host, "ports": services}
+    return {"hostname": host, "services": services, "alternateAddresses": {"external": external}, "serverGroup": "g"}
+
+
+def test_most_nodes() -> None:
+    """The largest cluster that makes sense has a config within the limits, and one node more is refused."""
+    nodes = [large_node(number) for number in range(NODES_MAX)]
+    servers = [f"{node['hostname']}:11210" for node in nodes]
+    holders = [[number % NODES_MAX] * HOLDERS_MAX for number in range(1024)]
+    fields = {"serverList": servers, "vBucketMap": holders, "vBucketMapForward": holders}
+    config = parse_cluster_config(changed(nodesExt=nodes, vBucketServerMap=fields), host="h")
+
+    assert NODES_MAX == len(config.nodes_ext)
+    assert f"{NODES_MAX + 1} nodes" in refused(changed(nodesExt=[{}] * (NODES_MAX + 1)))
+    assert f"{NODES_MAX + 1} nodes" in refused(changed_map(serverList=["h:1"] * (NODES_MAX + 1)))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        changed(nodesExt=[{}] * (CONFIG_LIMITS.objects_max + 1)),
+        changed_map(vBucketMap=[[]] * (CONFIG_LIMITS.parts_max // 2 + 1)),
+        changed_map(vBucketMap=[[0] * (CONFIG_LIMITS.parts_max + 1)]),
+        changed(bucketCapabilities=[""] * (CAPABILITIES_MAX + 1)),
+        changed(clusterCapabilities={"n1ql": [""] * (CAPABILITIES_MAX + 1)}),
+        changed(nodesExt=[{"hostname": "h" * (HOST_SIZE_MAX + 1)}]),
+        changed(nodesExt=[{"alternateAddresses": {"external": {"hostname": "h" * (HOST_SIZE_MAX + 1)}}}]),
+        changed_map(serverList=["h" * (HOST_SIZE_MAX + 1) + ":1"]),
+    ],
+    ids=lambda document: repr(document)[:40],
+)
+def test_more_than_makes_sense(document: bytes) -> None:
+    """It is refused in a few words, whatever there is too much of."""
+    assert 400 > len(refused(document))
 
 
 def test_words_are_bounded() -> None:
     """A hostile name does not fill the log."""
     long = "x" * 100_000
 
-    assert 400 > max(
+    assert 3 * SERVER_TEXT_MAX > max(
         len(refused(changed(name=long, vBucketServerMap=...))),
         len(refused(changed(name=long, nodeLocator=long))),
         len(refused(changed_map(vBucketMap=[[9] * 100_000]))),
@@ -270,8 +318,8 @@ def test_words_are_bounded() -> None:
 
 def test_size_is_bounded() -> None:
     """Beyond all sense is refused before it is parsed, also where it would only grow so large."""
-    padding = b'"' + b"x" * CONFIG_SIZE_BYTES_MAX + b'"'
-    growing = b'{"rev":1,"x":"' + b"$HOST" * 1_000_000 + b'"}'
+    padding = b'"' + b"x" * CONFIG_LIMITS.size_bytes_max + b'"'
+    growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
     assert "at most" in refused(b'{"rev":1,"x":' + padding + b"}")
     assert "at most" in refused(growing, host="h" * 250)
@@ -308,7 +356,7 @@ def test_hostile_configs(document: bytes) -> None:
 
     if config.name is not None:
         assert config.v_bucket_server_map is not None
-        assert 1 <= config.vbucket_count <= 65_536
+        assert 1 <= config.vbucket_count <= VBUCKETS_MAX
         servers = len(config.v_bucket_server_map.server_list)
         assert all(-1 <= holders[0] < servers for holders in config.v_bucket_server_map.v_bucket_map)
 
