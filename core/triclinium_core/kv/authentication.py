@@ -15,6 +15,7 @@ from triclinium_core.kv.events import AuthenticatorChanged, StreamId
 from triclinium_core.kv.node.news import News
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.sasl import mechanisms_of
+from triclinium_core.kv.node.scram import SaltedPasswords
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import (
     AUTHENTICATOR_NAMES,
@@ -81,6 +82,8 @@ class Authentication:
     def __init__(self, authenticator: Authenticator | None, connection_string: ConnectionString) -> None:
         self.authenticator: Authenticator | None = authenticator
         self._connection_string = connection_string
+        self.salted_passwords: SaltedPasswords = SaltedPasswords()
+        """What the connections have computed of the present password."""
         self._nonce = ""
         """That of the newest authenticator that replaced another."""
 
@@ -100,6 +103,7 @@ class Authentication:
         """
         self.check(event.authenticator)
         self.authenticator, self._nonce = event.authenticator, event.nonce
+        self.salted_passwords = SaltedPasswords()
 
     def is_outdated(self, node: NodeMachine) -> bool:
         """Tell whether a connection speaks for an earlier authenticator than the present one."""
@@ -110,7 +114,9 @@ class Authentication:
         authenticator, tls = self.authenticator, self._connection_string.tls
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None
-        return node.authenticate_again(authenticator, tls=tls, nonce=f"{self._nonce}{stream}")
+        return node.authenticate_again(
+            authenticator, tls=tls, nonce=f"{self._nonce}{stream}", salted_passwords=self.salted_passwords
+        )
 
 
 def _shown_by(authenticator: Authenticator | None) -> str:

@@ -6,6 +6,7 @@ from triclinium_core.kv.events import LossCause, StreamLost
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
+from triclinium_core.retry.shown import cut
 
 LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Why a connection is closed whose node has left."""
@@ -37,7 +38,7 @@ def overdue_text(node: NodeMachine, timeout: float) -> str:
 def loss_text(node: NodeMachine, event: StreamLost) -> str:
     """Return how a stream was lost, or why it was not opened."""
     cause = event.cause.value
-    said = f" ({event.text})" if event.text and event.text.casefold() != cause else ""
+    said = f" ({cut(event.text)})" if event.text and event.text.casefold() != cause else ""
     text = f"{node.node}: {cause}{said}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
         # With TLS 1.3 a server looks at our certificate when we take the stream for open already.

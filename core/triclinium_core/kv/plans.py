@@ -49,5 +49,6 @@ class Plans:
             tls=self._connection_string.tls,
             nonce=nonce,
             known_config=self._known_config(node.bucket),
+            salted_passwords=self._authentication.salted_passwords,
             connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
         )

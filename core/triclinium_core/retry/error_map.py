@@ -12,15 +12,16 @@ from enum import StrEnum, unique
 from typing import TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.shown import cut
 
 T = TypeVar("T")
 
 ERROR_MAP_VERSION_MAX = 2
 """The newest format understood; GET_ERROR_MAP asks for it (decision C35)."""
-ERROR_MAP_SIZE_BYTES_MAX = 8 * 1024 * 1024
-"""All 65,536 statuses with 128 bytes each; real maps have 20 kB."""
-ERROR_MAP_ENTRIES_MAX = 0x10000
-"""There are no more statuses than that."""
+ERROR_MAP_SIZE_BYTES_MAX = 128 * 1024
+"""Six times the largest map that servers are known to have; to parse one holds up the whole event loop."""
+ERROR_MAP_ENTRIES_MAX = 1024
+"""Ten times as many as servers have."""
 _DELAY_MS_MAX = 86_400_000
 """A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
 _EXPONENT_MAX = 64
@@ -58,7 +59,7 @@ class Attribute(StrEnum):
     TEMP = "temp"
 
 
-_KNOWN_ATTRIBUTES = frozenset(attribute.value for attribute in Attribute)
+_ATTRIBUTES = {attribute.value: attribute for attribute in Attribute}
 
 RETRY_ATTRIBUTES = frozenset({Attribute.RETRY_NOW, Attribute.RETRY_LATER, Attribute.AUTO_RETRY})
 """Any of these permits a retry; ``temp`` alone is information (decision C13)."""
@@ -150,7 +151,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     revision = _require(root.get("revision"), int, "revision")
     rows = _require(root.get("errors"), dict, "errors")
     if len(rows) > ERROR_MAP_ENTRIES_MAX:
-        raise MalformedErrorMap(f"{len(rows)} entries; there are only {ERROR_MAP_ENTRIES_MAX} statuses")
+        raise MalformedErrorMap(f"{len(rows)} entries; at most {ERROR_MAP_ENTRIES_MAX} make sense")
     entries: dict[int, ErrorMapEntry] = {}
     for code, row in rows.items():
         status = _parse_status(code)
@@ -170,12 +171,11 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
     name = _require(fields.get("name", ""), str, f"{where}.name")
     description = _require(fields.get("desc", ""), str, f"{where}.desc")
     attributes = _require(fields.get("attrs"), list, f"{where}.attrs")
-    known = frozenset(
-        Attribute(attribute)
-        for attribute in (_require(item, str, f"an item of {where}.attrs") for item in attributes)
-        if attribute in _KNOWN_ATTRIBUTES
-    )
-    return ErrorMapEntry(name, description, known, _parse_retry(fields.get("retry")))
+    for item in attributes:
+        if type(item) is not str:
+            _require(item, str, f"an item of {where}.attrs")
+    known = frozenset(_ATTRIBUTES[name] for name in set(attributes) if name in _ATTRIBUTES)
+    return ErrorMapEntry(cut(name), cut(description), known, _parse_retry(fields.get("retry")))
 
 
 def _parse_retry(row: object) -> RetrySpecification | None:
@@ -199,7 +199,7 @@ def _parse_retry(row: object) -> RetrySpecification | None:
 
 def _parse_status(code: str) -> int:
     if not 1 <= len(code) <= 4 or any(digit not in "0123456789abcdefABCDEF" for digit in code):
-        raise MalformedErrorMap(f"{code[:40]!r} is not a 16-bit status in hexadecimal")
+        raise MalformedErrorMap(f"{cut(code)!r} is not a 16-bit status in hexadecimal")
     return int(code, 16)
 
 

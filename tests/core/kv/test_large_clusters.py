@@ -6,13 +6,11 @@ Calls are counted, of Python and of C, for they are the same on every machine.
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 
 import pytest
 
+from tests.core.kv.counting import counted
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, get, ready, respond
 from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.kv.events import (
@@ -35,22 +33,6 @@ from triclinium_core.retry.kv_status import Status
 FEW, MANY = 100, NODES_MAX
 SLACK = 1.3
 """By how much the count may differ between clusters of different size: heaps and tables grow."""
-
-
-@contextmanager
-def counted() -> Iterator[list[int]]:
-    """Count the calls of what is done inside; the count stands in the list afterwards."""
-    calls, count = [0], [0]
-
-    def count_call(frame: FrameType, event: str, argument: object) -> None:
-        calls[0] += event in ("call", "c_call")
-
-    sys.setprofile(count_call)
-    try:
-        yield count
-    finally:
-        sys.setprofile(None)
-        count[0] = calls[0]
 
 
 def config(nodes: int, revision: int) -> bytes:
@@ -80,9 +62,9 @@ class Large:
 
     def handle(self, event: Event) -> Sequence[Action]:
         """Feed an event, and count what it costs."""
-        with counted() as count:
+        with counted() as calls:
             actions = self.machine.handle(event, self.now)
-        self.calls += count[0]
+        self.calls += calls.total()
         orders = [action.stream for action in actions if isinstance(action, OpenStream)]
         self.opened += orders
         self.opened_at_once_max = max(self.opened_at_once_max, len(orders))
@@ -92,11 +74,11 @@ class Large:
         """Give the client a new config, and return what it costs."""
         simulation = self._simulation
         _, request = simulation.submit_in_flight(get())
-        with counted() as count:
+        with counted() as calls:
             simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=config(nodes, revision)), self.live)
         self.opened = [order.stream for _, order in simulation.opened_at]
         self.refused = 2
-        return count[0]
+        return calls.total()
 
     def refuse(self, stream: StreamId) -> None:
         """Let a stream not be opened."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from triclinium_core.retry.shown import shown
+from triclinium_core.retry.shown import SERVER_TEXT_MAX, cut, shown
 
 
 class _Unspeakable:
@@ -54,3 +54,10 @@ def _nested(depth: int) -> list[Any]:
     for _ in range(depth):
         nested = [nested]
     return nested
+
+
+def test_texts_of_servers() -> None:
+    """They are shown whole up to the limit, and cut to it beyond."""
+    texts = ["", "x" * SERVER_TEXT_MAX, "x" * (SERVER_TEXT_MAX + 1), "x" * 10**6]
+
+    assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(cut, texts)]

@@ -11,10 +11,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, unique
 
 from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
+from triclinium_core.kv.node.scram import SaltedPasswords
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -107,6 +108,8 @@ class BootstrapPlan:
     renegotiate_on_corrupt_error_map: bool = False
     known_config: tuple[int, int] | None = None
     """Epoch and revision of the cluster config that need not be told again; None where any is wanted."""
+    salted_passwords: SaltedPasswords = field(default_factory=SaltedPasswords, repr=False, compare=False)
+    """What connections of the same authenticator have computed."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -129,6 +132,7 @@ def plan_of(
     nonce: str,
     connection_id: str,
     known_config: tuple[int, int] | None = None,
+    salted_passwords: SaltedPasswords,
 ) -> BootstrapPlan:
     """Return what a client with these options negotiates, as whom ``authenticator`` says."""
     assert authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
@@ -144,6 +148,7 @@ def plan_of(
         hello_after_auth=options.hello_after_auth,
         renegotiate_on_corrupt_error_map=options.renegotiate_on_corrupt_error_map,
         known_config=known_config,
+        salted_passwords=salted_passwords,
     )
 
 
@@ -167,7 +172,9 @@ class Bootstrap:
         self._plan = plan
         self._steps: dict[int, tuple[Opcode, Callable[[Frame], bytes]]] = {}
         self._opaque = 0
-        self._sasl = SaslExchange(plan.authenticator, tls=plan.tls, nonce=plan.nonce)
+        self._sasl = SaslExchange(
+            plan.authenticator, tls=plan.tls, nonce=plan.nonce, salted_passwords=plan.salted_passwords
+        )
         self.has_heard: bool = False
         """Whether the peer has answered anything, so that it speaks the protocol."""
         self.negotiated: Negotiated = Negotiated()

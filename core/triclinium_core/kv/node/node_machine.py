@@ -30,6 +30,7 @@ from triclinium_core.kv.node.news import (
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.reauthentication import Question, Reauthentication
 from triclinium_core.kv.node.sasl import SaslExchange
+from triclinium_core.kv.node.scram import SaltedPasswords
 from triclinium_core.kv.node.server_time import ServerTime
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.node.waiting_line import WaitingLine
@@ -225,14 +226,22 @@ class NodeMachine:
         self.in_flight.skip(len(burst), self._bootstrap.last_opaque)
         return [BytesOrdered(burst)]
 
-    def authenticate_again(self, authenticator: Authenticator, *, tls: bool, nonce: str) -> Sequence[News]:
+    def authenticate_again(
+        self, authenticator: Authenticator, *, tls: bool, nonce: str, salted_passwords: SaltedPasswords | None = None
+    ) -> Sequence[News]:
         """Begin to speak for somebody else, on the stream that is ready: by a password or a token.
 
         The server carries out in order, so what was sent before is done with the old rights. What would be sent
         during SCRAM's two steps would have none, so everything waits until the exchange is over, and the bucket selected
         anew. Where one goes on, the new one begins if that is refused; if it succeeds, what has waited comes first.
         """
-        exchange = SaslExchange(authenticator, tls=tls, nonce=nonce, offered=self.negotiated.offered_mechanisms)
+        exchange = SaslExchange(
+            authenticator,
+            tls=tls,
+            nonce=nonce,
+            offered=self.negotiated.offered_mechanisms,
+            salted_passwords=salted_passwords,
+        )
         if self._again is not None:
             self._again.next_exchange = exchange
             return ()

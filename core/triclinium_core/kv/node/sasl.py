@@ -11,11 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramClient, ScramError, ScramRefused
+from triclinium_core.kv.node.scram import (
+    MECHANISMS as SCRAM_MECHANISMS,
+    SaltedPasswords,
+    ScramClient,
+    ScramError,
+    ScramRefused,
+)
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import OAUTHBEARER, Authenticator, JwtAuthenticator, PasswordAuthenticator
 from triclinium_core.retry.kv_status import Status, status_name
+from triclinium_core.retry.shown import cut
 
 REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
 """What a server answers to wrong credentials, and to such as have expired."""
@@ -76,12 +83,22 @@ class SaslExchange:
         authenticator: a password or a token.
         nonce: entropy, used for nothing else.
         offered: the mechanisms of the server, as far as they are known.
+        salted_passwords: what earlier exchanges of the same authenticator have computed.
     """
 
-    def __init__(self, authenticator: Authenticator, *, tls: bool, nonce: str, offered: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        *,
+        tls: bool,
+        nonce: str,
+        offered: Sequence[str] = (),
+        salted_passwords: SaltedPasswords | None = None,
+    ) -> None:
         self.authenticator: Authenticator = authenticator
         self._allowed = mechanisms_of(authenticator, tls=tls)
         self._nonce = nonce
+        self._salted_passwords = salted_passwords
         self._scram: ScramClient | None = None
         self._tried: set[str] = set()
         self.offered: tuple[str, ...] = tuple(offered)
@@ -133,7 +150,9 @@ class SaslExchange:
                 payload = b"\0" + username.encode() + b"\0" + password.encode()
             case PasswordAuthenticator(username=username, password=password):
                 try:
-                    self._scram = ScramClient(mechanism, username, password, nonce=self._nonce)
+                    self._scram = ScramClient(
+                        mechanism, username, password, nonce=self._nonce, salted_passwords=self._salted_passwords
+                    )
                     payload = self._scram.first()
                 except ScramError as error:
                     return self._refuse(f"{mechanism}: {error}")
@@ -169,7 +188,7 @@ class SaslExchange:
         hint = "; PLAIN needs TLS, or to be allowed by name" if "PLAIN" in self.offered else ""
         if isinstance(self.authenticator, JwtAuthenticator):
             hint = "; the cluster takes no tokens here"
-        return self._refuse(f"offers {', '.join(self.offered)}, but allowed is {', '.join(self._allowed)}{hint}")
+        return self._refuse(f"offers {cut(', '.join(self.offered))}, but allowed is {', '.join(self._allowed)}{hint}")
 
     def _refuse(self, text: str, status: int | None = None) -> SaslMessage | None:
         self.refusal = SaslRefusal(text, status)

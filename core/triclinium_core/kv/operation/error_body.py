@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-TEXT_SIZE_MAX = 1000
-"""Characters kept of a server's text; longer ones are cut."""
+from triclinium_core.retry.shown import cut
+
+BODY_SIZE_BYTES_MAX = 64 * 1024
+"""Servers write a few hundred; a larger body is of another kind."""
 
 
 class ErrorDetails(msgspec.Struct, frozen=True):
@@ -27,14 +29,10 @@ _DECODER = msgspec.json.Decoder(_ErrorBody)
 
 def parse_error_body(body: bytes) -> ErrorDetails:
     """Return the texts in ``body``; a body of any other form has none."""
-    if not body.startswith(b"{"):
+    if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
         return ErrorDetails()
     try:
         error = _DECODER.decode(body).error
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return ErrorDetails()
-    return ErrorDetails(_cut(error.context), _cut(error.ref))
-
-
-def _cut(text: str | None) -> str | None:
-    return text[:TEXT_SIZE_MAX] if text is not None else None
+    return ErrorDetails(cut(error.context or "") or None, cut(error.ref or "") or None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of
+from triclinium_core.retry.shown import cut
 
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""
@@ -68,7 +69,7 @@ class BucketMap:
         if holder == NOBODY:
             return f"vbucket {vbucket} has no active node now"
         if self.network not in self.networks:
-            known = ", ".join(self.networks)
+            known = cut(", ".join(self.networks))
             return f"no node of the cluster is in network {self.network!r}; the networks of its config are {known}"
         missing = "port for this service" if self.network == DEFAULT else f"address in network {self.network!r}"
         return f"vbucket {vbucket} is on node {holder} of the map, which has no {missing}"

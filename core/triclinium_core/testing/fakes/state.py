@@ -199,14 +199,14 @@ class NodeState:
         return users is None or any(name in users for name in certificate_names)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
-        """Return the server's side of a SCRAM exchange; nonce and salt count up, so that runs repeat."""
+        """Return the server's side of a SCRAM exchange; nonces count up, so that runs repeat, and a user has one salt."""
         self._exchanges += 1
         return ScramServer(
             mechanism,
             username=self.options.username,
             password=self.options.password,
             nonce=f"fakenode{self._exchanges:08}",
-            salt=b"salt%08d" % self._exchanges,
+            salt=b"salt of the user",
             iterations=self.options.scram_iterations,
         )
 

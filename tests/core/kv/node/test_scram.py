@@ -468,7 +468,22 @@ class TestNonces:
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i=3".encode())
 
 
-HOSTILE_COUNTS = ["0", "-1", "+1", "01", "1.0", "1e3", " 1", "1 ", "x", "\u0661", "250001", "4294967297", "9" * 4000]
+HOSTILE_COUNTS = [
+    "0",
+    "-1",
+    "+1",
+    "01",
+    "1.0",
+    "1e3",
+    " 1",
+    "1 ",
+    "x",
+    "\u0661",
+    str(ITERATIONS_MAX + 1),
+    "250000",
+    "4294967297",
+    "9" * 4000,
+]
 
 
 @pytest.fixture
@@ -487,7 +502,7 @@ class TestSaltAndIterations:
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
-        with pytest.raises(ScramError, match=f"must be a whole number from 1 to {ITERATIONS_MAX}$"):
+        with pytest.raises(ScramError, match=f"must be a whole number from 1 to {ITERATIONS_MAX};"):
             client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
         assert [] == worked
 
@@ -565,7 +580,7 @@ MALFORMED = {
         (f"{SERVER_FIRST},m=1", "mandatory extension 'm=1'"),
         ("e=other-error", "refused with 'other-error'"),
         ("e=two\nlines", r"refused with 'two\\nlines'"),
-        (f"e={'x' * 41}", "refused with 'x{40}[.]{3}'$"),
+        (f"e={'x' * 400}", "refused with 'x+[.]{3}'$"),
     ],
     "client-final-message": [
         ("", "'' is not an attribute"),

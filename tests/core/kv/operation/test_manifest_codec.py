@@ -8,6 +8,7 @@ from tests.core.kv.operation.test_codec import response
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.codec import decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.manifest_codec import MANIFEST_LIMITS
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest_types import CollectionsManifest, CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.requests import Keyspace
@@ -64,10 +65,13 @@ def test_response() -> None:
         MANIFEST.replace(b'"a"', b'""'),
         MANIFEST[:-1],
         b"[" * 100_000,
+        MANIFEST.replace(b"1f", b"1" * 17),
+        MANIFEST + b" " * MANIFEST_LIMITS.size_bytes_max,
+        MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
     ],
-    ids=range(8),
+    ids=range(11),
 )
 def test_what_is_no_manifest(value: bytes) -> None:
     """It is refused, and closes the connection."""
-    with pytest.raises(MalformedResponse, match="a manifest that cannot be"):
+    with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)
