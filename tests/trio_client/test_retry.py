@@ -6,6 +6,8 @@ import asyncio
 import functools
 import gc
 import weakref
+from collections.abc import Awaitable, Generator
+from typing import cast
 
 import pytest
 import trio
@@ -241,6 +243,8 @@ def test_what_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
         decorate(generator)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="it is not async"):
         decorate(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Flaky.* it is a class; give an object of it"):
+        decorate(Flaky)  # type: ignore[arg-type]
 
 
 async def test_what_was_called_already(strategy: StandardRetryStrategy) -> None:
@@ -266,8 +270,19 @@ async def test_wrong_calls_are_not_retried(strategy: StandardRetryStrategy) -> N
 
 
 async def test_its_own_type_errors_are_retried(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """A TypeError of the function is an error as any other."""
+    """A TypeError of the function is an error as any other, also where what it returned is not written in Python."""
+    made = iter([map(abs, cast("list[int]", ["a"])), iter(())])
+
+    class Chewed:
+        def __await__(self) -> Generator[None, None, None]:
+            return cast("Generator[None, None, None]", next(made))
+
+    def chew() -> Awaitable[None]:
+        return Chewed()
+
     assert () == await retry(Flaky(TypeError()), strategy=strategy, on=TypeError)
+    await retry(chew, strategy=strategy, on=TypeError)
+    assert [] == list(made)
 
 
 async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:

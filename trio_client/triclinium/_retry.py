@@ -129,8 +129,10 @@ def _check_async(fn: object) -> None:
         raise _not_async(
             fn, "it is an async generator; what it has yielded cannot be taken back, so retry what it awaits"
         )
-    if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
-        raise _not_async(fn, "it is not async")
+    # Of an object its class is asked, as Python does; so a class is not taken for its objects.
+    called = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind counts, not whether it is there
+    if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(called):
+        raise _not_async(fn, "it is a class; give an object of it" if inspect.isclass(fn) else "it is not async")
 
 
 def _not_async(fn: object, why: str) -> TypeError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from inspect import isawaitable
 from typing import Never, TypeVar, cast
 
 import trio
@@ -94,10 +95,12 @@ async def call(
             token = answer  # type: ignore[assignment]  # what has a delay is a token
     recovery: Recovery | None = None
     while True:
+        made: Awaitable[T] | None = None
         try:
-            result = await fn(*args, **kwargs)
+            made = fn(*args, **kwargs)
+            result = await made
         except Exception as error:
-            if _is_of_the_call(error):
+            if _is_of_the_call(error, made):
                 raise
             if recovery is None:
                 recovery = Recovery(terms, name_of(fn), token, began)
@@ -121,10 +124,15 @@ async def call(
         token = recovery.token
 
 
-def _is_of_the_call(error: Exception) -> bool:
-    """Tell whether not the function raised, but the attempt to call it or to await what it returned: its caller's mistake."""
+def _is_of_the_call(error: Exception, made: object) -> bool:
+    """Tell whether not the function raised, but the attempt to call it or to await what it returned: its caller's mistake.
+
+    Args:
+        made: what the function returned; None where it did not. What can be awaited raises errors of its own, written in
+            Python or not.
+    """
     traceback = error.__traceback__
-    if not isinstance(error, TypeError) or traceback is None or traceback.tb_next is not None:
+    if not isinstance(error, TypeError) or traceback is None or traceback.tb_next is not None or isawaitable(made):
         return False
     error.add_note("what is to be retried must be an async function that takes the arguments given for it")
     return True

@@ -7,6 +7,7 @@ Every answer comes from the tables and objects that requests are decided by.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
 
 from triclinium_core.retry import couchbase_questions
@@ -38,11 +39,17 @@ def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
     """Yield one line of JSON for every question in ``lines``, in their order, and whether it was understood.
 
     Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: what is wrong"}``. The id is the question's,
-    a string or a whole number, else null. Blank lines are skipped. One line is held at a time.
+    a string or a whole number, else null. Blank lines are skipped, and so is a byte order mark. One line is held at a
+    time.
     """
     for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield _answer_line(line, number)
+        question = _without_mark(line) if number == 1 else line
+        if question.strip():
+            yield _answer_line(question, number)
+
+
+def _without_mark(line: str | bytes) -> str | bytes:
+    return line.removeprefix("\ufeff") if isinstance(line, str) else line.removeprefix(BOM_UTF8)
 
 
 def _answer_line(line: str | bytes, number: int) -> tuple[str, bool]:

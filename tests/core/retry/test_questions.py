@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -18,6 +19,18 @@ def test_refuses_what_is_no_object() -> None:
     """A question is an object."""
     with pytest.raises(MalformedQuestion, match="^a question is an object, not an array$"):
         answer(cast(dict[str, object], ["couchbase"]))
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
+def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[[str], str | bytes]) -> None:
+    """Editors put one in front of the first line, which may be blank; elsewhere it is none."""
+    question = json.dumps(IDEMPOTENT)
+    first = [understood for _, understood in answer_lines([encode(mark + question), encode(mark + question)])]
+    blank = list(answer_lines([encode(f"{mark}\n")]))
+
+    assert [True, not mark] == first
+    assert [] == blank
 
 
 def test_lines_are_answered_in_order() -> None:

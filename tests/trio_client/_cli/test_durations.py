@@ -35,6 +35,8 @@ def test_takes(kind: Duration, text: str, expected: float) -> None:
         (Duration(), "-inf", "-inf is not in the range x>=0."),
         (Duration(), "-1", "-1.0 is not in the range x>=0."),
         (Duration(min_open=True), "0", "0.0 is not in the range x>0."),
+        (Duration(), "1e10", "1e+10 is more than 1e+09."),
+        (Duration(unit=0.001), "1e308", "1e+308 is more than 1e+12."),
         (Duration(), "soon", "'soon' is not a valid number."),
     ],
 )

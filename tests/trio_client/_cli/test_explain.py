@@ -480,6 +480,14 @@ def test_a_batch_goes_on_after_a_line_that_it_cannot_understand(tmp_path: Path) 
     assert third["error"].startswith("line 4: not JSON")
 
 
+def test_the_question_that_the_help_shows() -> None:
+    """Whoever copies the line has an answer."""
+    (line,) = [line for line in explain("--help").output.splitlines() if line.startswith("  {")]
+    result = explain("--batch", "-", stdin=line.encode())
+
+    assert (0, "KV_TEMPORARY_FAILURE") == (result.exit_code, json.loads(result.output)["reason"])
+
+
 def test_an_empty_batch() -> None:
     """Nothing was asked, so nothing is answered."""
     result = explain("--batch", "-", "--json", stdin=b"")

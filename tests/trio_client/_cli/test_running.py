@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Awaitable, Callable
 
 import click
 import pytest
 import trio
 
+from triclinium._cli._output import OutputLost
 from triclinium._cli._running import run_trio
 
 
@@ -50,12 +50,13 @@ def test_control_c_aborts(work: Work) -> None:
 
 
 @each_way
-def test_a_broken_pipe_is_recognised(work: Work) -> None:
-    """By its number too, which is what click looks at."""
-    with pytest.raises(BrokenPipeError) as caught:
-        run_trio(work, BrokenPipeError())
+def test_lost_output_is_recognised(work: Work) -> None:
+    """As the error that it is, out of whatever groups."""
+    lost = OutputLost(BrokenPipeError())
+    with pytest.raises(OutputLost) as caught:
+        run_trio(work, lost)
 
-    assert errno.EPIPE == caught.value.errno
+    assert lost is caught.value
 
 
 def test_any_other_exception_is_left_alone() -> None:

@@ -273,6 +273,8 @@ async def test_a_port_that_is_taken(safety_net: None) -> None:
         (["--username", ""], "username"),
         (["--nodes", "0"], "nodes"),
         (["--nodes", "many"], "nodes"),
+        (["--replicas", "2"], "--nodes 3"),
+        (["--nodes", "2", "--replicas", "2"], "--nodes 3"),
         (["--nodes", "3", "--port", "65535"], "65531"),
         (["--token", "not a token"], "tokens"),
         (["--tls-cert", "nowhere.pem"], "nowhere.pem"),

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.rows import rows
 from triclinium._cli import main
-from triclinium._cli._fleet_report import BARS, sparkline, summary
+from triclinium._cli._fleet_report import BARS, BARS_OF_ASCII, sparkline, summary
 from triclinium_core.testing.fleet import STRATEGIES, Fleet, Outage, Scenario, SimulatedService, simulate as play
 
 SMALL = ("--clients", "50", "--period", "1", "--duration", "12", "--outage", "3-5", "--jobs", "1")
@@ -150,6 +150,7 @@ def test_nonsense_is_told_in_one_line(arguments: str, words: str) -> None:
 def test_bars_are_as_high_as_the_values() -> None:
     """Nothing at all has none."""
     assert " ▄█" == sparkline([0, 5, 10])
+    assert " =@" == sparkline([0, 5, 10], BARS_OF_ASCII)
     assert "   " == sparkline([0, 0, 0])
     assert "" == sparkline([])
     assert BARS[-1] == sparkline([0.1])

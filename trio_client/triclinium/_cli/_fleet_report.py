@@ -13,6 +13,8 @@ from rich.text import Text
 from triclinium_core.testing.fleet import STRATEGIES, Bucket, FleetFigures, Scenario
 
 BARS = " ▁▂▃▄▅▆▇█"
+BARS_OF_ASCII = " .:-=+*#@"
+"""Where the encoding of the output has no others."""
 BARS_MAX = 30
 BARS_LEAST = 8
 COLUMNS_BESIDE_BARS = 58
@@ -30,7 +32,8 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
         console = Console(highlight=False, width=WIDTH)
     console.print(Text(story(scenario)), soft_wrap=True)
     console.print()
-    console.print(summary(scenario, figures, console.width))
+    levels = BARS if console.encoding.lower().startswith("utf") else BARS_OF_ASCII
+    console.print(summary(scenario, figures, console.width, levels))
     for found in figures:
         console.print()
         console.print(
@@ -59,8 +62,12 @@ _AWAY = {
 }
 
 
-def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) -> Table:
-    """Return a line for each strategy, with as many bars as so many columns have room for."""
+def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS) -> Table:
+    """Return a line for each strategy, with as many bars as so many columns have room for.
+
+    Args:
+        levels: what bars are made of, from none to the highest.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("strategy", no_wrap=True)
     for title in ("succeeded", "attempts", "peak load", "back after", "p99"):
@@ -80,7 +87,7 @@ def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int) -> 
             f"{dict(found.latencies)[99.0] * 1000:,.0f} ms" if found.latencies else "-",
         ]
         if bars >= BARS_LEAST:
-            cells.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)]))
+            cells.append(sparkline([bucket.succeeded for bucket in _joined(found.buckets, bars)], levels))
         table.add_row(*cells)
     return table
 
@@ -97,10 +104,10 @@ def recovery(scenario: Scenario, figures: FleetFigures) -> str:
     return "never" if figures.recovered_after is None else f"{figures.recovered_after:g} s"
 
 
-def sparkline(values: Sequence[float]) -> str:
+def sparkline(values: Sequence[float], levels: str = BARS) -> str:
     """Return the values as bars of text, the highest as high as one can be."""
     most = max(values, default=0)
-    return "".join(BARS[round(value / most * (len(BARS) - 1))] if most else BARS[0] for value in values)
+    return "".join(levels[round(value / most * (len(levels) - 1))] if most else levels[0] for value in values)
 
 
 def _over_time(scenario: Scenario, figures: FleetFigures) -> Table:

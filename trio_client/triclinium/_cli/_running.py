@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, TypeVarTuple
 
 import click
 import trio
+
+from triclinium._cli._output import OutputLost
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -21,13 +21,15 @@ def run_trio(work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
 
     Raises:
         click.Abort: Control-C.
-        BrokenPipeError: nobody reads what the command prints.
+        OutputLost: what the command prints cannot be written.
     """
     ending: Exception
     try:
         return trio.run(work, *args)
     except* KeyboardInterrupt:
         ending = click.Abort()
-    except* BrokenPipeError:
-        ending = BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+    except* OutputLost as group:
+        ending = group
+        while isinstance(ending, ExceptionGroup):
+            ending = ending.exceptions[0]
     raise ending

@@ -6,6 +6,7 @@ It has no rule of its own: it builds a case, or reads questions, and shows what 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, BinaryIO, Unpack
@@ -54,6 +55,22 @@ def family_command(family: str) -> click.Command:
     return command
 
 
+class QuestionFile(click.File):
+    """A file, or - for standard input, which may be closed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the open file.
+
+        Raises:
+            click.BadParameter: it cannot be opened.
+        """
+        if value == "-" and sys.stdin is None:
+            self.fail("standard input is closed.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+QUESTION = '{"family": "couchbase", "ask": "reason", "service": "kv", "op": "get", "status": "0x86"}'
+
 EPILOG = f"""\b
 Examples:
   triclinium explain kv upsert --status 0x86
@@ -65,6 +82,10 @@ Examples:
   triclinium explain cassandra read-timeout --received 2 --block-for 2
   triclinium explain smithy --responses E,T,ok
   triclinium explain --batch decisions.jsonl
+
+\b
+A question, as a line of such a file:
+  {QUESTION}
 
 \b
 The other two traditions of the core have options of their own:
@@ -118,7 +139,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 )
 @click.option(
     "--elapsed-ms",
-    type=Duration(endless=False),
+    type=Duration(endless=False, unit=0.001),
     metavar="MS",
     default=0.0,
     show_default=True,
@@ -126,7 +147,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 )
 @click.option(
     "--timeout-ms",
-    type=Duration(),
+    type=Duration(unit=0.001),
     metavar="MS",
     help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
 )
@@ -135,7 +156,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option(
     "--batch",
-    type=click.File("rb"),
+    type=QuestionFile("rb"),
     metavar="FILE",
     help="Answer questions instead: one JSON object a line, in and out; - for standard input.",
 )
@@ -176,11 +197,17 @@ def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
     """Answer questions line by line, and end with status 2 where one was not understood.
 
     Each answer is written out at once, for whoever asks may wait for it before asking on.
+
+    Raises:
+        WrongInput: the questions cannot be read to their end.
     """
     all_understood = True
-    for line, understood in answer_lines(questions):
-        click.echo(line)
-        all_understood &= understood
+    try:
+        for line, understood in answer_lines(questions):
+            click.echo(line)
+            all_understood &= understood
+    except OSError as error:
+        raise WrongInput(f"--batch {questions.name} cannot be read: {error.strerror or error}") from error
     if not all_understood:
         ctx.exit(WrongInput.exit_code)
 

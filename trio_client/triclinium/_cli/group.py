@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import click
 
+from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
 from triclinium._cli._wrong_input import WrongInput, suggestion
 
 COMMANDS: Mapping[str, str] = {
@@ -46,6 +48,11 @@ class LazyGroup(click.Group):
             raise WrongInput(f"there is no command {args[0]!r}{suggestion(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line, and have output that is lost told like any other error."""
+        with checked_output():
+            return super().main(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command.
 
@@ -58,7 +65,14 @@ class LazyGroup(click.Group):
             raise WrongInput(error.format_message()) from error
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+EPILOG = f"""\b
+Exit status of every command, beside what its own help tells:
+  {NOT_WRITTEN:<4} the output could not be written
+  {NOBODY_READS:<4} whoever read the output has left
+"""
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="triclinium")
 def main() -> None:
     """Couchbase for Trio: see what the client does, ask why, and try it without a server."""

@@ -129,7 +129,7 @@ def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
 
 def is_interactive() -> bool:
     """Tell whether somebody is there to be asked."""
-    return sys.stdin.isatty()
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _ssl_context(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:

@@ -16,6 +16,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from triclinium._cli._server_tls import ServerTls
+from triclinium._cli._wrong_input import WrongInput
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
@@ -83,6 +84,8 @@ def serve(
     Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
     Control-C or SIGTERM.
     """
+    if replicas >= nodes:
+        raise WrongInput(f"--replicas {replicas} needs as many nodes beside the first: add --nodes {replicas + 1}")
     try:
         options = FakeNodeOptions(
             username=username,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.bounds import is_seconds
@@ -37,6 +37,10 @@ def check_retry_on(on: object) -> None:
         if isinstance(kind, type):
             if not issubclass(kind, Exception):
                 raise _wrong_on(kind, "only subclasses of Exception are retried: a cancellation or an exit never is")
+        elif get_origin(kind) is not None:
+            raise _wrong_on(
+                kind, "no error tells the parameters of its type; name the type, or look into it in a function"
+            )
         elif isinstance(on, tuple) or not callable(kind) or isinstance(kind, BaseException):
             raise _wrong_on(kind, "it must be an exception type, a tuple of such, a function of the error, or None")
     if on == ():
@@ -50,10 +54,12 @@ def check_is_sync(parameter: str, function: object) -> None:
     Raises:
         InvalidArgumentException: it is an ``async def``.
     """
-    if getattr(getattr(function, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
-        raise InvalidArgumentException(
-            f"{parameter}={function!r} must answer at once: make it a plain function", parameter=parameter
-        )
+    # Of an object its class is asked, as Python does.
+    for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
+        if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
+            raise InvalidArgumentException(
+                f"{parameter}={function!r} must answer at once: make it a plain function", parameter=parameter
+            )
 
 
 def check_retry_result(retry_result: object) -> None:

@@ -6,7 +6,8 @@ climbs to where it was throttled, stays there for a while, and then tries more. 
 
 A send that finds no token reserves the next one and is told how long that takes.
 
-Source: botocore's adaptive mode; decision S9.
+Source: botocore's adaptive mode, but for reservations and for the first window, which is half a second here and may be a
+whole one there; decision S9.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class RateLimiter:
     """Ask ``acquire`` before each send, and tell every answer with ``on_success`` or ``on_throttle``.
 
     All methods take ``now`` in seconds; it must not go back.
+
+    Source: botocore's rate limiter. Where its windows begin, and who waits, is decision S9.
     """
 
     __slots__ = (

@@ -1,6 +1,6 @@
 """The simple strategy: a number of attempts, and nothing that requests share.
 
-Source: smithy-core's ``SimpleRetryStrategy``; decision S3.
+Source: smithy-core's ``SimpleRetryStrategy``; decisions S3 and S16 to S20.
 """
 
 from __future__ import annotations

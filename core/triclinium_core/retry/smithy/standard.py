@@ -1,6 +1,6 @@
 """The standard strategy: a few attempts, and a quota that all requests of a scope share.
 
-Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6.
+Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6 and S17 to S20.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The token that a strategy hands out for each attempt, and takes back once.
 
-Source: the Smithy Python retry design, "Specification"; decision S6.
+Source: the Smithy Python retry design, "Specification"; decisions S6, S18 and S20.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +11,22 @@ from multiprocessing import get_context
 
 from triclinium_core.testing.simulation.command import Spread, main
 from triclinium_core.testing.simulation.hour import Outcome
+
+NOT_WRITTEN, NOBODY_READS = 74, 141
+"""Exit statuses where the output could not be written, as in sysexits.h, and where SIGPIPE would end a program."""
+
+
+def write(line: str) -> None:
+    """Print a line; where that is not possible the program ends, and says why unless somebody has read enough."""
+    try:
+        print(line, flush=True)
+    except OSError as error:
+        # What the buffer holds must not fail once more at the end of the program.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            sys.exit(NOBODY_READS)
+        print(f"standard output cannot be written: {error.strerror}", file=sys.stderr)
+        sys.exit(NOT_WRITTEN)
 
 
 def spread(jobs: int) -> Spread:
@@ -23,4 +40,4 @@ def _in_processes(jobs: int, work: Callable[[int], Outcome], seeds: Iterable[int
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:], clock=time.monotonic, write=partial(print, flush=True), spread=spread))
+    sys.exit(main(sys.argv[1:], clock=time.monotonic, write=write, spread=spread))

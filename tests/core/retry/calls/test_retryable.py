@@ -131,6 +131,13 @@ async def slow(_: object) -> bool:
     return True
 
 
+class Slow:
+    """An object that answers too late."""
+
+    async def __call__(self, _: object) -> bool:
+        return True
+
+
 @pytest.mark.parametrize("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
 def test_what_may_stand_for_on(on: object) -> None:
     """None, types, and functions."""
@@ -151,6 +158,9 @@ def test_what_may_stand_for_on(on: object) -> None:
         (OSError(), "must be an exception type"),
         ((), "an empty tuple names no error"),
         (slow, "make it a plain function"),
+        (Slow(), "make it a plain function"),
+        (ExceptionGroup[OSError], "name the type, or look into it in a function"),
+        ((ValueError, ExceptionGroup[OSError]), "name the type, or look into it in a function"),
     ],
 )
 def test_what_may_not(on: object, hint: str) -> None:
