@@ -21,6 +21,25 @@ def test_names_are_there_and_sorted(package: ModuleType) -> None:
     assert all(hasattr(package, name) for name in package.__all__)
 
 
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        (triclinium.BestEffortRetryStrategy(), "BestEffortRetryStrategy(backoff="),
+        (triclinium.ErrorMapRetryStrategy(), "ErrorMapRetryStrategy(otherwise=FastFailOnTerminalErrorRetryStrategy("),
+        (triclinium.SimpleRetryStrategy(), "SimpleRetryStrategy(max_attempts=5)"),
+        (triclinium.StandardRetryStrategy(), "StandardRetryStrategy(max_attempts=3, quota_capacity=500)"),
+        (triclinium.AdaptiveRetryStrategy(), "AdaptiveRetryStrategy(max_attempts=3, quota_capacity=500)"),
+        (triclinium.RawBinaryTranscoder(), "RawBinaryTranscoder()"),
+        (triclinium.testing.FakeNodes(nodes=2), "<FakeNodes <FakeNode "),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_shown_in_a_log_says_what_it_is(shown: object, expected: str) -> None:
+    """And no address of the memory, which differs from run to run."""
+    assert repr(shown).startswith(expected)
+    assert " at 0x" not in repr(shown)
+
+
 def test_the_errors_come_with_the_package() -> None:
     """``import triclinium`` is enough to catch them by name."""
     program = "import triclinium; print(triclinium.errors.DocumentNotFoundException.__name__)"

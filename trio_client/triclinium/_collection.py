@@ -65,9 +65,6 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         super().__init__(driver, keyspace)
         self._binary = BinaryCollection(driver, keyspace)
 
-    def __repr__(self) -> str:
-        return f"<Collection {self.bucket_name}.{self.scope_name}.{self.name}>"
-
     @property
     def name(self) -> str:
         """The collection's name."""

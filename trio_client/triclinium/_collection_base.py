@@ -12,3 +12,7 @@ class CollectionBase:
     def __init__(self, driver: Driver, keyspace: Keyspace) -> None:
         self._driver = driver
         self._keyspace = keyspace
+
+    def __repr__(self) -> str:
+        keyspace = self._keyspace
+        return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"

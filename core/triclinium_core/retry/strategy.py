@@ -112,6 +112,9 @@ class BestEffortRetryStrategy:
             )
         self._backoff = backoff if backoff is not None else exponential()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(backoff={self._backoff!r})"
+
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return a retry where the request is idempotent or the reason allows one for any request."""
         if request.idempotent or reason.allows_non_idempotent_retry:
@@ -164,6 +167,9 @@ class ErrorMapRetryStrategy:
             )
         self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(otherwise={self.otherwise!r})"
+
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return the delay that the map asks for, or no retry once ``max-duration`` has passed."""
         entry = request.error_map_entry
@@ -183,6 +189,9 @@ class FailFastRetryStrategy:
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return no retry."""

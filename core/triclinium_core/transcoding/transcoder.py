@@ -103,6 +103,7 @@ class JsonTranscoder:
             raise DecodingFailureException(f"the document is not {wanted}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
 class RawJsonTranscoder:
     """JSON that is encoded already: ``bytes`` or ``str`` in, ``bytes`` out, no parsing."""
 
@@ -117,6 +118,7 @@ class RawJsonTranscoder:
         return _raw(data, as_type, bytes, str)
 
 
+@dataclass(frozen=True, slots=True)
 class RawStringTranscoder:
     """Plain text as UTF-8."""
 
@@ -131,6 +133,7 @@ class RawStringTranscoder:
         return _raw(data, as_type, str)
 
 
+@dataclass(frozen=True, slots=True)
 class RawBinaryTranscoder:
     """Bytes, untouched."""
 

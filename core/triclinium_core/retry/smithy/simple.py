@@ -33,6 +33,9 @@ class SimpleRetryStrategy:
             backoff = ExponentialRetryBackoffStrategy(rng=rng)
         self._backoff = require_backoff("backoff", backoff)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(max_attempts={self._max_attempts})"
+
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 

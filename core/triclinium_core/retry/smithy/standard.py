@@ -73,6 +73,9 @@ class StandardRetryStrategy:
         self._backoff = require_backoff("backoff", backoff)
         self._throttling_backoff = require_backoff("throttling_backoff", throttling_backoff)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(max_attempts={self._max_attempts}, quota_capacity={self.quota_capacity})"
+
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         # Settings are copied for a call; the quota is what all calls share.
         return self

@@ -38,6 +38,7 @@ from triclinium_core.testing.fakes.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.collections import FakeCollections
 from triclinium_core.testing.fakes.command_log import LoggedCommand, remember
 from triclinium_core.testing.fakes.commands import COMMANDS
+from triclinium_core.testing.fakes.config import address_of
 from triclinium_core.testing.fakes.documents import FakeDocuments
 from triclinium_core.testing.fakes.durable_commands import HeldCommand, carry_out
 from triclinium_core.testing.fakes.faults import (
@@ -90,6 +91,9 @@ class FakeNode:
         node = cls.__new__(cls)
         node._begin(NodeState(cluster, index))
         return node
+
+    def __repr__(self) -> str:
+        return f"<FakeNode {address_of(self.options.host, self.options.port)}>"
 
     def _begin(self, state: NodeState) -> None:
         self._state = state

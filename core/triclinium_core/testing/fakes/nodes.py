@@ -98,6 +98,9 @@ class FakeNodes:
         self.documents = cluster.documents
         self.collections = cluster.collections
 
+    def __repr__(self) -> str:
+        return f"<FakeNodes {', '.join(map(repr, self._nodes))}>"
+
     def __len__(self) -> int:
         return len(self._nodes)
 
