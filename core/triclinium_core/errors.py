@@ -5,6 +5,8 @@
     │   ├── AmbiguousTimeoutException
     │   └── UnambiguousTimeoutException
     ├── RequestCanceledException
+    ├── BucketAccessException
+    ├── TlsException
     ├── InvalidArgumentException
     ├── ServiceNotAvailableException
     ├── InternalServerFailureException
@@ -41,11 +43,14 @@
     ├── ViewNotFoundException, DesignDocumentNotFoundException (views)
     └── InternalError (a defect of this library, never of the caller or the server)
 
-``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. The numbers of the
+``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. So are
+``BucketAccessException`` and ``TlsException``, for which the RFCs have nothing narrower than the base. The numbers of the
 RFC stand in the docstrings only; the RFC forbids to surface them.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from triclinium_core.error_context import ErrorContext
 
@@ -56,7 +61,13 @@ class CouchbaseException(Exception):
     ``context`` tells what is known of the request; ``str()`` is one line that ends in the next step where we know one.
     """
 
+    rfc_class: ClassVar[type[CouchbaseException]]
+    """What the RFCs raise where this class is raised: the class itself, unless it is narrower than theirs."""
     context: ErrorContext
+
+    def __init_subclass__(cls, *, rfc_class: type[CouchbaseException] | None = None) -> None:
+        super().__init_subclass__()
+        cls.rfc_class = rfc_class if rfc_class is not None else cls
 
     def __init__(self, message: str = "", context: ErrorContext | None = None) -> None:
         super().__init__(message)
@@ -68,6 +79,9 @@ class CouchbaseException(Exception):
 
     def __str__(self) -> str:
         return self.message or type(self).__name__
+
+
+CouchbaseException.rfc_class = CouchbaseException
 
 
 class TimeoutException(CouchbaseException):
@@ -84,6 +98,20 @@ class UnambiguousTimeoutException(TimeoutException):
 
 class RequestCanceledException(CouchbaseException):
     """The request was given up and its outcome is unknown or not retryable (RFC 0058, 2)."""
+
+
+class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
+    """The bucket does not exist, or is not open to this user; a server does not tell which (reason BUCKET_ACCESS_ERROR).
+
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
+    """
+
+
+class TlsException(CouchbaseException, rfc_class=CouchbaseException):
+    """TLS could not be established: one side refused the other's certificate, or the peer speaks none (reason TLS_ERROR).
+
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
+    """
 
 
 class InvalidArgumentException(CouchbaseException):

@@ -81,8 +81,11 @@ NUMBERS_OF_THE_RFC = {
 }
 """SDK-RFC 0058 "Error Definitions", copied out by hand."""
 
-WITHOUT_A_NUMBER = {"KeyValueException", "DocumentNotLockedException", "InternalError"}
-"""Ours: the group of what only KV raises, a status that is younger than the RFC, and our own defects."""
+NARROWER = {"BucketAccessException", "TlsException"}
+"""Ours: what the RFCs raise as the base itself."""
+
+WITHOUT_A_NUMBER = {"KeyValueException", "DocumentNotLockedException", "InternalError"} | NARROWER
+"""Ours too: the group of what only KV raises, a status that is younger than the RFC, and our own defects."""
 
 CLASSES: dict[str, type[CouchbaseException]] = {
     name: thing
@@ -115,6 +118,23 @@ def test_every_entry_has_one_class() -> None:
 def test_tree(error: type[CouchbaseException]) -> None:
     """Every class has the one base that the RFC gives it."""
     assert (parent_of(error.__name__),) == error.__bases__
+
+
+@each_class
+def test_class_of_the_rfc(error: type[CouchbaseException]) -> None:
+    """Each class is the RFC's own, or says which of the RFC's it is narrower than."""
+    expected = CouchbaseException if error.__name__ in NARROWER else error
+
+    assert expected is error.rfc_class
+
+
+def test_a_class_of_ones_own_stands_for_itself() -> None:
+    """It is no other's for what it is derived from."""
+
+    class Mine(errors.TlsException):
+        """An application's own."""
+
+    assert Mine is Mine.rfc_class
 
 
 @each_class

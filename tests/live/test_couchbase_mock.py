@@ -26,6 +26,7 @@ from triclinium import (
 )
 from triclinium.errors import (
     AuthenticationFailureException,
+    BucketAccessException,
     CasMismatchException,
     CouchbaseException,
     DeltaInvalidException,
@@ -147,14 +148,14 @@ async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: C
 
 async def test_a_bucket_that_is_not_there(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
     """It ends at once, and names the bucket."""
-    with pytest.raises(CouchbaseException, match="BUCKET_ACCESS_ERROR.*'other'"):
+    with pytest.raises(BucketAccessException, match="BUCKET_ACCESS_ERROR.*'other'"):
         await attempt(couchbase_mock, bucket="other")
 
 
 REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[CouchbaseException], str]] = {
     "credentials": (Opcode.SASL_AUTH, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
     "proof": (Opcode.SASL_STEP, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
-    "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, CouchbaseException, "BUCKET_ACCESS_ERROR"),
+    "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, BucketAccessException, "BUCKET_ACCESS_ERROR"),
     "bucket elsewhere": (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, UnambiguousTimeoutException, "not on this node"),
     "config": (Opcode.GET_CLUSTER_CONFIG, Status.NOT_SUPPORTED, UnambiguousTimeoutException, "no cluster config"),
     "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, UnambiguousTimeoutException, "refused HELLO"),

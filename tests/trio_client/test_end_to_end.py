@@ -13,6 +13,7 @@ from trio.testing import MockClock
 from tests.trio_client.pair import OPTIONS, Never, open_pair
 from triclinium import Collection, GetResult, PasswordAuthenticator, open_cluster
 from triclinium.errors import (
+    BucketAccessException,
     CasMismatchException,
     CollectionNotFoundException,
     CouchbaseException,
@@ -172,7 +173,7 @@ async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock
 @pytest.mark.parametrize(
     ("path", "error", "words"),
     [
-        (("nowhere", "_default", "_default"), CouchbaseException, "bucket 'nowhere' does not exist"),
+        (("nowhere", "_default", "_default"), BucketAccessException, "bucket 'nowhere' does not exist"),
         (("travel", "nowhere", "people"), ScopeNotFoundException, "no scope nowhere"),
         (("travel", "inventory", "nowhere"), CollectionNotFoundException, "no collection inventory.nowhere"),
     ],

@@ -23,7 +23,7 @@ from triclinium import (
 )
 from triclinium.errors import (
     AuthenticationFailureException,
-    CouchbaseException,
+    BucketAccessException,
     InvalidArgumentException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
@@ -279,7 +279,7 @@ async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with (
             trio.fail_after(PATIENCE),
-            pytest.raises(CouchbaseException, match="check that the bucket exists") as caught,
+            pytest.raises(BucketAccessException, match="check that the bucket exists") as caught,
         ):
             await cluster.bucket("nowhere").wait_until_ready()
         await cluster.wait_until_ready()

@@ -23,7 +23,7 @@ from triclinium import (
     TimeoutOptions,
     open_cluster,
 )
-from triclinium.errors import AuthenticationFailureException, CouchbaseException, InvalidArgumentException
+from triclinium.errors import AuthenticationFailureException, BucketAccessException, InvalidArgumentException
 from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
@@ -266,7 +266,7 @@ async def test_the_next_certificate(
     """Shown by the connections that are opened after it was set."""
     of_nobody = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
     async with client(fake, of_nobody, trusting) as cluster:
-        with pytest.raises(CouchbaseException) as caught:
+        with pytest.raises(BucketAccessException) as caught:
             await write_everywhere(fake, cluster)
         cluster.set_authenticator(certificate(authority, ADA, tmp_path / "ada.pem"))
         await write_everywhere(fake, cluster)

@@ -20,7 +20,7 @@ from triclinium import (
 )
 from triclinium.errors import (
     AuthenticationFailureException,
-    CouchbaseException,
+    BucketAccessException,
     InvalidArgumentException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
@@ -105,7 +105,7 @@ async def test_a_bucket_that_is_not_for_this_user(autojump_clock: MockClock, buc
             if bucket == "secret":
                 node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
         began = trio.current_time()
-        with pytest.raises(CouchbaseException) as caught:
+        with pytest.raises(BucketAccessException) as caught:
             await cluster.bucket(bucket).default_collection().upsert("ada", 1)
         for node in fake.nodes:
             node.faults.clear()

@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from triclinium import Authenticator, BestEffortRetryStrategy, CertificateAuthenticator, TimeoutOptions, open_cluster
-from triclinium.errors import CouchbaseException, TimeoutException
+from triclinium.errors import TimeoutException, TlsException
 from triclinium.testing import FakeCluster, FakeNodeOptions, FakeNodes, Opcode, open_tcp_cluster
 
 PATIENT = TimeoutOptions(kv=60.0)
@@ -98,7 +98,7 @@ async def upsert(
 
 async def refusal(connection_string: str, authenticator: Authenticator, context: ssl.SSLContext | None) -> str:
     """Return what a client says that fails with TLS_ERROR."""
-    with pytest.raises(CouchbaseException) as caught:
+    with pytest.raises(TlsException) as caught:
         await upsert(connection_string, authenticator, context)
 
     assert "TLS_ERROR" == caught.value.context.refused_reason

@@ -10,7 +10,7 @@ import trio
 import trustme
 
 from triclinium import TimeoutOptions, open_cluster
-from triclinium.errors import CouchbaseException
+from triclinium.errors import TlsException
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodeOptions, hang_up_mid_reply
@@ -101,7 +101,7 @@ async def test_a_node_that_hangs_up_is_found_again(fake: FakeCluster, trusting: 
 
 async def fails_fast(fake: FakeCluster, connection_string: str, ssl_context: ssl.SSLContext | None) -> str:
     """Fail to write a document under the default strategy, for the reason TLS_ERROR, and return the message."""
-    with pytest.raises(CouchbaseException) as caught:
+    with pytest.raises(TlsException) as caught:
         await upsert(fake, connection_string, ssl_context)
 
     assert "TLS_ERROR" in str(caught.value)

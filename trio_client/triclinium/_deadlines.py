@@ -45,14 +45,14 @@ class _BlockTimeout(TimeoutException, trio.TooSlowError):
         return type(self), (self.message, self.context), {"operations": self.operations}
 
 
-class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout):
+class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=AmbiguousTimeoutException):
     """A ``fail_after`` block ran out of time, and something in it may or may not have been applied.
 
     ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.
     """
 
 
-class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout):
+class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_class=UnambiguousTimeoutException):
     """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
 
     ``trio.TooSlowError`` as well. ``operations`` lists what was given up, in that order.

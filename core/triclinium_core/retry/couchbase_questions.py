@@ -172,7 +172,7 @@ def _answered(question: Mapping[str, object]) -> tuple[str, Occasion]:
 
 
 def _failed_with(error: CouchbaseException | None) -> Answer:
-    return {} if error is None else {"error": type(error).__name__}
+    return {} if error is None else {"error": error.rfc_class.__name__}
 
 
 def _answer_cap(question: Mapping[str, object]) -> Answer:

@@ -228,7 +228,7 @@ def explain(case: Case) -> Explanation:
         delay=retry.delay if retry is not None else None,
         dispatches=retry.dispatches if retry is not None else None,
         counts_as_retry=trial.machine.retry_attempts > case.attempt,
-        error=type(error).__name__ if error is not None else None,
+        error=error.rfc_class.__name__ if error is not None else None,
         message=str(error) if error is not None else None,
         orders=tuple(
             action

@@ -77,7 +77,7 @@ class Explanation:
     counts_as_retry: bool = False
     """Whether the client counts a retry, as it does also for a delay that was cut."""
     error: str | None = None
-    """Class name of the exception that the caller gets, now or after a delay that was cut."""
+    """The RFC's class of the exception that the caller gets, by name, now or after a delay that was cut."""
     message: str | None = None
     orders: tuple[Order, ...] = ()
 

@@ -10,7 +10,7 @@ import trio
 import trustme
 
 from triclinium import CertificateAuthenticator, open_cluster
-from triclinium.errors import CouchbaseException
+from triclinium.errors import TlsException
 from triclinium.testing import open_tcp_cluster
 
 
@@ -34,7 +34,7 @@ async def main(folder: Path) -> None:
                 try:
                     await cluster.bucket("default").default_collection().upsert("ada", {"born": 1815})
                     print(name, "has written a document")
-                except CouchbaseException as error:
+                except TlsException as error:
                     print(name, "was refused:", error.context.refused_reason)
 
 

@@ -8,7 +8,7 @@ import trio
 import trustme
 
 from triclinium import open_cluster
-from triclinium.errors import CouchbaseException
+from triclinium.errors import TlsException
 from triclinium.testing import FakeNode, open_tcp_cluster
 
 
@@ -30,7 +30,7 @@ async def main() -> None:
         async with open_cluster(fake.tls_connection_string, fake.authenticator) as cluster:
             try:
                 await cluster.bucket("default").default_collection().get("ada")
-            except CouchbaseException as error:
+            except TlsException as error:
                 print("refused:", error.context.refused_reason)
 
 

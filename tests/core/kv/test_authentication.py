@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from triclinium_core.errors import (
     AuthenticationFailureException,
-    CouchbaseException,
+    BucketAccessException,
     InvalidArgumentException,
     RequestCanceledException,
     UnambiguousTimeoutException,
@@ -334,7 +334,7 @@ def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
     change(simulation, SAME)
-    error = simulation.failure(CouchbaseException, upsert())
+    error = simulation.failure(BucketAccessException, upsert())
 
     assert ("BUCKET_ACCESS_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
     assert ["bucket 'travel' does not exist, or user 'Administrator' may not open it"] == simulation.closings()

@@ -27,6 +27,7 @@ from tests.core.kv.simulated import (
 )
 from triclinium_core.errors import (
     AuthenticationFailureException,
+    BucketAccessException,
     CollectionNotFoundException,
     CouchbaseException,
     DocumentNotFoundException,
@@ -35,6 +36,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     ScopeNotFoundException,
     TimeoutException,
+    TlsException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
@@ -383,7 +385,7 @@ def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
 def test_missing_bucket() -> None:
     """0x24 to SELECT_BUCKET is terminal, for that bucket alone (decision C7)."""
     simulation = ready()
-    error = simulation.failure(CouchbaseException, get("k", Keyspace("nowhere")))
+    error = simulation.failure(BucketAccessException, get("k", Keyspace("nowhere")))
 
     assert 0.0 == simulation.now
     assert "BUCKET_ACCESS_ERROR" == error.context.refused_reason
@@ -405,7 +407,7 @@ def test_bucket_that_becomes_accessible() -> None:
     """A success clears the state."""
     simulation = Recorded()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
-    simulation.failure(CouchbaseException, get())
+    simulation.failure(BucketAccessException, get())
     simulation.live(1.0)
     simulation.result(upsert())
     simulation.node.faults.always(None, refuse_connection())
@@ -419,15 +421,15 @@ def test_nobody_knocks_at_a_bucket_that_is_denied() -> None:
     """The connection is opened again when an operation asks for the bucket, and not sooner than after its backoff."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
-    simulation.failure(CouchbaseException, get())
-    simulation.failure(CouchbaseException, get())
+    simulation.failure(BucketAccessException, get())
+    simulation.failure(BucketAccessException, get())
     denied = simulation.commands(Opcode.SELECT_BUCKET)
     simulation.live(3600.0)
 
     assert 1 == len(denied) == len(simulation.commands(Opcode.SELECT_BUCKET))
 
-    simulation.failure(CouchbaseException, get())
-    simulation.failure(CouchbaseException, get())
+    simulation.failure(BucketAccessException, get())
+    simulation.failure(BucketAccessException, get())
 
     assert 2 == len(simulation.commands(Opcode.SELECT_BUCKET))
 
@@ -443,17 +445,15 @@ def test_whoever_is_patient_with_a_bucket_that_is_denied() -> None:
     assert all(later - sooner > 0.009 for sooner, later in pairwise(opened))
 
 
-@pytest.mark.parametrize(
-    ("make", "kind"), [(read, CouchbaseException), (write, CouchbaseException)], ids=["read", "write"]
-)
-def test_tls_failure(make: Make, kind: type[CouchbaseException]) -> None:
+@pytest.mark.parametrize("make", [read, write], ids=["read", "write"])
+def test_tls_failure(make: Make) -> None:
     """Terminal too, and a handshake that succeeds clears it."""
     simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
     simulation.tick()
     token = simulation.submit(make(TRAVEL))
     for stream in (ONE, TWO):
         simulation.lose(stream, LossCause.TLS)
-    error = simulation.error(kind, token)
+    error = simulation.error(TlsException, token)
 
     assert "TLS_ERROR" == error.context.refused_reason
 

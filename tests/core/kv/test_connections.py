@@ -24,10 +24,10 @@ from tests.core.kv.simulated import (
 from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
-    CouchbaseException,
     DecodingFailureException,
     InvalidArgumentException,
     RequestCanceledException,
+    TlsException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
@@ -695,7 +695,7 @@ def test_tls_failure() -> None:
     simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
     token = simulation.submit(get())
     simulation.feed(StreamLost(ONE, LossCause.TLS, "certificate has expired"))
-    error = simulation.error(CouchbaseException, token)
+    error = simulation.error(TlsException, token)
 
     assert "TLS_ERROR" == error.context.refused_reason
     assert "127.0.0.1:11207: TLS failed (certificate has expired)" == error.context.last_dispatch_error

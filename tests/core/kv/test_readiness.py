@@ -8,8 +8,9 @@ from tests.core.kv.simulated import Recorded, client_options, get, ready
 from tests.core.kv.test_cluster import KEYS, Cluster, stream_to
 from triclinium_core.errors import (
     AuthenticationFailureException,
-    CouchbaseException,
+    BucketAccessException,
     InvalidArgumentException,
+    TlsException,
     UnsupportedOperationException,
 )
 from triclinium_core.kv.events import InquirySubmitted, LossCause, OperationSubmitted, StreamId, Token
@@ -103,7 +104,7 @@ def test_other_buckets_are_no_matter() -> None:
     denied = simulation.inquire(WaitUntilReady("secret"))
     simulation.run()
 
-    assert "BUCKET_ACCESS_ERROR" == simulation.error(CouchbaseException, denied).context.refused_reason
+    assert "BUCKET_ACCESS_ERROR" == simulation.error(BucketAccessException, denied).context.refused_reason
     assert settled(simulation, BUCKET)
     assert settled(simulation, CLUSTER)
 
@@ -141,7 +142,7 @@ def test_tls_failure() -> None:
     simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
     token = simulation.inquire(CLUSTER)
     simulation.lose(ONE, LossCause.TLS)
-    error = simulation.error(CouchbaseException, token)
+    error = simulation.error(TlsException, token)
 
     assert "TLS_ERROR" == error.context.refused_reason
     assert "127.0.0.1:11207: TLS failed" == error.context.last_dispatch_error

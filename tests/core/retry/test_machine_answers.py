@@ -88,8 +88,8 @@ def test_a_refused_dispatch_is_canceled(reason: RetryReason) -> None:
     ("reason", "expected"),
     [
         (R.AUTHENTICATION_ERROR, errors.AuthenticationFailureException),
-        (R.TLS_ERROR, CouchbaseException),
-        (R.BUCKET_ACCESS_ERROR, CouchbaseException),
+        (R.TLS_ERROR, errors.TlsException),
+        (R.BUCKET_ACCESS_ERROR, errors.BucketAccessException),
         (R.SCOPE_NOT_FOUND, errors.ScopeNotFoundException),
         (R.COLLECTION_NOT_FOUND, errors.CollectionNotFoundException),
     ],

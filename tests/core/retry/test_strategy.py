@@ -38,6 +38,9 @@ TERMINAL_TABLE_OF_THE_RFC = {
 }
 """SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"."""
 
+RAISED = TERMINAL_TABLE_OF_THE_RFC | {"TLS_ERROR": "TlsException", "BUCKET_ACCESS_ERROR": "BucketAccessException"}
+"""Decision C32: where the RFC has the base, a class that can be caught by name."""
+
 UNSAFE_FOR_WRITES = {"UNKNOWN", "SOCKET_CLOSED_WHILE_IN_FLIGHT"}
 
 each_reason = rows("reason", RetryReason)
@@ -98,7 +101,9 @@ def test_a_backoff_that_cannot_be_called(strategy: type[BestEffortRetryStrategy]
 
 def test_the_terminal_errors_are_those_of_the_rfc() -> None:
     """Five reasons with their classes, and none besides."""
-    assert TERMINAL_TABLE_OF_THE_RFC == {reason.name: error.__name__ for reason, error in TERMINAL_ERRORS.items()}
+    assert TERMINAL_TABLE_OF_THE_RFC == {
+        reason.name: error.rfc_class.__name__ for reason, error in TERMINAL_ERRORS.items()
+    }
 
 
 @each_reason
@@ -106,7 +111,7 @@ def test_the_terminal_errors_are_those_of_the_rfc() -> None:
 def test_fast_fail_on_terminal_error(reason: RetryReason, idempotent: bool) -> None:
     """Five reasons fail at once with their class; any other gets what best effort says."""
     request = retry_request(idempotent=idempotent, retry_attempts=3)
-    named = TERMINAL_TABLE_OF_THE_RFC.get(reason.name)
+    named = RAISED.get(reason.name)
     expected = BestEffortRetryStrategy().retry_after(request, reason)
     if named is not None:
         expected = RetryAction.no_retry(getattr(errors, named))
