@@ -208,7 +208,7 @@ class Scene:
 def bootstrapping() -> Scene:
     """Return a client that has sent its first burst, with operations that wait for the connection."""
     options = ClientOptions(
-        connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}&kv_scan_timeout={DEADLINE}",
+        connection_string=f"couchbase://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s",
         authenticator=AUTHENTICATOR,
         retry_strategy=STRATEGY,
     )
@@ -229,7 +229,7 @@ def ready() -> Scene:
 def bare() -> Scene:
     """Return a client of a plain memcached with operations in flight."""
     machine = ClientMachine(
-        ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}&kv_scan_timeout={DEADLINE}"),
+        ClientOptions(connection_string=f"memcached://127.0.0.1?kv_timeout={DEADLINE}s&kv_scan_timeout={DEADLINE}s"),
         rng=Midpoint(),
     )
     first = machine.handle(TimePassed(), 0.0)

@@ -318,7 +318,9 @@ def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
 
 def test_connect_deadline_of_the_options() -> None:
     """The connection string goes before the program."""
-    simulation = Recorded(options=client_options("couchbase://h?connect_timeout=3", timeouts=TimeoutOptions(connect=9)))
+    simulation = Recorded(
+        options=client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
+    )
     simulation.advance(4.0)
 
     assert ["still connecting after 3 s"] == simulation.closings()
@@ -450,7 +452,7 @@ def test_keep_alive_of_the_options() -> None:
 
 def test_what_was_in_flight_on_a_silent_connection() -> None:
     """Everything had been handed over, as far as anybody knows."""
-    simulation = ready(options=client_options("couchbase://127.0.0.1:11210?kv_timeout=100"))
+    simulation = ready(options=client_options("couchbase://127.0.0.1:11210?kv_timeout=100s"))
     for opcode in (Opcode.NOOP, Opcode.GET, Opcode.SET):
         simulation.node.faults.next(opcode, drop_response(), times=2 if opcode is Opcode.NOOP else 1)
     write, read = simulation.submit(upsert()), simulation.submit(get("other"))

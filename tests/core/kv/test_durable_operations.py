@@ -118,7 +118,7 @@ def test_the_deadline_and_what_the_server_gets_of_it(seconds: float, deadline: f
 
 def test_the_connection_string_sets_the_deadline() -> None:
     """``kv_durable_timeout``, and ``kv_timeout`` has no part in it."""
-    options = client_options("couchbase://127.0.0.1:11210?kv_durable_timeout=4&kv_timeout=1")
+    options = client_options("couchbase://127.0.0.1:11210?kv_durable_timeout=4s&kv_timeout=1s")
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.SET, drop_response())
     simulation.failure(AmbiguousTimeoutException, durable())

@@ -186,7 +186,7 @@ def test_its_own_deadline() -> None:
     """A request of a scan may take longer than others; both ways to set it work."""
     for options in (
         client_options(timeouts=TimeoutOptions(kv_scan=20.0)),
-        client_options("couchbase://127.0.0.1:11210?kv_scan_timeout=20"),
+        client_options("couchbase://127.0.0.1:11210?kv_scan_timeout=20s"),
     ):
         simulation = stored(ready(options=options))
         simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, drop_response())

@@ -108,7 +108,7 @@ def test_a_late_answer() -> None:
 
 def test_an_operation_whose_time_is_over_before_the_answer() -> None:
     """It says what it was waiting for."""
-    simulation = Listed(listed=None, query="?kv_timeout=0.1")
+    simulation = Listed(listed=None, query="?kv_timeout=100ms")
     error = simulation.failure(UnambiguousTimeoutException, get())
 
     assert NAME in str(error)

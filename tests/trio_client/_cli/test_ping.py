@@ -158,7 +158,7 @@ async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
     """A timeout in it is that of each NOOP."""
     fake.node.faults.always(Opcode.NOOP, drop_response())
 
-    result = await ping(f"{fake.connection_string}?kv_timeout=0.5", *CREDENTIALS)
+    result = await ping(f"{fake.connection_string}?kv_timeout=500ms", *CREDENTIALS)
 
     node = f"127.0.0.1:{fake.node.options.port}"
     assert (1, f"Error: {node}: within 0.5 s it did not answer a NOOP\n") == (result.exit_code, result.stderr)

@@ -150,7 +150,7 @@ def _parse_options(query: str) -> Mapping[str, str]:
         try:
             option.read(value)
         except ValueError as error:
-            raise _wrong(f"option {name}={value[:40]} is not {option.wanted}") from error
+            raise _wrong(f"option {name}={value[:40]} {error}") from error
         options[name] = value
     return options
 

@@ -5,33 +5,66 @@ Source: SDK-RFC 0011 "General Design"; the names are those that the Couchbase cl
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import ClientOptions, TimeoutOptions, check_seconds
 
 FLAGS: Mapping[str, bool] = {"true": True, "false": False}
+ENDLESS = "inf"
+
+UNITS: Mapping[str, Fraction] = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "\N{MICRO SIGN}s": Fraction(1, 10**6),
+    "\N{GREEK SMALL LETTER MU}s": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
+"""Seconds in each unit that the core of the official clients knows."""
+
+A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
+A_FLAG = "true or false"
+A_NETWORK = "the name of a network"
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_PART = re.compile(rf"({_NUMBER.pattern})({'|'.join(UNITS)})")
+_DURATION = re.compile(rf"(?:{_PART.pattern})+")
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    if text == ENDLESS:
+        return math.inf
+    if _NUMBER.fullmatch(text):
+        # Decision D8: 10000 would be hours to whoever copies it from a string of theirs.
+        raise ValueError(
+            f"has no unit, and other Couchbase clients read milliseconds; write {text[:20]}ms or {text[:20]}s"
+        )
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"is not {A_DURATION}")
     try:
-        check_seconds(value, "value")
-    except InvalidArgumentException as error:
-        raise ValueError(text) from error
-    return value
+        seconds = float(sum(Fraction(number) * UNITS[unit] for number, unit in _PART.findall(text)))
+        check_seconds(seconds, "value")
+    except (ValueError, OverflowError, InvalidArgumentException) as error:
+        raise ValueError(f"is not {A_DURATION}") from error
+    return seconds
 
 
 def _flag(text: str) -> bool:
     if text not in FLAGS:
-        raise ValueError(text)
+        raise ValueError(f"is not {A_FLAG}")
     return FLAGS[text]
 
 
 def _name(text: str) -> str:
     if not text:
-        raise ValueError(text)
+        raise ValueError(f"is not {A_NETWORK}")
     return text
 
 
@@ -42,14 +75,14 @@ class StringOption:
     Args:
         group: the class of options that it belongs to.
         field: which of them it sets.
-        read: makes a value of a text; raises ValueError for one that means nothing.
+        read: makes a value of a text; raises ValueError for one that means nothing, and says what is wrong with it.
         wanted: what the text has to be, in words.
     """
 
     group: type[TimeoutOptions | ClientOptions]
     field: str
     read: Callable[[str], object] = _seconds
-    wanted: str = "a number of seconds > 0"
+    wanted: str = A_DURATION
 
 
 OPTIONS: Mapping[str, StringOption] = {
@@ -59,7 +92,7 @@ OPTIONS: Mapping[str, StringOption] = {
     "connect_timeout": StringOption(TimeoutOptions, "connect"),
     "config_poll_interval": StringOption(TimeoutOptions, "config_poll_interval"),
     "config_poll_floor": StringOption(TimeoutOptions, "config_poll_floor"),
-    "network": StringOption(ClientOptions, "network", _name, "the name of a network"),
-    "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", _flag, "true or false"),
+    "network": StringOption(ClientOptions, "network", _name, A_NETWORK),
+    "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", _flag, A_FLAG),
 }
 """By name."""

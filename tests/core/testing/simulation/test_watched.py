@@ -78,7 +78,7 @@ def test_noop_that_never_settles() -> None:
 
 def test_deadline_of_the_connection_string() -> None:
     """It goes before that of the options, for the client and for who watches it."""
-    simulation = ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10")
+    simulation = ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10s")
     simulation.node.faults.next(Opcode.GET, drop_response())
     token = simulation.submit(get())
     simulation.flow_for(TIMEOUT + 1.0)
