@@ -10,7 +10,7 @@ from types import NoneType
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy, require_strategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +222,8 @@ class ClientOptions:
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
                 raise InvalidArgumentException(f"{name} must be {meaning}, not {type(value).__name__}", parameter=name)
-        if not is_strategy(self.retry_strategy):
-            raise InvalidArgumentException(
-                f"retry_strategy={self.retry_strategy!r} has no method retry_after", parameter="retry_strategy"
-            )
+        require_strategy(self.retry_strategy)
         if not self.network:
             raise InvalidArgumentException(
                 "network='' must be auto, or the name of a network such as default or external", parameter="network"
             )
-
-
-def is_strategy(value: object) -> bool:
-    """Tell whether ``value`` is an object that can be asked as a retry strategy."""
-    return not isinstance(value, type) and callable(getattr(value, "retry_after", None))

@@ -179,6 +179,8 @@ DRIVER_MAY_NAME = frozenset(
         "StandardRetryStrategy",
         "attempts_of",
         "exponential",
+        # An argument is checked: is it a strategy, and of the kind that operations take?
+        "require_strategy",
         # What is known of an HTTP request, and the rules that its user chose: they judge it.
         "HttpFailure",
         "HttpRequestFacts",

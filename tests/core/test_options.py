@@ -19,7 +19,6 @@ from triclinium_core.options import (
     JwtAuthenticator,
     PasswordAuthenticator,
     TimeoutOptions,
-    is_strategy,
 )
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
@@ -289,26 +288,3 @@ def test_options_do_not_change() -> None:
         options.compression = False  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
         options.timeouts.kv = 1.0  # type: ignore[misc]
-
-
-class AsyncStrategy:
-    """The shape of a strategy that may wait."""
-
-    async def retry_after(self, request: object, reason: object) -> None:
-        """Answer nothing."""
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (BestEffortRetryStrategy(), True),
-        (AsyncStrategy(), True),
-        (AsyncStrategy, False),
-        (NoStrategy(), False),
-        (None, False),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_is_strategy(value: object, expected: bool) -> None:
-    """A strategy is an object with the method, synchronous or not; a class that was not called is none."""
-    assert expected == is_strategy(value)

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.strategy import AnyRetryStrategy, require_strategy
 
 _strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
 _values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.client_context", default=None)
@@ -23,7 +22,7 @@ def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
     Raises:
         InvalidArgumentException: ``strategy`` is no retry strategy.
     """
-    check_strategy(strategy)
+    require_strategy(strategy)
     token = _strategy.set(strategy)
     try:
         yield
@@ -52,23 +51,10 @@ def strategy_for(given: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
     """
     if given is None:
         return _strategy.get()
-    check_strategy(given)
+    require_strategy(given)
     return given
 
 
 def current_client_context() -> Mapping[str, object] | None:
     """Return what the ``client_context`` blocks around the caller have set; None outside of any."""
     return _values.get()
-
-
-def check_strategy(strategy: object) -> None:
-    """Pass a retry strategy.
-
-    Raises:
-        InvalidArgumentException: it has no ``retry_after``, or is a class rather than an object of it.
-    """
-    if isinstance(strategy, type) or not callable(getattr(strategy, "retry_after", None)):
-        raise InvalidArgumentException(
-            f"retry_strategy={strategy!r} must be an object with a method retry_after(request, reason)",
-            parameter="retry_strategy",
-        )

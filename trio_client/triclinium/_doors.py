@@ -12,7 +12,6 @@ import trio
 from triclinium._cluster import Cluster, running
 from triclinium._connection import new_nonce
 from triclinium._connector import TcpConnector, show_certificate
-from triclinium._context import check_strategy
 from triclinium._driver import Driver
 from triclinium._log import Log
 from triclinium.abc import Connector, Resolver
@@ -195,13 +194,11 @@ def _options(
     ):
         if value is not None and not isinstance(value, kind):
             raise InvalidArgumentException(f"{name}={value!r} must be a {kind.__name__}", parameter=name)
-    if retry_strategy is not None:
-        check_strategy(retry_strategy)
     return ClientOptions(
         connection_string=connection_string,
         authenticator=authenticator,
         timeouts=timeouts or TimeoutOptions(),
-        retry_strategy=retry_strategy or FastFailOnTerminalErrorRetryStrategy(),
+        retry_strategy=FastFailOnTerminalErrorRetryStrategy() if retry_strategy is None else retry_strategy,
         circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
         compression=check_flag(compression, "compression"),
         network=network,

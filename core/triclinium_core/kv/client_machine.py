@@ -57,12 +57,13 @@ from triclinium_core.kv.topology.connection_string import Scheme, parse_connecti
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.options import Authenticator, ClientOptions, is_strategy
+from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random, is_number
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.strategy import require_strategy
 from triclinium_core.retry.terminal_states import TerminalStates
 
 TIME_MAX = 1e12
@@ -319,10 +320,8 @@ class ClientMachine:
         self._check_token(event.token)
         if type(event.operation) not in CODECS:
             raise InvalidArgumentException(f"operation={event.operation!r} cannot be submitted", parameter="operation")
-        if event.retry_strategy is not None and not is_strategy(event.retry_strategy):
-            raise InvalidArgumentException(
-                f"retry_strategy={event.retry_strategy!r} has no method retry_after", parameter="retry_strategy"
-            )
+        if event.retry_strategy is not None:
+            require_strategy(event.retry_strategy)
         if not isinstance(event.client_context, Mapping | None):
             raise InvalidArgumentException(
                 f"client_context={event.client_context!r} must be a mapping or None", parameter="client_context"

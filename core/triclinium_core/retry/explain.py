@@ -45,6 +45,7 @@ from triclinium_core.retry.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
     RetryStrategy,
     is_async,
+    require_strategy,
 )
 from triclinium_core.retry.trial import LongestDelays, put_to_machine
 from triclinium_core.retry.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
@@ -119,10 +120,7 @@ class Case:
         _require_type("service", self.service, Service)
         _require_type("operation", self.operation, str)
         _require_type("happened", self.happened, *get_args(Happening))
-        if not callable(getattr(self.strategy, "retry_after", None)):
-            raise InvalidArgumentException(
-                f"strategy={self.strategy!r} has no method retry_after", parameter="strategy"
-            )
+        require_strategy(self.strategy, "strategy")
         _require_count("attempt", self.attempt)
         _require_seconds("elapsed", self.elapsed, _LONGEST)
         _require_seconds("timeout", self.timeout, math.inf)

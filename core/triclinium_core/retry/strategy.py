@@ -13,8 +13,10 @@ from typing import Protocol, TypeGuard
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential, is_number
+from triclinium_core.retry.kinds import COUCHBASE, other_kind
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,21 @@ class AsyncRetryStrategy(Protocol):
 
 
 AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
+
+
+def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
+    """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is an object with a method retry_after."""
+    if not callable(getattr(strategy, "retry_after", None)):
+        hint = other_kind(strategy, COUCHBASE) or "it has no such method"
+    elif isinstance(strategy, type):
+        hint = f"it is a class; make one: {strategy.__name__}()"
+    else:
+        return
+    raise InvalidArgumentException(
+        f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
+        f"BestEffortRetryStrategy(); {hint}",
+        parameter=parameter,
+    )
 
 
 def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
@@ -162,10 +179,12 @@ class ErrorMapRetryStrategy:
     """
 
     def __init__(self, otherwise: RetryStrategy | None = None) -> None:
-        if otherwise is not None and (not callable(getattr(otherwise, "retry_after", None)) or is_async(otherwise)):
-            raise InvalidArgumentException(
-                f"otherwise={otherwise!r} must be a strategy that answers at once", parameter="otherwise"
-            )
+        if otherwise is not None:
+            require_strategy(otherwise, "otherwise")
+            if is_async(otherwise):
+                raise InvalidArgumentException(
+                    f"otherwise={shown(otherwise)} must be a strategy that answers at once", parameter="otherwise"
+                )
         self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
     def __repr__(self) -> str:

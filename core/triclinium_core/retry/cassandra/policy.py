@@ -20,6 +20,7 @@ from triclinium_core.retry.cassandra.errors import (
     require_count,
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.kinds import CASSANDRA, other_kind
 from triclinium_core.retry.shown import shown
 
 
@@ -95,9 +96,9 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
     for name in METHODS:
         method = getattr(policy, name, None)
         if not callable(method):
+            hint = other_kind(policy, CASSANDRA) or f"a RetryPolicy has {', '.join(METHODS)}"
             raise InvalidArgumentException(
-                f"{parameter}={shown(policy)} has no method {name}; a RetryPolicy has {', '.join(METHODS)}",
-                parameter=parameter,
+                f"{parameter}={shown(policy)} has no method {name}; {hint}", parameter=parameter
             )
         if inspect.iscoroutinefunction(method):
             raise InvalidArgumentException(

@@ -6,6 +6,7 @@ import inspect
 from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.kinds import SMITHY, other_kind
 from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
@@ -78,7 +79,8 @@ def require_strategy(strategy: AnyRetryStrategy) -> None:
     """Raise InvalidArgumentException unless ``strategy`` is an object with the three methods of one, all of one kind."""
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:
-        hint = "it is a class" if isinstance(strategy, type) else f"it lacks {', '.join(missing)}"
+        lacking = f"it lacks {', '.join(missing)}"
+        hint = (other_kind(strategy, SMITHY) or lacking) if missing else "it is a class"
         raise InvalidArgumentException(
             f"strategy={shown(strategy)} must be an object such as StandardRetryStrategy(…); {hint}",
             parameter="strategy",

@@ -1,0 +1,73 @@
+"""What decides about retries is refused where another kind is wanted, with what it is and who takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.core.retry.request_cases import Awaits, Fixed
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile
+from triclinium_core.retry.explain import Case, KvAnswer
+from triclinium_core.retry.kinds import CASSANDRA, COUCHBASE, KINDS, SMITHY, other_kind
+from triclinium_core.retry.service import Service
+from triclinium_core.retry.smithy.asynchronous import as_async
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, require_strategy
+
+GIVEN: tuple[tuple[str, Any], ...] = (
+    (COUCHBASE, BestEffortRetryStrategy()),
+    (COUCHBASE, Awaits()),
+    (SMITHY, SimpleRetryStrategy(rng=Fixed())),
+    (SMITHY, as_async(SimpleRetryStrategy(rng=Fixed()))),
+    (CASSANDRA, DefaultRetryPolicy()),
+)
+TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    (COUCHBASE, require_strategy),
+    (COUCHBASE, lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given)),
+    (COUCHBASE, lambda given: Case(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given)),
+    (SMITHY, CallTerms),
+    (SMITHY, as_async),
+    (CASSANDRA, lambda given: ExecutionProfile(name="p", retry_policy=given)),
+)
+
+
+@pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] == pair[1][0]])
+def test_each_takes_its_own(taker: tuple[str, Callable[[Any], object]], given: tuple[str, Any]) -> None:
+    """What is of the kind that is wanted passes."""
+    taker[1](given[1])
+
+    assert other_kind(given[1], given[0]) is None
+
+
+@pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] != pair[1][0]])
+def test_each_refuses_the_others(taker: tuple[str, Callable[[Any], object]], given: tuple[str, Any]) -> None:
+    """What is of another kind is refused, and the refusal says of which, and who takes it."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        taker[1](given[1])
+
+    assert KINDS[given[0]] in str(caught.value)
+
+
+def test_a_strategy_within_a_strategy() -> None:
+    """The one that an error map's strategy falls back on is one of the cluster's too."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ErrorMapRetryStrategy(SimpleRetryStrategy(rng=Fixed()))  # type: ignore[arg-type]
+
+    assert KINDS[SMITHY] in str(caught.value)
+    assert "otherwise" == caught.value.parameter
+
+
+@pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])
+def test_what_decides_about_nothing(given: object) -> None:
+    """It is of no kind; a class has the methods of its objects, and is none of them."""
+    with pytest.raises(InvalidArgumentException):
+        require_strategy(given)
+
+    assert other_kind(given, COUCHBASE) is None
