@@ -60,7 +60,11 @@ class ErrorContext:
     waiting: int | None = None
     """How many operations waited for that connection at once, at most, while there were any."""
     last_dispatch_error: str | None = None
-    """Why the newest dispatch failed, or how the connection of the newest attempt was lost."""
+    """Why the newest dispatch failed, how the connection of the newest attempt was lost, or what is being waited for."""
+    state: str | None = None
+    """Where the request stood when its caller gave it up: the value of a ``RequestState``, such as ``in_flight``."""
+    connections: tuple[str, ...] = ()
+    """How each connection stood that was waited for, where the request was about connections."""
 
     def to_json(self) -> str:
         """Return the known, finite fields as one line of JSON, keys in declaration order, sets as sorted lists."""
@@ -69,6 +73,8 @@ class ErrorContext:
             value: object = getattr(self, spec.name)
             if isinstance(value, frozenset):
                 value = sorted(value)
+            if isinstance(value, tuple):
+                value = list(value)
             if isinstance(value, float) and not math.isfinite(value):
                 value = None  # JSON has no such number, and endless is what a missing timeout says too
             if value is not None and value not in ("", []):

@@ -345,4 +345,8 @@ def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | 
     if told is None:
         return True
     operation = submission.operation
-    return any(abandoned.ambiguous for abandoned in told if abandoned[:2] == (operation.name, operation.key))
+    return any(
+        abandoned.ambiguous
+        for abandoned in told
+        if (abandoned.operation, abandoned.key) == (operation.name, operation.key)
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 import trio
@@ -26,7 +27,8 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
 )
-from triclinium_core.kv.events import Event, OperationSubmitted
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.events import Event, OperationSubmitted, Token
 from triclinium_core.kv.operation.requests import Get, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.testing.driver_laws import ScriptedMachine
@@ -66,11 +68,11 @@ def write(key: str) -> Operation:
     return Upsert(KEYSPACE, key, b"1", 0)
 
 
-async def time_out(body: Callable[[Driver], Awaitable[None]], seconds: float = 0.5) -> TooSlow:
+async def time_out(body: Callable[[Driver], Awaitable[None]], machine: ScriptedMachine | None = None) -> TooSlow:
     """Return what a ``fail_after`` around ``body`` raises."""
-    async with open_driver(silent_machine()) as driver:
+    async with open_driver(machine if machine is not None else silent_machine()) as driver:
         try:
-            with fail_after(seconds):
+            with fail_after(0.5):
                 await body(driver)
         except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
             return error
@@ -160,6 +162,66 @@ async def test_many_operations_are_counted_and_not_all_named(autojump_clock: Moc
 
     assert 5 == len(error.operations)
     assert "and 2 more; 5 of them may have been applied" in str(error)
+
+
+async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
+    """Return what ``fail_after`` raises around as many reads, of each of which the machine knows something."""
+    machine = ScriptedMachine()
+    machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(1, len(contexts) + 1):
+                nursery.start_soon(perform, driver, read(f"k{number}"))
+                await trio.testing.wait_all_tasks_blocked()
+
+    return await time_out(body, machine)
+
+
+KNOWN = ErrorContext(
+    operation="get",
+    key="k1",
+    bucket="travel",
+    retry_attempts=13,
+    retry_reasons=frozenset({"KV_TEMPORARY_FAILURE"}),
+    last_dispatched_to="10.0.0.1:11210",
+    last_dispatch_error="10.0.0.1:11210: connection reset",
+    state="in_flight",
+)
+
+
+async def test_the_error_has_what_the_machine_knows_of_the_operation(autojump_clock: MockClock) -> None:
+    """Its retries and their reasons, its node, what went wrong, where it stood; the time is the block's."""
+    error = await time_out_knowing([KNOWN])
+
+    assert replace(KNOWN, timeout=0.5) == error.context
+    assert [KNOWN] == [abandoned.context for abandoned in error.operations]
+    for told in ("in flight to 10.0.0.1:11210", "13 times", "KV_TEMPORARY_FAILURE", "connection reset"):
+        assert told in str(error)
+
+
+async def test_of_several_operations_each_keeps_its_own_context(autojump_clock: MockClock) -> None:
+    """The error has what is the same of all, and tells a story that they share once."""
+    other = replace(KNOWN, key="k2")
+    error = await time_out_knowing([KNOWN, other])
+
+    assert {"k1": KNOWN, "k2": other} == {abandoned.key: abandoned.context for abandoned in error.operations}
+    assert replace(KNOWN, key=None, timeout=0.5) == error.context
+    assert 1 == str(error).count("connection reset")
+
+
+async def test_contexts_cost_nothing_where_nobody_is_told(autojump_clock: MockClock) -> None:
+    """Trio's own scopes end an operation without any question to the machine."""
+
+    class Silent(ScriptedMachine):
+        def error_context(self, token: Token, now: float) -> ErrorContext | None:
+            raise AssertionError
+
+    async with open_driver(Silent()) as driver:
+        with trio.move_on_after(0.5) as scope:
+            await perform(driver, read("ada"))
+
+    assert scope.cancelled_caught
 
 
 async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockClock) -> None:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, memory_stream_pair
 
 import triclinium
 from tests.trio_client.pair import Never, open_pair
 from triclinium import (
     AbandonedOperation,
     BestEffortRetryStrategy,
+    Cluster,
     Collection,
+    PasswordAuthenticator,
     RetryAction,
     RetryReason,
     RetryRequest,
     RetryStrategy,
     TimeoutOptions,
+    open_cluster,
 )
+from triclinium.abc import ConnectedStream
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
@@ -101,6 +106,79 @@ async def test_a_limit_that_knows_that_a_write_has_not_happened(autojump_clock: 
         assert await people.get_or_none("ada") is None
 
 
+async def answer_in_http(stream: trio.abc.Stream) -> None:
+    """Be a web server."""
+    await stream.receive_some()
+    await stream.send_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    await stream.aclose()
+
+
+async def listen(stream: trio.abc.Stream) -> None:
+    """Be somebody who never says anything."""
+    while await stream.receive_some():
+        pass
+
+
+@dataclass
+class Misguided:
+    """Leads to a peer that does not answer as a node does, or to nobody."""
+
+    peer: Callable[[trio.abc.Stream], Awaitable[None]] | OSError
+    nursery: trio.Nursery
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream to the peer."""
+        await trio.sleep(0.01)
+        if isinstance(self.peer, OSError):
+            raise self.peer
+        ours, theirs = memory_stream_pair()
+        self.nursery.start_soon(self.peer, theirs)
+        return ConnectedStream(ours)
+
+
+async def write(cluster: Cluster) -> None:
+    """Write a document."""
+    await cluster.bucket("travel").default_collection().upsert("ada", 1)
+
+
+async def wait(cluster: Cluster) -> None:
+    """Wait for a bucket."""
+    await cluster.bucket("travel").wait_until_ready()
+
+
+@pytest.mark.parametrize("call", [write, wait])
+@pytest.mark.parametrize(
+    ("expected", "peer"),
+    [
+        ("connection refused", ConnectionRefusedError()),
+        ("this is an HTTP port", answer_in_http),
+        ("it has not answered HELLO", listen),
+        ("host name not resolved", trio.socket.gaierror(trio.socket.EAI_NONAME, "no such name")),
+    ],
+    ids=["refused", "http", "silent", "unknown"],
+)
+async def test_a_limit_tells_what_was_wrong(
+    autojump_clock: MockClock,
+    call: Callable[[Cluster], Awaitable[None]],
+    expected: str,
+    peer: Callable[[trio.abc.Stream], Awaitable[None]] | OSError,
+) -> None:
+    """Whatever keeps a client from its node, the error of the block that ran out of time names it."""
+    async with trio.open_nursery() as nursery:
+        authenticator = PasswordAuthenticator("app", "secret")
+        connector = Misguided(peer, nursery)
+        async with open_cluster("couchbase://node:11210", authenticator, connector=connector) as cluster:
+            with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(1.0):
+                await call(cluster)
+        nursery.cancel_scope.cancel()
+    context = caught.value.context
+
+    assert "node:11210" in str(caught.value)
+    assert expected in str(caught.value)
+    assert any(expected in text for text in (context.last_dispatch_error or "", *context.connections))
+    assert "travel" == context.bucket
+
+
 async def test_a_limit_around_many_tasks(autojump_clock: MockClock) -> None:
     """What was in flight in child tasks is listed too, and one that may have happened makes all of it ambiguous."""
     async with open_pair() as (fake, _, people):
@@ -115,7 +193,9 @@ async def test_a_limit_around_many_tasks(autojump_clock: MockClock) -> None:
         with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
             await both()
 
-    assert {("upsert", "ada", True), ("get", "bob", False)} == set(caught.value.operations)
+    assert {AbandonedOperation("upsert", "ada", True), AbandonedOperation("get", "bob", False)} == set(
+        caught.value.operations
+    )
 
 
 @pytest.mark.parametrize(

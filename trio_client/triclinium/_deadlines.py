@@ -9,9 +9,9 @@ variables, and an ambiguous write would go unreported. One entry too many is saf
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
 from weakref import WeakKeyDictionary
 
 import trio
@@ -23,16 +23,21 @@ from triclinium_core.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.retry.failures import story
+from triclinium_core.retry.states import RequestState
 
 
-class AbandonedOperation(NamedTuple):
-    """An operation that was given up before it was answered."""
+@dataclass(frozen=True, slots=True)
+class AbandonedOperation:
+    """An operation that was given up before it was answered. Two are equal whatever their contexts say."""
 
     operation: str
     """The method's name, such as ``upsert``."""
     key: str | None
     ambiguous: bool
     """Whether it may have been applied, or still will be."""
+    context: ErrorContext = field(default_factory=ErrorContext, compare=False)
+    """What the client knew of it then: its retries, its node, what it waited for."""
 
 
 class _BlockTimeout(TimeoutException, trio.TooSlowError):
@@ -59,7 +64,22 @@ class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_cl
     """
 
 
-class _Report:
+SHOWN = 3
+"""Of how many operations the message tells; ``operations`` has them all."""
+
+IN_FLIGHT = "in flight"
+
+WHERE: Mapping[str, str] = {
+    RequestState.PENDING.value: "waiting to be sent",
+    RequestState.IN_FLIGHT.value: IN_FLIGHT,
+    RequestState.CONSULTING.value: "asking its retry strategy",
+    RequestState.WAITING.value: "waiting to be retried",
+    RequestState.EXPIRING.value: "not to be sent again in time",
+}
+"""Where an operation stood, in words."""
+
+
+class Report:
     """What was given up since one block was entered."""
 
     __slots__ = ("operations",)
@@ -68,7 +88,7 @@ class _Report:
         self.operations: list[AbandonedOperation] = []
 
 
-_open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[_Report]] = WeakKeyDictionary()
+_open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
 """The reports of each task's open blocks."""
 
 
@@ -89,12 +109,13 @@ def fail_after(seconds: float) -> Iterator[trio.CancelScope]:
             UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists all that were given up. An operation that an
+    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists all that were given up, each with its context.
+    Their own ``context`` has all of a single operation, and of several what is the same of all. An operation that an
     inner scope had given up earlier counts too.
     """
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or math.isnan(seconds) or seconds < 0:
         raise InvalidArgumentException(f"seconds={seconds!r} must be a number >= 0", parameter="seconds")
-    report = _Report()
+    report = Report()
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)
     try:
@@ -106,14 +127,15 @@ def fail_after(seconds: float) -> Iterator[trio.CancelScope]:
         raise _too_slow(seconds, tuple(report.operations))
 
 
-def report_abandoned(task: trio.lowlevel.Task, abandoned: AbandonedOperation) -> None:
-    """Write ``abandoned``, an operation of ``task``, into every report that may concern it. Never raises."""
+def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
+    """Return every report that may concern an operation of ``task``. Never raises."""
+    reports: list[Report] = []
     current: trio.lowlevel.Task | None = task
     while current is not None:
-        for report in _open_reports.get(current, ()):
-            report.operations.append(abandoned)
+        reports += _open_reports.get(current, ())
         nursery = current.parent_nursery
         current = nursery.parent_task if nursery is not None else None
+    return reports
 
 
 def _too_slow(
@@ -129,22 +151,37 @@ def _too_slow(
 def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguous: int) -> str:
     if not operations:
         return f"{seconds:g} s were not enough; no operation was in flight"
-    names = ", ".join(map(_name, operations[:3]))
-    more = f" and {len(operations) - 3} more" if len(operations) > 3 else ""
+    names = ", ".join(map(_name, operations[:SHOWN]))
+    more = f" and {len(operations) - SHOWN} more" if len(operations) > SHOWN else ""
     verdict = "none was applied"
     if ambiguous:
         who = "it" if len(operations) == 1 else f"{ambiguous} of them"
         verdict = f"{who} may have been applied: read before writing again"
-    return f"{seconds:g} s were not enough for {names}{more}; {verdict}"
+    return f"{seconds:g} s were not enough for {names}{more}; {verdict}{_stories(operations)}"
 
 
 def _name(abandoned: AbandonedOperation) -> str:
-    return abandoned.operation if abandoned.key is None else f"{abandoned.operation} of {abandoned.key!r}"
+    name = abandoned.operation if abandoned.key is None else f"{abandoned.operation} of {abandoned.key!r}"
+    where = WHERE.get(abandoned.context.state or "")
+    if where is None:
+        return name
+    node = abandoned.context.last_dispatched_to
+    return f"{name} ({where}{f' to {node}' if node is not None and where == IN_FLIGHT else ''})"
+
+
+def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
+    """Return what the operations went through, each story once: those that fail together often have the same."""
+    stories = dict.fromkeys(story(abandoned.context) for abandoned in operations)
+    return "".join(list(stories)[:SHOWN])
 
 
 def _context(seconds: float, operations: tuple[AbandonedOperation, ...]) -> ErrorContext:
-    """Return what is known; an operation only where there was just one."""
+    """Return what is known: all of a single operation, and of several what is the same of all."""
     timeout = seconds if math.isfinite(seconds) else None
-    if len(operations) != 1:
+    if not operations:
         return ErrorContext(timeout=timeout)
-    return ErrorContext(operation=operations[0].operation, key=operations[0].key, timeout=timeout)
+    first = operations[0].context
+    others = [abandoned.context for abandoned in operations[1:]]
+    names = [spec.name for spec in fields(ErrorContext)]
+    shared = [name for name in names if all(getattr(first, name) == getattr(other, name) for other in others)]
+    return ErrorContext(**{**{name: getattr(first, name) for name in shared}, "timeout": timeout})

@@ -22,13 +22,14 @@ import trio
 from triclinium._connection import Connection, new_nonce
 from triclinium._connector import show_certificate
 from triclinium._context import current_client_context, strategy_for
-from triclinium._deadlines import AbandonedOperation, report_abandoned
+from triclinium._deadlines import AbandonedOperation, reports_of
 from triclinium._log import Log
 from triclinium._resolver import DnsResolver, looked_up
 from triclinium._subscriptions import Subscriptions
 from triclinium._trio_run import TrioRun
 from triclinium._waiter import Waiter
 from triclinium.abc import Connector, Resolver
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.actions import (
     Action,
@@ -276,18 +277,25 @@ class Driver:
     def _abandon(self, token: Token) -> trio.lowlevel.Abort:
         """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
         waiter = self._waiters.pop(token)
-        ambiguous = self._is_ambiguous(token)
-        report_abandoned(waiter.task, AbandonedOperation(waiter.operation.name, waiter.key, ambiguous))
+        reports = reports_of(waiter.task)
+        if reports:
+            abandoned = self._last_words(token, waiter)
+            for report in reports:
+                report.operations.append(abandoned)
         self._call_off_consultation(token)
         self._feed(OperationAbandoned(token))
         return trio.lowlevel.Abort.SUCCEEDED
 
-    def _is_ambiguous(self, token: Token) -> bool:
+    def _last_words(self, token: Token, waiter: Waiter) -> AbandonedOperation:
+        """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
+        name, key = waiter.operation.name, waiter.key
         try:
-            return self._machine.is_ambiguous(token)
+            ambiguous = self._machine.is_ambiguous(token)
+            context = self._machine.error_context(token, trio.current_time())
         except BaseException as error:
             self._break_down(error)
-            return True
+            return AbandonedOperation(name, key, ambiguous=True)
+        return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
 
     # -- Events in, actions out.
 

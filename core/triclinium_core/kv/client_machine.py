@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.authentication import check_authenticator
@@ -181,6 +182,15 @@ class ClientMachine:
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
         return self._operations.is_ambiguous(token)
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of an operation, or an inquiry, that is given up now; None for unknown tokens.
+
+        Args:
+            now: monotonic seconds, as ``handle`` gets them.
+        """
+        found = self._operations.error_context(token, now)
+        return found if found is not None else self._inquiries.error_context(token)
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
         """Check that ``AuthenticatorChanged`` may bring this one; nothing changes.

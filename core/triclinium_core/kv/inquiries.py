@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import assert_never
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action
+from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.diagnostics import cluster_state, diagnose
 from triclinium_core.kv.events import Token
@@ -80,6 +82,23 @@ class Inquiries:
         """Forget an inquiry; unknown tokens are ignored."""
         self._pings.abandon(token)
         self._readiness.abandon(token)
+
+    def error_context(self, token: int) -> ErrorContext | None:
+        """Return what is known of an inquiry that is given up now; None for unknown tokens."""
+        inquiry: Ping | WaitUntilReady | None = self._pings.get(token)
+        waits_for = self._pings.unreported(token)
+        if inquiry is None:
+            inquiry, waits_for = self._readiness.get(token), self._readiness.not_ready(token)
+        if inquiry is None:
+            return None
+        return ErrorContext(
+            service=str(Service.KV),
+            operation=inquiry.name,
+            idempotent=True,
+            bucket=inquiry.bucket,
+            # Connections to one node may well have failed alike.
+            connections=tuple(dict.fromkeys(map(status_text, waits_for))),
+        )
 
     def review(self, fresh: Collection[NodeMachine], now: float) -> None:
         """Let every open inquiry see connections that have taken a step."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.events import Event, Token
 from triclinium_core.kv.operation.reports import DiagnosticsResult
@@ -31,6 +32,10 @@ class Machine(Protocol):
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether the operation, given up now, may have been applied."""
+        ...
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of the operation, given up now."""
         ...
 
     def statistics(self) -> ClientStatistics:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.actions import (
     Action,
@@ -45,7 +46,7 @@ from triclinium_core.retry import actions as orders, events as facts, kv_respons
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.circuit_breaker import BreakerEvent
 from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.failures import subject
+from triclinium_core.retry.failures import loaded, subject
 from triclinium_core.retry.kv_status import Status, status_name
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import AnyRetryStrategy
@@ -96,6 +97,19 @@ class Operations:
         operation = self._open.get(token)
         return operation is not None and operation.is_ambiguous
 
+    def error_context(self, token: int, now: float) -> ErrorContext | None:
+        """Return what is known of an operation that is given up now; None for unknown tokens."""
+        operation = self._open.get(token)
+        if operation is None:
+            return None
+        context = operation.abandoned_context(now)
+        node = self._dispatcher.waits_for(token)
+        if node is not None:
+            context = replace(context, last_dispatch_error=_obstacle(operation, node))
+        else:
+            node = self._connections.streams.node(operation.stream)
+        return loaded(context, load_of(node) if node is not None else None)
+
     def submit(self, event: OperationSubmitted, now: float) -> None:
         """Begin an operation: its first dispatch, and its deadline."""
         operation = LiveOperation(
@@ -127,11 +141,7 @@ class Operations:
         node = self._dispatcher.waits_for(operation.token)
         if node is not None:
             # It never left the client: the error tells what it was waiting for.
-            text = status_text(node)
-            if node.state is NodeState.READY and operation.token not in node.parked:
-                keyspace = operation.request.keyspace
-                text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
-            load = load_of(node)
+            text, load = _obstacle(operation, node), load_of(node)
             self._dispatcher.stop_waiting(operation)
             self._dispatcher.fail(operation, node, text, now, load=load)
             return
@@ -325,3 +335,12 @@ class Operations:
             opens_scan = isinstance(operation.request, RangeScanCreate)
             node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
         self._dispatcher.stop_waiting(operation)
+
+
+def _obstacle(operation: LiveOperation, node: NodeMachine) -> str:
+    """Return what an operation waits for that waits for a connection, or for a collection's id."""
+    text = status_text(node)
+    if node.state is NodeState.READY and operation.token not in node.parked:
+        keyspace = operation.request.keyspace
+        text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
+    return text

@@ -9,7 +9,7 @@ Source: SDK-RFC 0061 "The ping Command".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.kv.actions import Action, CompleteOperation
@@ -113,6 +113,16 @@ class Pings:
         ping = self._open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
+
+    def get(self, token: int) -> Ping | None:
+        """Return an open ping; None for unknown tokens."""
+        ping = self._open.get(token)
+        return ping.request if ping is not None else None
+
+    def unreported(self, token: int) -> Sequence[NodeMachine]:
+        """Return the connections that a ping still waits for."""
+        ping = self._open.get(token)
+        return tuple(ping.awaited) if ping is not None else ()
 
     def review(self, fresh: Collection[NodeMachine], now: float) -> None:
         """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.

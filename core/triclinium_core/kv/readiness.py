@@ -8,7 +8,7 @@ Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, UnsupportedOperationException
@@ -50,6 +50,16 @@ class Readiness:
     def abandon(self, token: int) -> None:
         """Forget a wait."""
         self._open.pop(token, None)
+
+    def get(self, token: int) -> WaitUntilReady | None:
+        """Return an open wait; None for unknown tokens."""
+        return self._open.get(token)
+
+    def not_ready(self, token: int) -> Sequence[NodeMachine]:
+        """Return the connections that a wait still waits for."""
+        wait = self._open.get(token)
+        nodes = self._nodes_of(wait) if wait is not None else ()
+        return [node for node in nodes if node.state is not NodeState.READY]
 
     def review(self) -> None:
         """End the waits whose state is reached, or cannot be reached."""

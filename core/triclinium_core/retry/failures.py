@@ -47,6 +47,10 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
 """The next step after a final response, where it does not speak for itself."""
 
 
+CONNECTIONS_SHOWN = 4
+"""Of how many connections a message tells; the context has them all."""
+
+
 def subject(context: ErrorContext) -> str:
     """Return operation and key, as every message begins."""
     return f"{context.operation} {context.key!r}" if context.key is not None else context.operation
@@ -86,13 +90,13 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
     if ambiguous:
         return AmbiguousTimeoutException(
             f"{subject(context)}: no answer within {after}; it may have been applied, so read the document before "
-            f"writing again{_story(context)}",
+            f"writing again{story(context)}",
             context,
         )
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
     hint = _hint(last_reason, context)
     return UnambiguousTimeoutException(
-        f"{subject(context)}: not done within {after} and certainly not applied{why}{hint}{_story(context)}", context
+        f"{subject(context)}: not done within {after} and certainly not applied{why}{hint}{story(context)}", context
     )
 
 
@@ -115,7 +119,7 @@ def refused(
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried{hint}"
     # Decision C32: the strategy may have named an exception; else only a reason born of a response has one.
-    exception = (error or RequestCanceledException)(text + _story(context), context)
+    exception = (error or RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
@@ -133,7 +137,7 @@ def surfaced(
         texts = [str(failed_path)]
     detail = f" ({'; '.join(texts)})" if texts else ""
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
-    return error(f"{subject(context)}: the server answered {answer}{detail}{hint}{_story(context)}", context)
+    return error(f"{subject(context)}: the server answered {answer}{detail}{hint}{story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
@@ -147,7 +151,8 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
     return f": {HINTS[reason]}" if reason in HINTS and reason is not None and not harmless else ""
 
 
-def _story(context: ErrorContext) -> str:
+def story(context: ErrorContext) -> str:
+    """Return in brackets what a request went through, as every message ends; nothing where there is nothing to tell."""
     parts = []
     if context.retry_attempts:
         # A machine that took over a request that was retried elsewhere does not know those reasons.
@@ -160,4 +165,8 @@ def _story(context: ErrorContext) -> str:
         parts.append(f"{context.waiting} operations waited for the connection")
     if context.last_dispatch_error:
         parts.append(f"last dispatch error: {context.last_dispatch_error}")
+    if context.connections:
+        more = len(context.connections) - CONNECTIONS_SHOWN
+        rest = (f"and {more} more",) if more > 0 else ()
+        parts += [*context.connections[:CONNECTIONS_SHOWN], *rest]
     return f" [{'; '.join(parts)}]" if parts else ""

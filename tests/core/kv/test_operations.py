@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -76,6 +77,7 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import KV_STATUSES, Status
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
@@ -135,6 +137,39 @@ def test_deadline(phase: str, make: Make) -> None:
     assert TIMEOUT == error.context.timeout == error.context.elapsed
     assert "2.5 s" in str(error)
     assert is_forgotten(simulation, in_flight=phase == "answer lost")
+
+
+STATES: Mapping[str, RequestState] = {
+    "connecting": RequestState.PENDING,
+    "bootstrapping": RequestState.PENDING,
+    "asking for the collection": RequestState.PENDING,
+    "in flight": RequestState.IN_FLIGHT,
+    "in flight again": RequestState.IN_FLIGHT,
+    "answer lost": RequestState.IN_FLIGHT,
+    "waiting": RequestState.WAITING,
+    "without a connection": RequestState.WAITING,
+    "expiring": RequestState.EXPIRING,
+    "consulting": RequestState.CONSULTING,
+    "consulting after a loss": RequestState.CONSULTING,
+}
+"""Where the request stands in each phase."""
+
+
+@each_phase
+@each_kind
+def test_whoever_gives_up_is_told_as_much_as_the_deadline_tells(phase: str, make: Make) -> None:
+    """In every phase: at the same instant, the same context, and where the request stood."""
+    simulation, token = PHASES[phase](make)
+    early = simulation.machine.error_context(token, simulation.now)
+    simulation.live(TIMEOUT - 0.001 - simulation.now)
+    context = simulation.machine.error_context(token, TIMEOUT)
+    simulation.live(0.001)
+
+    assert early is not None
+    assert STATES[phase].value == early.state
+    assert context is not None
+    assert simulation.errors[token].context == replace(context, state=None)
+    assert simulation.machine.error_context(token, TIMEOUT) is None
 
 
 @each_phase

@@ -6,6 +6,7 @@ The retry machine is made at the first failure, so that an operation that succee
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -148,9 +149,24 @@ class LiveOperation:
                 client_context=self.client_context or {},
                 error_context=self.error_context(),
             )
-            state = RequestState.PENDING if self.opaque is None else RequestState.IN_FLIGHT
-            self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+            self.retry = RetryMachine(annotation, rng=rng, error_maps=error_maps, state=self._first_state)
         return self.retry
+
+    def abandoned_context(self, now: float) -> ErrorContext:
+        """Return what is known of the operation if it is given up now."""
+        if self.retry is not None:
+            return replace(self.retry.error_context(now), state=self.retry.state.value)
+        return replace(
+            self.error_context(),
+            state=self._first_state.value,
+            elapsed=now - self.submitted_at,
+            timeout=self.deadline - self.submitted_at if self.deadline < math.inf else None,
+        )
+
+    @property
+    def _first_state(self) -> RequestState:
+        """Where the first attempt stands."""
+        return RequestState.PENDING if self.opaque is None else RequestState.IN_FLIGHT
 
     def error_context(self) -> ErrorContext:
         """Return what is known of the operation without a retry machine."""

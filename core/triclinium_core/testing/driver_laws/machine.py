@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, StreamLost, TimePassed, Token
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
@@ -46,6 +47,8 @@ class ScriptedMachine:
         self.wakeup = math.inf
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
+        self.contexts: dict[Token, ErrorContext] = {}
+        """What is known of operations that are given up."""
         self.is_busy = False
         """Whether ``handle`` is running."""
         self.broken: list[LawBroken] = []
@@ -76,6 +79,10 @@ class ScriptedMachine:
     def is_ambiguous(self, token: Token) -> bool:
         """Return what the test has said."""
         return token in self.ambiguous
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what the test has said."""
+        return self.contexts.get(token)
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot that can be told from others."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import (
@@ -58,6 +59,10 @@ class Crowd:
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been."""
         return self._clients[self.client_of(token)].is_ambiguous(token)
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of an operation, given up now."""
+        return self._clients[self.client_of(token)].error_context(token, now)
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot of all of them: connections of one after those of another, numbers added up."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, assert_never
 
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import (
     Action,
@@ -83,6 +84,10 @@ class Machine(Protocol):
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been."""
+        ...
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of an operation, given up now."""
         ...
 
     def statistics(self) -> ClientStatistics:
