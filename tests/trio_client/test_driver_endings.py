@@ -21,9 +21,10 @@ from tests.trio_client.doubles import (
     perform,
     settle,
 )
+from triclinium import fail_after
 from triclinium._driver import Driver
 from triclinium.abc import Connector
-from triclinium.errors import CouchbaseException, InternalError
+from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
 from triclinium_core.kv.actions import Action, ConsultStrategy, LookUpService
 from triclinium_core.kv.events import (
     BytesReceived,
@@ -213,14 +214,23 @@ async def test_a_machine_that_breaks_at_an_abandonment_does_not_break_trio(autoj
     assert [DEFECT] == defects(left)
 
 
-async def test_a_machine_that_cannot_tell_ambiguity_does_not_break_trio(autojump_clock: MockClock) -> None:
-    """Nor may the question raise that the abort function asks first."""
+@pytest.mark.parametrize("question", ["is_ambiguous", "error_context"])
+async def test_a_machine_that_cannot_tell_does_not_break_trio(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    """Nor may the questions raise that the abort function asks first; who knows nothing says that it may be applied."""
 
-    class Mute(ScriptedMachine):
-        def is_ambiguous(self, token: object) -> bool:
-            raise DEFECT
+    def break_down(*arguments: object) -> None:
+        raise DEFECT
 
-    left = await leave(Mute(), cancel_an_operation)
+    async def body(driver: Driver) -> None:
+        with pytest.raises(AmbiguousTooSlowError), fail_after(0.1):
+            await perform(driver)
+        await trio.sleep_forever()
+
+    machine = ScriptedMachine()
+    monkeypatch.setattr(machine, question, break_down)
+    left = await leave(machine, body)
 
     assert [DEFECT] == defects(left)
 
