@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+
+CONNECTIONS_SHOWN = 4
+"""Of how many connections a message tells; the context has them all."""
+
+STANDINGS: Mapping[str, str] = {
+    "pending": "waiting to be sent",
+    "in_flight": "in flight",
+    "consulting": "asking its retry strategy",
+    "waiting": "waiting to be retried",
+    "expiring": "not to be sent again in time",
+}
+"""Where a request stood when its caller gave it up, in words, by ``ErrorContext.state``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +93,31 @@ class ErrorContext:
             if value is not None and value not in ("", []):
                 known[spec.name] = value
         return json.dumps(known)
+
+
+def standing(context: ErrorContext) -> str | None:
+    """Return in words where a request stood when it was given up, and with which node; None where that is not known."""
+    where = STANDINGS.get(context.state or "")
+    is_with_node = context.state == "in_flight" and context.last_dispatched_to is not None
+    return f"{where} to {context.last_dispatched_to}" if is_with_node else where
+
+
+def story(context: ErrorContext) -> str:
+    """Return in brackets what a request went through, as every message ends; nothing where there is nothing to tell."""
+    parts = []
+    if context.retry_attempts:
+        # A machine that took over a request that was retried elsewhere does not know those reasons.
+        reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
+        times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"
+        parts.append(f"retried {times}{reasons}")
+    if context.in_flight is not None and context.in_flight > 1:
+        parts.append(f"{context.in_flight} requests were unanswered on the connection")
+    if context.waiting is not None and context.waiting > 1:
+        parts.append(f"{context.waiting} operations waited for the connection")
+    if context.last_dispatch_error:
+        parts.append(f"last dispatch error: {context.last_dispatch_error}")
+    if context.connections:
+        more = len(context.connections) - CONNECTIONS_SHOWN
+        rest = (f"and {more} more",) if more > 0 else ()
+        parts += [*context.connections[:CONNECTIONS_SHOWN], *rest]
+    return f" [{'; '.join(parts)}]" if parts else ""

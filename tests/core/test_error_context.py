@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.error_context import ErrorContext
+from triclinium_core.error_context import STANDINGS, ErrorContext
+from triclinium_core.retry.states import RequestState
 
 FULL = ErrorContext(
     service="kv",
@@ -43,6 +44,8 @@ FULL = ErrorContext(
     in_flight=3,
     waiting=4,
     last_dispatch_error="reset",
+    state="waiting",
+    connections=("10.0.0.1:11210: reset",),
 )
 
 contexts = st.builds(
@@ -90,7 +93,7 @@ def test_full() -> None:
         '"last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
         '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, "in_flight": 3, "waiting": 4, '
-        '"last_dispatch_error": "reset"}'
+        '"last_dispatch_error": "reset", "state": "waiting", "connections": ["10.0.0.1:11210: reset"]}'
     )
 
     assert expected == FULL.to_json()
@@ -164,3 +167,8 @@ def test_differs_by_every_field() -> None:
 
     for field in dataclasses.fields(ErrorContext):
         assert dataclasses.replace(FULL, **{field.name: getattr(blank, field.name)}) != FULL
+
+
+def test_every_state_in_which_a_request_can_be_given_up_has_words() -> None:
+    """And no other has."""
+    assert {state.value for state in RequestState if not state.is_final} == set(STANDINGS)

@@ -9,22 +9,20 @@ variables, and an ambiguous write would go unreported. One entry too many is saf
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from weakref import WeakKeyDictionary
 
 import trio
 
-from triclinium_core.error_context import ErrorContext
+from triclinium_core.error_context import ErrorContext, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     InvalidArgumentException,
     TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.retry.failures import story
-from triclinium_core.retry.states import RequestState
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +64,6 @@ class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_cl
 
 SHOWN = 3
 """Of how many operations the message tells; ``operations`` has them all."""
-
-IN_FLIGHT = "in flight"
-
-WHERE: Mapping[str, str] = {
-    RequestState.PENDING.value: "waiting to be sent",
-    RequestState.IN_FLIGHT.value: IN_FLIGHT,
-    RequestState.CONSULTING.value: "asking its retry strategy",
-    RequestState.WAITING.value: "waiting to be retried",
-    RequestState.EXPIRING.value: "not to be sent again in time",
-}
-"""Where an operation stood, in words."""
 
 
 class Report:
@@ -162,11 +149,8 @@ def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguo
 
 def _name(abandoned: AbandonedOperation) -> str:
     name = abandoned.operation if abandoned.key is None else f"{abandoned.operation} of {abandoned.key!r}"
-    where = WHERE.get(abandoned.context.state or "")
-    if where is None:
-        return name
-    node = abandoned.context.last_dispatched_to
-    return f"{name} ({where}{f' to {node}' if node is not None and where == IN_FLIGHT else ''})"
+    where = standing(abandoned.context)
+    return f"{name} ({where})" if where is not None else name
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from triclinium_core.error_context import ErrorContext
+from triclinium_core.error_context import ErrorContext, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -45,10 +45,6 @@ HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
     DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
 }
 """The next step after a final response, where it does not speak for itself."""
-
-
-CONNECTIONS_SHOWN = 4
-"""Of how many connections a message tells; the context has them all."""
 
 
 def subject(context: ErrorContext) -> str:
@@ -149,24 +145,3 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
     # What may be repeated at any time changes nothing, so there is nothing to look after.
     harmless = reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT and context.idempotent
     return f": {HINTS[reason]}" if reason in HINTS and reason is not None and not harmless else ""
-
-
-def story(context: ErrorContext) -> str:
-    """Return in brackets what a request went through, as every message ends; nothing where there is nothing to tell."""
-    parts = []
-    if context.retry_attempts:
-        # A machine that took over a request that was retried elsewhere does not know those reasons.
-        reasons = f": {', '.join(sorted(context.retry_reasons))}" if context.retry_reasons else ""
-        times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"
-        parts.append(f"retried {times}{reasons}")
-    if context.in_flight is not None and context.in_flight > 1:
-        parts.append(f"{context.in_flight} requests were unanswered on the connection")
-    if context.waiting is not None and context.waiting > 1:
-        parts.append(f"{context.waiting} operations waited for the connection")
-    if context.last_dispatch_error:
-        parts.append(f"last dispatch error: {context.last_dispatch_error}")
-    if context.connections:
-        more = len(context.connections) - CONNECTIONS_SHOWN
-        rest = (f"and {more} more",) if more > 0 else ()
-        parts += [*context.connections[:CONNECTIONS_SHOWN], *rest]
-    return f" [{'; '.join(parts)}]" if parts else ""
