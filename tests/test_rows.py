@@ -1,0 +1,57 @@
+"""A test that walks a table walks all of it, and says where it failed."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from tests.rows import rows
+
+
+def test_every_row_is_walked() -> None:
+    """Two tables make every pair, and what they do not give is left to fixtures."""
+    walked = []
+
+    @rows("left", [1, 2])
+    @rows(("right", "third"), [(3, "a"), (4, "b")])
+    def walk(left: int, right: int, third: str, fixture: str) -> None:
+        walked.append((left, right, third, fixture))
+
+    assert ["fixture"] == list(inspect.signature(walk).parameters)
+    walk(fixture="given")
+    assert [(1, 3, "a", "given"), (1, 4, "b", "given"), (2, 3, "a", "given"), (2, 4, "b", "given")] == walked
+
+
+def test_one_row_that_fails_is_the_failure() -> None:
+    """It is named, and the rows behind it are walked."""
+    walked = []
+
+    @rows("number", [1, 2, 3])
+    def walk(number: int) -> None:
+        walked.append(number)
+        assert number != 2
+
+    with pytest.raises(AssertionError) as caught:
+        walk()
+    assert ["in the row (2,)"] == caught.value.__notes__
+    assert [1, 2, 3] == walked
+
+
+def test_rows_that_fail_are_all_named() -> None:
+    """A missing error counts as well."""
+
+    @rows("text", ["1", "x", "2"])
+    def walk(text: str) -> None:
+        with pytest.raises(ValueError, match="invalid literal"):
+            int(text)
+
+    with pytest.raises(BaseExceptionGroup, match="2 of 3 rows failed") as caught:
+        walk()
+    assert [["in the row ('1',)"], ["in the row ('2',)"]] == [error.__notes__ for error in caught.value.exceptions]
+
+
+def test_a_table_has_rows() -> None:
+    """An empty one would prove nothing."""
+    with pytest.raises(AssertionError, match="proves nothing"):
+        rows("number", [])
