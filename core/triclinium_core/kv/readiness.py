@@ -58,8 +58,10 @@ class Readiness:
     def not_ready(self, token: int) -> Sequence[NodeMachine]:
         """Return the connections that a wait still waits for."""
         wait = self._open.get(token)
-        nodes = self._nodes_of(wait) if wait is not None else ()
-        return [node for node in nodes if node.state is not NodeState.READY]
+        if wait is None:
+            return ()
+        nodes = self._connections.nodes
+        return [node for node in nodes if node.bucket in (None, wait.bucket) and node.state is not NodeState.READY]
 
     def review(self) -> None:
         """End the waits whose state is reached, or cannot be reached."""
