@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Callable
 from types import FrameType
 
 import pytest
 
-from tests.core.kv.simulated import HOTELS, TIMEOUT, TRAVEL, Recorded, client_options, found, get, ready, upsert
+from tests.core.kv.simulated import (
+    HOTEL_ID,
+    HOTELS,
+    TIMEOUT,
+    TRAVEL,
+    Recorded,
+    client_options,
+    found,
+    get,
+    ready,
+    respond,
+    upsert,
+)
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.node.waiting_line import WAITING_MAX
@@ -175,3 +188,20 @@ def test_a_queue_survives_its_connection() -> None:
 
     assert set(tokens) <= set(simulation.results) | set(simulation.errors)
     assert {"DocumentNotFoundException"} == {type(error).__name__ for error in simulation.errors.values()}
+
+
+def test_a_collection_that_becomes_known_passes_nobody() -> None:
+    """Whoever waited for its id queues up behind those that waited for room, which came in the same piece of bytes."""
+    simulation = ready()
+    simulation.submit(get("hotel", HOTELS))
+    question = simulation.requests[TWO][-1]
+    simulation.swallow(TWO)
+    for position in range(2 * ROOM):
+        simulation.submit(get(f"k{position}"))
+    simulation.swallow(TWO)
+    answer = respond(question, extras=struct.pack(">QI", 1, HOTEL_ID))
+    first = next(request for request in simulation.requests[TWO] if request.opcode == Opcode.GET)
+    before = len(simulation.requests[TWO])
+    simulation.inject(found(first) + answer, TWO)
+
+    assert [b"\0k%d" % (ROOM - 1), b"\0k%d" % ROOM] == [request.key for request in simulation.requests[TWO][before:]]
