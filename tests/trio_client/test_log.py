@@ -9,7 +9,7 @@ import pytest
 
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._log import Log
-from triclinium_core.kv.actions import ReportConnection, ReportRefusal, ReportRetry
+from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
 from triclinium_core.kv.events import Token
 from triclinium_core.retry.reasons import RetryReason
 
@@ -112,11 +112,16 @@ def test_document_ids_are_marked_in_the_data_too(
     assert expected == fields_of(caplog.records[0])["key"]
 
 
-def test_connections_are_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("level", ReportLevel)
+def test_connections_are_told_as_loudly_as_the_machine_wants(
+    caplog: pytest.LogCaptureFixture, level: ReportLevel
+) -> None:
     """In the words of the machine, by a logger of their own."""
-    Log().connection(ReportConnection(STREAM, "node:11210", "ready"))
+    Log().connection(ReportConnection(STREAM, "node:11210", "ready", level))
 
-    assert [("triclinium.connection", logging.INFO, "node:11210: ready")] == caplog.record_tuples
+    name, number, text = caplog.record_tuples[0]
+    assert ("triclinium.connection", "node:11210: ready") == (name, text)
+    assert level.name == logging.getLevelName(number)
 
 
 def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,19 +1,27 @@
 """What the machine reports, for the standard library's logging.
 
-``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), ``triclinium.connection`` tells
-what happens to connections at INFO. The numbers and names in the sentences of the former are attributes of the record too,
-for handlers that keep them as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a
-retry also ``delay`` in seconds and ``dispatches``, of a refusal ``error``.
+``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"). ``triclinium.connection`` tells what
+happens to connections: a loss at WARNING, the failed attempts that follow it at DEBUG, all else at INFO.
+
+The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
+as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
+and ``dispatches``, of a refusal ``error``.
 """
 
 from __future__ import annotations
 
 import logging
 
-from triclinium_core.kv.actions import ReportConnection, ReportRefusal, ReportRetry
+from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
 
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
+
+_LEVELS = {
+    ReportLevel.DEBUG: logging.DEBUG,
+    ReportLevel.INFO: logging.INFO,
+    ReportLevel.WARNING: logging.WARNING,
+}
 
 
 class Log:
@@ -58,7 +66,7 @@ class Log:
 
     def connection(self, report: ReportConnection) -> None:
         """Tell what happened to a connection."""
-        connection_logger.info("%s: %s", report.node, report.text)
+        connection_logger.log(_LEVELS[report.level], "%s: %s", report.node, report.text)
 
     def _fields(self, report: ReportRetry | ReportRefusal) -> dict[str, object]:
         request = report.request

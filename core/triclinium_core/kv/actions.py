@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum, unique
+
 import msgspec
 
 from triclinium_core.errors import CouchbaseException
@@ -100,13 +102,27 @@ class ReportRefusal(msgspec.Struct, frozen=True, gc=False):
     node: str | None
 
 
+@unique
+class ReportLevel(Enum):
+    """How loudly the log tells a report."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+
+
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
-    """For the log, at INFO: what happened to a connection, or on the way to one, in words."""
+    """For the log: what happened to a connection, or on the way to one, in words.
+
+    A loss is a WARNING, and the failed attempts to open the connection again are DEBUG: an outage is told once. That the
+    connection is ready again is INFO, as is everything else.
+    """
 
     stream: StreamId
     """0 where there is none."""
     node: str
     text: str
+    level: ReportLevel = ReportLevel.INFO
 
 
 class PublishTopology(msgspec.Struct, frozen=True):

@@ -15,6 +15,11 @@ _CERTIFICATE_HINT = "; it demands a certificate of the client, which Certificate
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 
+def ready_text(losses: int) -> str:
+    """Say that a connection is ready, and how often its stream was lost, or could not be opened, before that."""
+    return f"ready; losses and failed attempts before: {losses}" if losses else "ready"
+
+
 def status_text(node: NodeMachine) -> str:
     """Return where a connection stands."""
     if node.state is NodeState.LOST and node.last_error is not None:

@@ -13,10 +13,10 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, SendBytes
+from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.authentication import Authentication
-from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text
+from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
     BytesReceived,
@@ -355,16 +355,16 @@ class Connections:
                     self._terminal_states.bucket_selected(bucket, status)
                 case ConfigAnnounced():
                     self._listener.on_config_announced(node, now)
-                case BecameReady():
+                case BecameReady(losses):
                     self.routes.moved(node)
-                    self._on_ready(node, stream, now)
+                    self._on_ready(node, stream, losses, now)
                 case AuthenticatedAgain():
                     self.routes.moved(node)
                     self._on_authenticated_again(node, stream, now)
                 case BecameUnusable(text, failure):
                     self.close(node, text, now, failure=failure)
 
-    def _on_ready(self, node: NodeMachine, stream: StreamId, now: float) -> None:
+    def _on_ready(self, node: NodeMachine, stream: StreamId, losses: int, now: float) -> None:
         self._timers.cancel(node, TimerKind.CONNECT)
         self._without_config.pop(node.bucket, None)
         self.upkeep.begin(node, now)
@@ -372,7 +372,7 @@ class Connections:
             self._error_maps.load(node.node, node.negotiated.error_map)
         if node.negotiated.error_map_problem is not None:
             self._report_error_map(node, stream, node.negotiated.error_map_problem)
-        self._emit(ReportConnection(stream, node.node, "ready"))
+        self._emit(ReportConnection(stream, node.node, ready_text(losses)))
         self._listener.on_ready(node, now)
         self._catch_up(node, now)
 
@@ -426,7 +426,9 @@ class Connections:
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
         """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
         self.streams.forget(node, stream)
-        self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: ")))
+        # An outage is told once, however often the connection cannot be opened again.
+        level = ReportLevel.INFO if node.is_leaving else ReportLevel.DEBUG if node.losses else ReportLevel.WARNING
+        self._emit(ReportConnection(stream, node.node, detail.removeprefix(f"{node.node}: "), level))
         self._timers.end_stream(node)
         if node.is_leaving:
             # What its end has told says nothing of the nodes that there are.

@@ -7,6 +7,7 @@ Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from triclinium_core.errors import (
@@ -19,7 +20,6 @@ from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec import bare_obstacle, encode_operation, opcode_of
@@ -103,10 +103,11 @@ class Dispatcher:
             failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
             self._owner.feed(operation, failed, now)
         elif node.in_flight.is_full or (node.parked and turn_at is not node):
-            self._close_if_stuck(node, now)
+            if node.in_flight.is_full:
+                self._connections.upkeep.lacks_room(node, now)
             self._wait(operation, node, now)
         else:
-            node.room.rest()
+            node.full_since = math.inf
             self._send(operation, node, now)
 
     def fail(
@@ -147,18 +148,12 @@ class Dispatcher:
         self._owner.feed(operation, facts.DispatchFailed(*obstacle), now)
 
     def _wait(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
-        """Have an operation queue up for a connection, unless that is lost, or its queue is full (decision C37)."""
-        if node.state is NodeState.LOST or len(node.parked) >= WAITING_MAX:
+        """Have an operation queue up for a connection, unless its queue is full (decision C37)."""
+        if len(node.parked) >= WAITING_MAX:
             self.fail(operation, node, status_text(node), now, load=load_of(node))
             return
         self._waits_for[operation.token] = node
         node.parked.join(operation.token)
-
-    def _close_if_stuck(self, node: NodeMachine, now: float) -> None:
-        """Close a connection that has had no room for long."""
-        if node.in_flight.is_full and node.room.try_at(now):
-            text = f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s"
-            self._connections.close(node, text, now)
 
     def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
         request = operation.request

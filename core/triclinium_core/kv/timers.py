@@ -31,6 +31,7 @@ class TimerKind(Enum):
     CIRCUIT_BREAKER = "an open breaker has slept long enough: it sends its canary"
     COLLECTION_QUESTION = "a collection's id was not told in time: it is asked for again, if anybody waits for it"
     DRAIN = "a connection to a node that left the map still has requests without an answer: it is closed"
+    NO_ROOM = "a connection may have had no room for too long: it is given up"
     CONFIG_POLL = "a node that does not announce new cluster configs is asked for the newest"
     SERVICE_LOOKUP = "DNS did not say in time where the cluster is: the host is used as it stands"
     PING = "a ping has waited for long enough: what has not answered is reported as it is"
@@ -43,6 +44,7 @@ TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.KEEP_ALIVE_ANSWER,
     TimerKind.CIRCUIT_BREAKER,
     TimerKind.DRAIN,
+    TimerKind.NO_ROOM,
     TimerKind.CONFIG_POLL,
     TimerKind.CANARY,
 )

@@ -5,6 +5,7 @@ Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -69,6 +70,15 @@ class Upkeep:
         longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
         self._timers.schedule(node, TimerKind.DRAIN, now + longest)
 
+    def lacks_room(self, node: NodeMachine, now: float) -> None:
+        """Close a connection on which operations wait for room, unless it has some within a few seconds.
+
+        It is judged by a timer, and so only once all that has arrived was read.
+        """
+        if node.full_since == math.inf:
+            node.full_since = now
+            self._timers.schedule(node, TimerKind.NO_ROOM, now + SECONDS_MAX)
+
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
         match kind:
@@ -80,6 +90,8 @@ class Upkeep:
                 self.refresh_config(node, now)
                 if node.has_to_be_polled and node.state is NodeState.READY:
                     self._timers.schedule(node, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
+            case TimerKind.NO_ROOM:
+                self._give_up_full(node, now)
             case TimerKind.CIRCUIT_BREAKER:
                 self.feed_breaker(node, BreakerEvent.TIME_PASSED, now)
             case TimerKind.CANARY:
@@ -125,6 +137,11 @@ class Upkeep:
             self._send_own(node, Purpose.CANARY, Opcode.NOOP)
             self._timers.schedule(node, TimerKind.CANARY, now + node.breaker.canary_timeout)
         self._timers.schedule(node, TimerKind.CIRCUIT_BREAKER, node.breaker.wakeup)
+
+    def _give_up_full(self, node: NodeMachine, now: float) -> None:
+        if node.in_flight.is_full and node.full_since + SECONDS_MAX <= now:
+            self._sender.close(node, f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now)
+        node.full_since = math.inf
 
     def _keep_alive(self, node: NodeMachine, now: float) -> None:
         due = node.last_heard + self._timeouts.keep_alive_interval

@@ -39,6 +39,12 @@ from triclinium_core.retry.strategy import AnyRetryStrategy
 
 logger = logging.getLogger("asyncio_driver")
 
+LEVELS = {
+    actions.ReportLevel.DEBUG: logging.DEBUG,
+    actions.ReportLevel.INFO: logging.INFO,
+    actions.ReportLevel.WARNING: logging.WARNING,
+}
+
 WRITE_SIZE_MAX = 256 * 1024
 """Bytes that are joined for one write. They count as handed over from then on, so this bounds what is left in doubt."""
 
@@ -107,7 +113,7 @@ class AsyncioClient:
             actions.ConsultStrategy: self._consult,
             actions.ReportRetry: lambda order: logger.debug("%s", order),
             actions.ReportRefusal: lambda order: logger.info("%s", order),
-            actions.ReportConnection: lambda order: logger.info("%s: %s", order.node, order.text),
+            actions.ReportConnection: lambda order: logger.log(LEVELS[order.level], "%s: %s", order.node, order.text),
             actions.PublishTopology: lambda order: logger.debug("%s", order),
         }
         self.feed(events.TimePassed())

@@ -27,6 +27,7 @@ from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
@@ -205,3 +206,19 @@ def test_a_collection_that_becomes_known_passes_nobody() -> None:
     simulation.inject(found(first) + answer, TWO)
 
     assert [b"\0k%d" % (ROOM - 1), b"\0k%d" % ROOM] == [request.key for request in simulation.requests[TWO][before:]]
+
+
+def test_a_burst_that_takes_long_to_make_is_not_held_against_the_node() -> None:
+    """While the client is busy it reads nothing, so nobody is late with an answer, however long that lasts."""
+    simulation = ready(options=client_options(timeouts=TimeoutOptions(kv=60.0)))
+    tokens = []
+    for position in range(3 * ROOM):
+        tokens.append(simulation.submit(upsert(f"k{position}")))
+        simulation.now += 30.0 / (3 * ROOM)
+    simulation.hand_over(TWO)
+    # The driver reads before it tells the time.
+    simulation.deliver(TWO)
+    simulation.run()
+
+    assert [] == simulation.closings()
+    assert set(tokens) <= set(simulation.results)

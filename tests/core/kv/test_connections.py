@@ -37,6 +37,7 @@ from triclinium_core.kv.actions import (
     FailOperation,
     OpenStream,
     ReportConnection,
+    ReportLevel,
     ReportRefusal,
     SendBytes,
 )
@@ -98,6 +99,11 @@ def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
 def of_type(kind: type, actions: list[Action]) -> list[Action]:
     """Return the actions of one kind."""
     return [action for action in actions if isinstance(action, kind)]
+
+
+def reports(simulation: Recorded) -> list[tuple[str, ReportLevel]]:
+    """Return what was reported of connections, and how loudly."""
+    return [(action.text, action.level) for action in simulation.actions if isinstance(action, ReportConnection)]
 
 
 def refused(**options: Any) -> Recorded:
@@ -497,6 +503,36 @@ def test_reported() -> None:
     ]
     simulation.error(RequestCanceledException, token)
     assert "no frame" in (simulation.connection().last_error or "")
+
+
+def test_an_outage_is_told_once() -> None:
+    """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
+    simulation = Recorded()
+    simulation.flow()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(simulation.newest)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    losses = len(simulation.opened_at) - 1
+
+    assert losses > 5
+    assert [
+        ("ready", ReportLevel.INFO),
+        ("connection reset", ReportLevel.WARNING),
+        *[("connection refused", ReportLevel.DEBUG)] * (losses - 1),
+        (f"ready; losses and failed attempts before: {losses}", ReportLevel.INFO),
+    ] == reports(simulation)
+
+
+def test_a_node_that_was_never_there_is_told_once() -> None:
+    """What cannot be opened at all is a warning, too."""
+    simulation = refused()
+    simulation.live(3.0)
+    levels = [level for _, level in reports(simulation)]
+
+    assert [ReportLevel.WARNING, ReportLevel.DEBUG] == levels[:2]
+    assert 1 == levels.count(ReportLevel.WARNING)
 
 
 @pytest.mark.parametrize(

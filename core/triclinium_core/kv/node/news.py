@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, Negotiated
+from triclinium_core.kv.node.bootstrap import BootstrapFailure
 from triclinium_core.kv.node.in_flight import InFlightRequest
 from triclinium_core.kv.wire.frame import Frame
 
@@ -34,7 +34,8 @@ class BucketSelected(msgspec.Struct, frozen=True, gc=False):
 class BecameReady(msgspec.Struct, frozen=True):
     """The connection is usable."""
 
-    negotiated: Negotiated
+    losses: int
+    """How often a stream was lost, or could not be opened, since it was last usable."""
 
 
 class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):

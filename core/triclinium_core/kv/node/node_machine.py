@@ -88,8 +88,8 @@ class NodeMachine:
         self.server_time: ServerTime = ServerTime()
         self.questions: Patience = Patience()
         """With our own questions, of which some may get lost, but not all."""
-        self.room: Patience = Patience()
-        """With a table of requests that is full."""
+        self.full_since: float = math.inf
+        """Since when operations wait because the table of requests is full; ``inf`` where none do."""
         self.config_asked_at: float = -math.inf
         """When a cluster config was asked for that has not come yet."""
         self.config_polled_at: float = -math.inf
@@ -114,11 +114,11 @@ class NodeMachine:
         """The present stream, or the last one, counted over all connections of the client."""
         self.failed_attempts: int = 0
         """Streams that were lost one after the other before a request was answered on them."""
+        self.losses: int = 0
+        """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_hopeless: bool = False
         """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
-        self._addresses = addresses
-        self._attempts = 0
-        self._bare = bare
+        self._addresses, self._attempts = addresses, 0
         self._compression = compression
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
@@ -145,7 +145,7 @@ class NodeMachine:
     @property
     def has_to_be_polled(self) -> bool:
         """Whether the node of the present stream will not say of itself that it has a new cluster config."""
-        return not self._bare and HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF not in self.negotiated.features
+        return not self.dialect.bare and HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF not in self.negotiated.features
 
     @property
     def tells_only_news(self) -> bool:
@@ -175,7 +175,7 @@ class NodeMachine:
     @property
     def has_spoken(self) -> bool:
         """Whether the peer of the present stream has answered anything."""
-        return self._bare or self._bootstrap is None or self._bootstrap.has_heard
+        return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_heard
 
     @property
     def unanswered(self) -> Opcode | None:
@@ -190,7 +190,7 @@ class NodeMachine:
         self._frames_came = self._is_proven = False
         self._unasked = 0
         self.negotiated = Negotiated()
-        self.dialect = Dialect(bare=self._bare, compression=self._compression)
+        self.dialect = Dialect(bare=self.dialect.bare, compression=self._compression)
         return self.address
 
     def choose(self) -> Address:
@@ -273,6 +273,7 @@ class NodeMachine:
     def lost(self, detail: str) -> Iterator[InFlightRequest]:
         """Take note that the stream is gone, and return the requests that had no answer, oldest first."""
         if self.state is not NodeState.LOST:
+            self.losses += 1
             if not self._is_proven:
                 self.failed_attempts += 1
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
@@ -283,7 +284,7 @@ class NodeMachine:
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.rest()
-        self.room.rest()
+        self.full_since = math.inf
         self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()
 
@@ -398,8 +399,9 @@ class NodeMachine:
         self.was_ready = True
         self.is_hopeless = False
         self.last_error = None
+        losses, self.losses = self.losses, 0
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
-        return BecameReady(self.negotiated)
+        return BecameReady(losses)
 
     def _move(self, event: NodeEvent, state: NodeState) -> None:
         assert state in NODE_TRANSITIONS[self.state].get(event, ()), f"{self.state} {event} {state}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 SECONDS_MAX = 10.0
-"""So long may all questions of ours stay unanswered, or the table of requests full."""
+"""So long may all questions of ours stay unanswered, or the table of requests full while operations wait."""
 
 
 class Patience:

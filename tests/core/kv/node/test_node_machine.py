@@ -220,7 +220,7 @@ def test_news_of_a_bootstrap() -> None:
     assert [BytesOrdered, SaslAnswered, BytesOrdered, BucketSelected, BecameReady] == [type(item) for item in news]
     assert SaslAnswered(0) == news[1]
     assert BucketSelected("travel", 0) == news[3]
-    assert BecameReady(node.negotiated) == news[4]
+    assert BecameReady(losses=0) == news[4]
     assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == node.dialect
 
 
