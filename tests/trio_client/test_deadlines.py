@@ -105,7 +105,7 @@ async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: Moc
     assert (AbandonedOperation("upsert", "ada", True),) == error.operations
     assert 0.5 == trio.current_time()
     assert ("upsert", "ada", 0.5) == (error.context.operation, error.context.key, error.context.timeout)
-    assert "0.5 s were not enough for upsert of 'ada'; it may have been applied" in str(error)
+    assert "not done within 0.5 s: upsert of 'ada'; it may have been applied" in str(error)
 
 
 async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: MockClock) -> None:
@@ -115,7 +115,7 @@ async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: Mo
     assert isinstance(error, UnambiguousTimeoutException)
     assert isinstance(error, trio.TooSlowError)
     assert (AbandonedOperation("get", "ada", False),) == error.operations
-    assert "none was applied" in str(error)
+    assert "nothing was applied" in str(error)
 
 
 async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockClock) -> None:

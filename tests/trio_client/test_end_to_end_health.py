@@ -240,7 +240,7 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
         await cluster.wait_until_ready()
 
         assert isinstance(caught.value, trio.TooSlowError)
-        assert "5 s were not enough for wait_until_ready; none was applied" == str(caught.value)
+        assert ("127.0.0.1:11212: connection refused",) == caught.value.context.connections
         assert scope.cancelled_caught
         assert 0 == cluster.statistics().open_operations
 

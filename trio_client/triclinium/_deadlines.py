@@ -137,14 +137,14 @@ def _too_slow(
 
 def _message(seconds: float, operations: tuple[AbandonedOperation, ...], ambiguous: int) -> str:
     if not operations:
-        return f"{seconds:g} s were not enough; no operation was in flight"
+        return f"not done within {seconds:g} s; no operation was in flight"
     names = ", ".join(map(_name, operations[:SHOWN]))
     more = f" and {len(operations) - SHOWN} more" if len(operations) > SHOWN else ""
-    verdict = "none was applied"
+    verdict = "nothing was applied"
     if ambiguous:
         who = "it" if len(operations) == 1 else f"{ambiguous} of them"
         verdict = f"{who} may have been applied: read before writing again"
-    return f"{seconds:g} s were not enough for {names}{more}; {verdict}{_stories(operations)}"
+    return f"not done within {seconds:g} s: {names}{more}; {verdict}{_stories(operations)}"
 
 
 def _name(abandoned: AbandonedOperation) -> str:
