@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import socket
+
 import pytest
 import trio
 import trio.testing
@@ -134,6 +137,25 @@ async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None
 
     assert 0 == at_once
     assert isinstance(ears.events[-1], StreamLost)
+
+
+@pytest.mark.native
+async def test_a_peer_that_is_gone_at_once_is_a_loss_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BSD's systems refuse to describe a socket whose peer has left: the driver knows all that it needs of it."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    def describe(family: int = -1, kind: int = -1, proto: int = -1, *, fileno: int) -> socket.socket:
+        if -1 in (family, kind, proto):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return bare(family, kind, proto, fileno)
+
+    bare = socket.socket
+    monkeypatch.setattr("triclinium._connection.socket.socket", describe)
+    await theirs.aclose()
+    await ears.connection.run()
+
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
 
 
 async def test_what_piles_up_leaves_in_one_write() -> None:

@@ -31,7 +31,7 @@ from tests.trio_client.doubles import (
     settle,
 )
 from triclinium import client_context, retrying
-from triclinium._driver import LARGE_PIECE, READ_ROUNDS_MAX
+from triclinium._driver import READ_ROUNDS_MAX
 from triclinium.abc import ConnectedStream
 from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.actions import (
@@ -394,10 +394,10 @@ def told_at_five(machine: ScriptedMachine) -> int:
     ("expected", "pieces"),
     [
         (3, [b"1", b"2", b"3"]),
-        (5, [b"x" * LARGE_PIECE, b"x" * LARGE_PIECE, b"1", b"2", b"3"]),
-        (READ_ROUNDS_MAX, repeat(b"x" * LARGE_PIECE)),
+        (9, [*[b"x"] * 6, b"1", b"2", b"3"]),
+        (READ_ROUNDS_MAX, repeat(b"x")),
     ],
-    ids=["answers", "a-long-one-among-them", "without-end"],
+    ids=["answers", "one-in-small-pieces-among-them", "without-end"],
 )
 async def test_what_came_is_read_before_the_time_is_told(
     autojump_clock: MockClock, expected: int, pieces: Iterable[bytes]

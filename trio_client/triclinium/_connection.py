@@ -181,7 +181,9 @@ def _socket_of(stream: trio.abc.SendStream) -> Iterator[socket.socket | None]:
     if not isinstance(stream, trio.SocketStream):
         yield None
         return
-    bare = socket.socket(fileno=stream.socket.fileno())
+    theirs = stream.socket
+    # All is given: what is left out the system is asked for, and some refuse to tell where the peer is gone already.
+    bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)
         yield bare

@@ -70,10 +70,6 @@ from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
 
-LARGE_PIECE = 16 * 1024
-"""Bytes that came at once and answered nothing: of an answer that has more than this, or the first of many records of
-TLS, which are no larger."""
-
 READ_ROUNDS_MAX = 256
 """How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
 is more than the receive buffers of systems hold. A peer that sends on and on must not stop the time."""
@@ -358,14 +354,13 @@ class Driver:
     def _hear(self, event: Event) -> None:
         """Feed what a stream reports; of bytes, note whether more may follow that came before the alarm.
 
-        It may after an answer to an operation that was submitted before, and after a large piece that answered none.
-        What answers younger operations alone came later: a client that is always busy would never see the end of that.
+        It may after an answer to an operation that was submitted before, and after a piece that answered none, such as a
+        part of an answer: records of TLS may be small. What answers younger operations alone came later: a client that is
+        always busy would never see the end of that.
         """
         waiting, old = len(self._waiters), self._old_settled
         self._feed(event)
-        if isinstance(event, BytesReceived) and (
-            old != self._old_settled or (waiting == len(self._waiters) and len(event.data) >= LARGE_PIECE)
-        ):
+        if isinstance(event, BytesReceived) and (old != self._old_settled or waiting == len(self._waiters)):
             self._unread.add(event.stream)
 
     def _unsent(self) -> Mapping[StreamId, int]:

@@ -373,6 +373,7 @@ class ClientMachine:
         if not self._started:
             self._started = True
             self._connections.of_bucket(None, now)
+        self._connections.upkeep.read_at = now
         # What becomes due because of this event waits for the next one, so that this call ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:

@@ -53,6 +53,8 @@ class Upkeep:
         self._known_config = known_config
         self._timers = timers
         self._timeouts = timeouts
+        self.read_at: float = -math.inf
+        """When the time was told last, and so all that had come was read: a busy client blames no node."""
 
     @property
     def leaving(self) -> Sequence[NodeMachine]:
@@ -127,7 +129,7 @@ class Upkeep:
 
     def may_ask_again(self, node: NodeMachine, now: float) -> bool:
         """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
-        if node.questions.try_at(now):
+        if node.questions.try_at(now, read_at=self.read_at):
             self._sender.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
         return node.state is NodeState.READY
 

@@ -53,6 +53,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
 from triclinium_core.kv.timers import TimerKind, Timers
@@ -898,6 +899,21 @@ def test_a_connection_that_answers_no_question_is_closed() -> None:
     simulation.node.faults.clear()
 
     assert simulation.finish(get()) in simulation.settled_at
+
+
+def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -> None:
+    """What came while it was busy is judged in order, and the answer to the question may be among it."""
+    simulation = ready()
+    _, first = simulation.submit_in_flight(get())
+    _, second = simulation.submit_in_flight(get("other"))
+    simulation.inject(respond(first, Status.NOT_MY_VBUCKET))
+    asked = configs_asked(simulation)
+    simulation.swallow(TWO)
+    simulation.now += SECONDS_MAX + 1
+    simulation.inject(respond(second, Status.NOT_MY_VBUCKET))
+
+    assert 2 == asked
+    assert [] == simulation.closings()
 
 
 def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

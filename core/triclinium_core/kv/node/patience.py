@@ -16,10 +16,14 @@ class Patience:
         self.ends: float = math.inf
         """When it runs out; ``inf`` as long as nothing is wrong."""
 
-    def try_at(self, now: float) -> bool:
-        """Try it once more, and return whether it has run out."""
+    def try_at(self, now: float, *, read_at: float = math.inf) -> bool:
+        """Try it once more, and return whether it has run out.
+
+        Args:
+            read_at: when all that had come was read last: what is owed may be among what came since.
+        """
         self.ends = min(self.ends, now + self._seconds)
-        return now >= self.ends
+        return min(now, read_at) >= self.ends
 
     def rest(self) -> None:
         """Be content: nothing is owed now."""
