@@ -53,7 +53,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 @click.option("--password", default=DEFAULTS.password, show_default=True)
 @click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
 @click.option("--token", "tokens", multiple=True, help="A JSON Web Token that is accepted too; may be repeated.")
-@click.option("--tls-cert", type=FILE, help="Speak TLS beside: a file in PEM format with the nodes' certificate.")
+@click.option("--tls-cert", type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate.")
 @click.option("--tls-key", type=FILE, help="Its private key; unless given, that is in the same file.")
 @click.option(
     "--tls-port",
