@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from datetime import timedelta
 from types import NoneType
 
+from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
@@ -139,29 +141,57 @@ SECONDS_MAX = 1e9
 """Thirty years: whoever wants to wait for longer says ``math.inf``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TimeoutOptions:
-    """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts")."""
+    """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts").
 
-    kv: float = 2.5
-    kv_durable: float = 10.0
+    Each is given as seconds or as a ``timedelta``, and kept as seconds.
+
+    Raises:
+        InvalidArgumentException: one is no duration, not more than 0, or more than ``SECONDS_MAX``.
+    """
+
+    kv: float
+    kv_durable: float
     """Of an operation that is asked to be durable; less than 1.5 s counts as 1.5 s."""
-    kv_scan: float = 75.0
+    kv_scan: float
     """Of each request of a range scan, not of the scan as a whole."""
-    connect: float = 10.0
+    connect: float
     """From opening a stream to the end of its bootstrap."""
-    keep_alive_interval: float = 20.0
+    keep_alive_interval: float
     """A connection that was silent for so long is sent a NOOP."""
-    keep_alive: float = 2.5
+    keep_alive: float
     """A connection that does not answer that NOOP within so long is given up."""
-    config_poll_interval: float = 2.5
+    config_poll_interval: float
     """A node that does not announce new cluster configs is asked for the newest so often (SDK-RFC 0024)."""
-    config_poll_floor: float = 0.05
+    config_poll_floor: float
     """No connection is asked for a config sooner than this after it was asked before, whatever happens."""
 
-    def __post_init__(self) -> None:
-        for name in self.__slots__:
-            check_seconds(getattr(self, name), name)
+    def __init__(
+        self,
+        *,
+        kv: float | timedelta = 2.5,
+        kv_durable: float | timedelta = 10.0,
+        kv_scan: float | timedelta = 75.0,
+        connect: float | timedelta = 10.0,
+        keep_alive_interval: float | timedelta = 20.0,
+        keep_alive: float | timedelta = 2.5,
+        config_poll_interval: float | timedelta = 2.5,
+        config_poll_floor: float | timedelta = 0.05,
+    ) -> None:
+        for name, duration in (
+            ("kv", kv),
+            ("kv_durable", kv_durable),
+            ("kv_scan", kv_scan),
+            ("connect", connect),
+            ("keep_alive_interval", keep_alive_interval),
+            ("keep_alive", keep_alive),
+            ("config_poll_interval", config_poll_interval),
+            ("config_poll_floor", config_poll_floor),
+        ):
+            seconds = in_seconds(duration)
+            check_seconds(seconds, name)
+            object.__setattr__(self, name, seconds)
         if self.config_poll_interval < self.config_poll_floor:
             raise InvalidArgumentException(
                 f"config_poll_interval={self.config_poll_interval!r} must be at least "
@@ -178,7 +208,8 @@ def check_seconds(value: float, name: str) -> None:
     """
     if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
         raise InvalidArgumentException(
-            f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or math.inf for no limit",
+            f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or a timedelta of that, "
+            "or math.inf for no limit",
             parameter=name,
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, fields
+from inspect import Parameter, signature
 
 from docs._ext.markdown import markdown
 from triclinium_core import options
@@ -21,8 +22,8 @@ from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 Rows = Mapping[str, tuple[str, str]]
 """What an option takes, and what it means, by its name."""
 
-_SECONDS = f"seconds, more than 0 and at most {SECONDS_MAX:,.0f}; `math.inf` for no limit"
-_SECONDS_OR_NONE = "seconds, 0 or more"
+_SECONDS = f"seconds or a `timedelta`, more than 0 and at most {SECONDS_MAX:,.0f}; `math.inf` for no limit"
+_SECONDS_OR_NONE = "seconds or a `timedelta`, 0 or more"
 _FLAG = "True, False"
 
 AUTHENTICATOR: Rows = {
@@ -123,15 +124,14 @@ def _rows(options_class: type, rows: Rows) -> list[tuple[str, str, str, str]]:
     found = fields(options_class)
     if {field.name for field in found} != set(rows):
         raise ValueError(f"{options_class.__name__} has other options than its rows: {sorted(rows)}")
-    return [(f"`{field.name}`", _default(field), *rows[field.name]) for field in found]
+    parameters = signature(options_class).parameters
+    return [(f"`{field.name}`", _default(field, parameters[field.name]), *rows[field.name]) for field in found]
 
 
-def _default(field: Field[object]) -> str:
-    if field.default is not MISSING:
-        return f"`{field.default!r}`"
+def _default(field: Field[object], parameter: Parameter) -> str:
     if field.default_factory is not MISSING:
         return f"`{type(field.default_factory()).__name__}()`"
-    return ""
+    return "" if parameter.default is Parameter.empty else f"`{parameter.default!r}`"
 
 
 OPTION_TABLES: Mapping[str, Callable[[], str]] = {

@@ -102,7 +102,13 @@ PROGRAMS: Mapping[str, str] = {
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
     "triclinium_core.errors": ("triclinium_core.error_context",),
-    "triclinium_core.retry": ("triclinium_core.errors", "triclinium_core.error_context", "triclinium_core.retry"),
+    "triclinium_core.durations": (),
+    "triclinium_core.retry": (
+        "triclinium_core.durations",
+        "triclinium_core.errors",
+        "triclinium_core.error_context",
+        "triclinium_core.retry",
+    ),
     "triclinium_core.retry.calls": (
         "triclinium_core.errors",
         "triclinium_core.retry.backoff",
@@ -114,7 +120,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
 """Modules and packages that import the standard library and, of everything else, only this."""
 
 LAYERS: Sequence[Sequence[str]] = (
-    ("triclinium_core.error_context",),
+    ("triclinium_core.durations", "triclinium_core.error_context"),
     ("triclinium_core.errors",),
     ("triclinium_core.retry",),
     ("triclinium_core.retry.calls",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
+from datetime import timedelta
 from typing import cast
 
 import pytest
@@ -20,6 +21,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
@@ -179,7 +181,28 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
 
 
 @rows("name", TIMEOUTS)
-@rows("value", [0, 0.0, -1, -0.001, math.nan, -math.inf, True, False, None, "2.5", b"1", 1j, 10**400, 1e18, [2.5]])
+@rows(
+    "value",
+    [
+        0,
+        0.0,
+        -1,
+        -0.001,
+        math.nan,
+        -math.inf,
+        True,
+        False,
+        None,
+        "2.5",
+        b"1",
+        1j,
+        10**400,
+        1e18,
+        [2.5],
+        timedelta(0),
+        timedelta.min,
+    ],
+)
 def test_wrong_timeout(name: str, value: object) -> None:
     """A duration is a positive number of seconds; huge integers that no float holds are refused like the others."""
     with pytest.raises(InvalidArgumentException) as caught:
@@ -194,6 +217,17 @@ def test_wrong_timeout(name: str, value: object) -> None:
 def test_right_timeout(name: str, value: float) -> None:
     """Integers will do, and infinity removes the limit."""
     assert value == getattr(make_timeouts(**{name: value}), name)
+
+
+def test_durations_of_both_kinds() -> None:
+    """A timedelta is the same as its seconds, whatever it is given to."""
+    quarter = timedelta(milliseconds=250)
+    names = (*TIMEOUTS, "config_poll_interval", "config_poll_floor")
+
+    assert TimeoutOptions(**dict.fromkeys(names, 0.25)) == TimeoutOptions(**dict.fromkeys(names, quarter))
+    assert CircuitBreakerOptions(sleep_window=0.25, rolling_window=0.25, canary_timeout=0.25) == CircuitBreakerOptions(
+        sleep_window=quarter, rolling_window=quarter, canary_timeout=quarter
+    )
 
 
 @pytest.mark.parametrize(("interval", "floor"), [(2.5, 0.05), (0.05, 0.05), (math.inf, math.inf), (math.inf, 1.0)])

@@ -6,6 +6,7 @@ import math
 import pickle
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 import trio
@@ -352,7 +353,15 @@ async def test_a_block_without_a_limit_can_be_ended_by_its_scope() -> None:
     assert caught.value.context.timeout is None
 
 
-@pytest.mark.parametrize("seconds", [-1, math.nan, "1", None, True])
+async def test_a_limit_as_a_timedelta() -> None:
+    """It is the same as its seconds."""
+    with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(timedelta(milliseconds=1500)):
+        await trio.sleep_forever()
+
+    assert 1.5 == caught.value.context.timeout
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)], ids=str)
 async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
     """Anything else is refused by its name."""
     with pytest.raises(InvalidArgumentException, match="must be a number >= 0") as caught, fail_after(seconds):

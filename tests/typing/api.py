@@ -135,6 +135,7 @@ async def reading(people: Collection) -> None:
     assert_type(await people.exists("bob"), ExistsResult)
     assert_type(await people.get_and_touch("ada", timedelta(hours=1)), GetResult)
     assert_type(await people.get_and_lock("ada", lock_time=timedelta(seconds=15)), GetResult)
+    assert_type(await people.get_and_lock("ada", lock_time=15), GetResult)
     assert_type(await people.unlock("ada", cas=ada.cas), None)
 
 

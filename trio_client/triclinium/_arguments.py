@@ -14,7 +14,7 @@ ANY_CAS = Cas(0)
 """Whatever the document's version."""
 
 
-def expiry_field(expiry: timedelta | datetime | None) -> int:
+def expiry_field(expiry: float | timedelta | datetime | None) -> int:
     """Return an expiry as it travels.
 
     Raises:

@@ -73,7 +73,7 @@ class BinaryCollection(CollectionBase):
         *,
         delta: int = 1,
         initial: int | None = None,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:
@@ -101,7 +101,7 @@ class BinaryCollection(CollectionBase):
         *,
         delta: int = 1,
         initial: int | None = None,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:

@@ -57,7 +57,7 @@ class DocumentOperations(CollectionBase):
     async def get_and_touch(
         self,
         key: str,
-        expiry: timedelta | datetime | None,
+        expiry: float | timedelta | datetime | None,
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -75,7 +75,7 @@ class DocumentOperations(CollectionBase):
         )
 
     async def touch(
-        self, key: str, expiry: timedelta | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
+        self, key: str, expiry: float | timedelta | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
     ) -> MutationResult:
         """Give a document a new expiry.
 
@@ -90,7 +90,7 @@ class DocumentOperations(CollectionBase):
     async def get_and_lock(
         self,
         key: str,
-        lock_time: timedelta,
+        lock_time: float | timedelta,
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -98,7 +98,8 @@ class DocumentOperations(CollectionBase):
         """Read a document and lock it: until the lock ends, only who knows the CAS returned here can write or unlock it.
 
         Args:
-            lock_time: after which the server releases the lock: up to 30 s, rounded up to whole ones.
+            lock_time: after which the server releases the lock, in seconds or as a ``timedelta``: up to 30 s, rounded up to
+                whole ones.
 
         Raises:
             DocumentNotFoundException: it does not exist.
@@ -128,7 +129,7 @@ class DocumentOperations(CollectionBase):
         key: str,
         value: object,
         *,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -154,7 +155,7 @@ class DocumentOperations(CollectionBase):
         key: str,
         value: object,
         *,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         preserve_expiry: bool = False,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
@@ -191,7 +192,7 @@ class DocumentOperations(CollectionBase):
         value: object,
         *,
         cas: Cas = ANY_CAS,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         preserve_expiry: bool = False,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,

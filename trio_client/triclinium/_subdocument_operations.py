@@ -54,7 +54,7 @@ class SubdocumentOperations(CollectionBase):
         specs: Sequence[MutateInSpec],
         *,
         cas: Cas = ANY_CAS,
-        expiry: timedelta | datetime | None = None,
+        expiry: float | timedelta | datetime | None = None,
         preserve_expiry: bool = False,
         store_semantics: StoreSemantics = StoreSemantics.REPLACE,
         access_deleted: bool = False,

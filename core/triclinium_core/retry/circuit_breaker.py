@@ -13,8 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum, unique
 
+from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import is_number
 
@@ -71,37 +73,50 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[Break
 """Every state hears every event; the states that one may lead to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class CircuitBreakerOptions:
-    """The numbers that all Couchbase clients ship with. Windows are seconds.
+    """The numbers that all Couchbase clients ship with.
+
+    Windows and the timeout are given as seconds or as a ``timedelta``, and kept as seconds.
 
     Raises:
         InvalidArgumentException: a field has the wrong type, or a number is out of range.
     """
 
-    enabled: bool = True
-    volume_threshold: int = 20
-    error_threshold_percentage: float = 50.0
-    sleep_window: float = 5.0
-    rolling_window: float = 60.0
-    canary_timeout: float = 5.0
+    enabled: bool
+    volume_threshold: int
+    error_threshold_percentage: float
+    sleep_window: float
+    rolling_window: float
+    canary_timeout: float
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.enabled, bool):
+    def __init__(
+        self,
+        *,
+        enabled: bool = True,
+        volume_threshold: int = 20,
+        error_threshold_percentage: float = 50.0,
+        sleep_window: float | timedelta = 5.0,
+        rolling_window: float | timedelta = 60.0,
+        canary_timeout: float | timedelta = 5.0,
+    ) -> None:
+        if not isinstance(enabled, bool):
             raise InvalidArgumentException(
-                f"enabled={self.enabled!r} of a circuit breaker must be True or False", parameter="enabled"
+                f"enabled={enabled!r} of a circuit breaker must be True or False", parameter="enabled"
             )
+        object.__setattr__(self, "enabled", enabled)
         for name, value, least, most in (
-            ("volume_threshold", self.volume_threshold, 1, math.inf),
-            ("error_threshold_percentage", self.error_threshold_percentage, 0, 100),
-            ("sleep_window", self.sleep_window, 0, math.inf),
-            ("rolling_window", self.rolling_window, 0, math.inf),
-            ("canary_timeout", self.canary_timeout, 0, math.inf),
+            ("volume_threshold", volume_threshold, 1, math.inf),
+            ("error_threshold_percentage", error_threshold_percentage, 0, 100),
+            ("sleep_window", in_seconds(sleep_window), 0, math.inf),
+            ("rolling_window", in_seconds(rolling_window), 0, math.inf),
+            ("canary_timeout", in_seconds(canary_timeout), 0, math.inf),
         ):
             if not (is_number(value) and least <= value <= most):
                 raise InvalidArgumentException(
                     f"{name}={value!r} of a circuit breaker must be a number between {least} and {most}", parameter=name
                 )
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ import math
 import re
 from datetime import datetime, timedelta
 
+from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
+from triclinium_core.retry.backoff import is_number
 
 DEFAULT_NAME = "_default"
 """Name of the scope and of the collection that every bucket has."""
@@ -16,6 +18,8 @@ UINT32_MAX = 0xFFFF_FFFF
 UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
 """Seconds up to which the server takes an expiry as relative; above, as an absolute Unix time."""
+EXPIRY_SECONDS_MAX = 50 * 365 * 24 * 60 * 60
+"""The most that a number of seconds may be: fifty years. Unix times of today are more, and would be taken for durations."""
 REPLICAS_MAX = 3
 """No bucket can have more replicas."""
 LOCK_TIME_MAX = 30
@@ -128,33 +132,25 @@ def check_transcoder(value: object) -> None:
         )
 
 
-def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -> int:
+def encode_expiry(expiry: float | timedelta | datetime | None, *, wall_seconds: float) -> int:
     """Return an expiry as it travels: 0 for none, seconds up to 30 days, else a Unix time.
 
     A fraction of a second counts as a whole one, for 0 would mean "never".
 
     Args:
-        expiry: how long the document lives, or the moment at which it ends (aware, with a time zone).
+        expiry: how long the document lives, in seconds or as a ``timedelta``, or the moment at which it ends (aware, with
+            a time zone).
         wall_seconds: Unix time now.
 
     Raises:
-        InvalidArgumentException: wrong type, a moment without a time zone, or one that has passed.
+        InvalidArgumentException: wrong type, a moment without a time zone, one that has passed, or a number of seconds
+            that can only be a Unix time.
 
     Source: SDK-RFC 0053 "Expiry"; kv_engine ``docs/BinaryProtocol.md`` "Expiration".
     """
     if expiry is None:
         return 0
-    if isinstance(expiry, timedelta):
-        seconds = math.ceil(expiry.total_seconds())
-        if expiry <= timedelta(0):
-            # 0 travels as "never", the opposite of a document that has no time left.
-            raise InvalidArgumentException(
-                f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
-            )
-        if seconds <= RELATIVE_EXPIRY_MAX:
-            return seconds
-        moment = math.ceil(wall_seconds) + seconds
-    elif isinstance(expiry, datetime):
+    if isinstance(expiry, datetime):
         if expiry.utcoffset() is None:
             raise InvalidArgumentException(
                 f"expiry={expiry!r} has no time zone; give it one, such as datetime.timezone.utc", parameter="expiry"
@@ -162,8 +158,25 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
             raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+    elif isinstance(expiry, timedelta) or is_number(expiry):
+        lifetime = in_seconds(expiry)
+        if lifetime <= 0:
+            # 0 travels as "never", the opposite of a document that has no time left.
+            raise InvalidArgumentException(
+                f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
+            )
+        if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
+            raise InvalidArgumentException(
+                f"expiry={expiry!r} is more than fifty years; pass a datetime for a moment", parameter="expiry"
+            )
+        seconds = math.ceil(lifetime)
+        if seconds <= RELATIVE_EXPIRY_MAX:
+            return seconds
+        moment = math.ceil(wall_seconds) + seconds
     else:
-        raise InvalidArgumentException(f"expiry={expiry!r} must be a timedelta, a datetime or None", parameter="expiry")
+        raise InvalidArgumentException(
+            f"expiry={expiry!r} must be a number of seconds, a timedelta, a datetime or None", parameter="expiry"
+        )
     if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
         raise InvalidArgumentException(
             f"expiry={expiry!r} is beyond what the server can store, which ends on 2106-02-07", parameter="expiry"
@@ -171,20 +184,19 @@ def encode_expiry(expiry: timedelta | datetime | None, *, wall_seconds: float) -
     return moment
 
 
-def encode_lock_time(lock_time: timedelta) -> int:
+def encode_lock_time(lock_time: float | timedelta) -> int:
     """Return a lock time in seconds, rounded up.
 
     Raises:
         InvalidArgumentException: wrong type, nothing, or more than 30 seconds.
     """
-    if not isinstance(lock_time, timedelta):
-        raise InvalidArgumentException(f"lock_time={lock_time!r} must be a timedelta", parameter="lock_time")
-    seconds = math.ceil(lock_time.total_seconds())
-    if not 1 <= seconds <= LOCK_TIME_MAX:
+    seconds = in_seconds(lock_time)
+    if not (is_number(seconds) and 0 < seconds <= LOCK_TIME_MAX):
         raise InvalidArgumentException(
-            f"lock_time={lock_time!r} must be more than 0 and at most {LOCK_TIME_MAX} seconds", parameter="lock_time"
+            f"lock_time={lock_time!r} must be more than 0 and at most {LOCK_TIME_MAX} seconds, as a number or a timedelta",
+            parameter="lock_time",
         )
-    return seconds
+    return math.ceil(seconds)
 
 
 def _cut(name: str) -> str:

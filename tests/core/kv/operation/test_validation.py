@@ -13,6 +13,7 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import (
     DEFAULT_NAME,
+    EXPIRY_SECONDS_MAX,
     LOCK_TIME_MAX,
     RELATIVE_EXPIRY_MAX,
     UINT32_MAX,
@@ -185,6 +186,10 @@ def test_transcoders() -> None:
         (timedelta(days=30), RELATIVE_EXPIRY_MAX),
         (timedelta(days=30, microseconds=1), 1_750_000_001 + RELATIVE_EXPIRY_MAX + 1),
         (timedelta(days=31), 1_750_000_001 + 31 * 86_400),
+        (60, 60),
+        (59.5, 60),
+        (31 * 86_400, 1_750_000_001 + 31 * 86_400),
+        (EXPIRY_SECONDS_MAX, 1_750_000_001 + EXPIRY_SECONDS_MAX),
         (datetime.fromtimestamp(1_750_000_100, UTC), 1_750_000_100),
         (datetime.fromtimestamp(1_750_000_100.5, UTC), 1_750_000_101),
         (datetime.fromtimestamp(1_750_000_000.5, UTC), 1_750_000_001),
@@ -192,7 +197,7 @@ def test_transcoders() -> None:
         (datetime.fromtimestamp(1_750_000_100, timezone(timedelta(hours=-11))), 1_750_000_100),
     ],
 )
-def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
+def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> None:
     """Seconds up to exactly 30 days, then Unix time; fractions count as whole seconds, so that none becomes 'never'."""
     assert expected == encode_expiry(expiry, wall_seconds=NOW)
 
@@ -215,14 +220,18 @@ def test_expiry(expiry: timedelta | datetime | None, expected: int) -> None:
         (datetime(2106, 2, 7, 6, 28, 16, tzinfo=UTC), "2106-02-07"),
         (datetime(2030, 1, 1), "time zone"),  # noqa: DTZ001  # naive on purpose
         (datetime(2030, 1, 1, tzinfo=Nowhere()), "time zone"),
-        (60, "timedelta"),
-        (60.0, "timedelta"),
+        (0, "pass None"),
+        (-0.5, "past"),
+        (1_750_000_100, "datetime"),
+        (EXPIRY_SECONDS_MAX + 1, "datetime"),
+        (math.inf, "datetime"),
+        (math.nan, "datetime"),
         (True, "timedelta"),
         ("60", "timedelta"),
     ],
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
-    """In the past, beyond what 32 bits tell, without a time zone, or a bare number that could mean either."""
+    """In the past, beyond what 32 bits tell, without a time zone, or a number that is a Unix time."""
     assert hint in refused("expiry", encode_expiry, expiry, wall_seconds=NOW)
 
 
@@ -256,16 +265,29 @@ def test_moments(moment: datetime) -> None:
         (timedelta(seconds=14.2), 15),
         (timedelta(seconds=29.5), 30),
         (timedelta(seconds=30), LOCK_TIME_MAX),
+        (15, 15),
+        (14.2, 15),
     ],
 )
-def test_lock_time(lock_time: timedelta, expected: int) -> None:
+def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     """Whole seconds, rounded up."""
     assert expected == encode_lock_time(lock_time)
 
 
 @pytest.mark.parametrize(
     "lock_time",
-    [timedelta(0), timedelta(microseconds=-1), timedelta(seconds=30, microseconds=1), timedelta.max, 15, None, "15"],
+    [
+        timedelta(0),
+        timedelta(microseconds=-1),
+        timedelta(seconds=30, microseconds=1),
+        timedelta.max,
+        0,
+        31,
+        math.nan,
+        True,
+        None,
+        "15",
+    ],
     ids=str,
 )
 def test_wrong_lock_time(lock_time: object) -> None:
