@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import random
+from collections.abc import Iterator
 
+import pytest
 import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
@@ -21,6 +23,14 @@ TASKS = 10
 COST = 14
 MISSING = 5_000
 """Units that the quota lacks at first, so that none that comes back is lost for being one too many."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _young_objects_alone() -> Iterator[None]:
+    """Have the collections below not walk through all that the tests before have left, once for each example."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class Slow:

@@ -99,7 +99,7 @@ def client_does(case: Case) -> dict[str, object]:
             case RetryAfter(delay, dispatches):
                 done |= {"action": "retry", "delay_ms": milliseconds(delay), "dispatches": dispatches}
             case Fail(error):
-                done |= {"action": "fail", "error": type(error).__name__, "message": str(error)}
+                done |= {"action": "fail", "error": error.rfc_class.__name__, "message": str(error)}
             case Complete():
                 done["action"] = "complete"
             case RefreshTopology() | RefreshCollection() | CloseConnection():

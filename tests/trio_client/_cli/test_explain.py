@@ -482,7 +482,7 @@ def test_a_batch_goes_on_after_a_line_that_it_cannot_understand(tmp_path: Path) 
 
 def test_the_question_that_the_help_shows() -> None:
     """Whoever copies the line has an answer."""
-    (line,) = [line for line in explain("--help").output.splitlines() if line.startswith("  {")]
+    (line,) = [line for line in explain("--help").output.splitlines() if line.lstrip().startswith("{")]
     result = explain("--batch", "-", stdin=line.encode())
 
     assert (0, "KV_TEMPORARY_FAILURE") == (result.exit_code, json.loads(result.output)["reason"])
@@ -536,7 +536,7 @@ def test_a_batch_survives_a_reader_that_leaves(tmp_path: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
 
-        assert (1, b"") == (process.wait(), process.stderr.read())
+        assert (141, b"") == (process.wait(), process.stderr.read())
 
 
 def test_a_large_batch_takes_no_more_memory_than_a_line() -> None:

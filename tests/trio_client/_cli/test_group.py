@@ -19,7 +19,9 @@ def test_the_help_names_every_command() -> None:
     result = CliRunner().invoke(main, ["--help"])
 
     assert 0 == result.exit_code
-    listed = [line.split(maxsplit=1) for line in result.output.partition("Commands:\n")[2].splitlines()]
+    listed = [
+        line.split(maxsplit=1) for line in result.output.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    ]
     assert list(COMMANDS) == [name for name, _ in listed]
     assert all(words.endswith(".") for _, words in listed)
 
