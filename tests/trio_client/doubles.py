@@ -111,7 +111,7 @@ def driver_of(machine: ScriptedMachine, connector: Connector | None = None) -> D
 async def open_driver(machine: ScriptedMachine, connector: Connector | None = None) -> AsyncIterator[Driver]:
     """Give the block a driver at work."""
     driver = driver_of(machine, connector)
-    async with running(driver):
+    async with running(driver, "couchbase://a"):
         yield driver
 
 
@@ -134,7 +134,7 @@ async def occur(driver: Driver, event: Event) -> None:
 @asynccontextmanager
 async def open_scripted(machine: ScriptedMachine) -> AsyncIterator[Cluster]:
     """Give the block a cluster whose machine is scripted."""
-    async with running(driver_of(machine)) as cluster:
+    async with running(driver_of(machine), "couchbase://a") as cluster:
         yield cluster
 
 

@@ -152,7 +152,7 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
             super().close()
 
     driver = Noting(ScriptedMachine(), connector=UNREACHABLE, log=Log())
-    async with running(driver):
+    async with running(driver, "couchbase://a"):
         unprotected = trio.lowlevel.currently_ki_protected()
 
     assert not unprotected

@@ -84,7 +84,7 @@ async def test_the_driver_keeps(law: Law, mock_clock: MockClock) -> None:
     @asynccontextmanager
     async def open_driver(machine: Machine) -> AsyncIterator[TrioDriver]:
         driver = Driver(machine, connector=TcpConnector(), log=Log(), resolver=NoRecords())
-        async with trio.open_nursery() as callers, running(driver):
+        async with trio.open_nursery() as callers, running(driver, "couchbase://a"):
             yield TrioDriver(driver, callers, mock_clock)
 
     await law(open_driver)

@@ -16,7 +16,7 @@ from triclinium_core.testing.driver_laws import ScriptedMachine
 
 def cluster() -> Cluster:
     """Return a cluster that is at work nowhere: nothing here talks to a server."""
-    return Cluster(driver_of(ScriptedMachine()))
+    return Cluster(driver_of(ScriptedMachine()), "couchbase://a")
 
 
 @pytest.mark.parametrize(

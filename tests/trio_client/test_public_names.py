@@ -40,6 +40,13 @@ def test_what_is_shown_in_a_log_says_what_it_is(shown: object, expected: str) ->
     assert " at 0x" not in repr(shown)
 
 
+async def test_a_cluster_is_shown_with_where_it_is() -> None:
+    """So is what a fake cluster is reached by."""
+    async with triclinium.testing.open_fake_cluster() as fake, fake.open_client() as cluster:
+        assert repr(cluster) == f"<Cluster {fake.connection_string}>"
+        assert " at 0x" not in repr(fake)
+
+
 def test_the_errors_come_with_the_package() -> None:
     """``import triclinium`` is enough to catch them by name."""
     program = "import triclinium; print(triclinium.errors.DocumentNotFoundException.__name__)"

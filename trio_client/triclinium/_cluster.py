@@ -20,8 +20,12 @@ from triclinium_core.options import Authenticator
 class Cluster:
     """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, connection_string: str) -> None:
         self._driver = driver
+        self._connection_string = connection_string
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self._connection_string}>"
 
     def bucket(self, name: str) -> Bucket:
         """Return a bucket; its connection is opened by its first operation.
@@ -104,7 +108,7 @@ class Cluster:
         Raises:
             InvalidArgumentException: this is no state that can be waited for.
             AuthenticationFailureException: the server refused the credentials.
-            CouchbaseException: TLS could not be established.
+            TlsException: TLS could not be established.
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.
             trio.ClosedResourceError: the cluster's block was left.
 
@@ -140,6 +144,6 @@ class Cluster:
         await self._driver.perform(Done, lambda: Noop(Keyspace(bucket)), None)
 
 
-def running(driver: Driver) -> AbstractAsyncContextManager[Cluster]:
-    """Give the block a cluster at work."""
-    return in_background(driver, Cluster(driver))
+def running(driver: Driver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:
+    """Give the block a cluster at work, which is shown with its connection string."""
+    return in_background(driver, Cluster(driver, connection_string))

@@ -96,7 +96,8 @@ def open_cluster(
             ),
             resolver=_resolver(resolver),
             log=Log(redact=check_flag(redact_logs, "redact_logs")),
-        )
+        ),
+        connection_string,
     )
 
 

@@ -85,7 +85,8 @@ class Bucket:
         Raises:
             InvalidArgumentException: this is no state that can be waited for.
             AuthenticationFailureException: the server refused the credentials.
-            CouchbaseException: the bucket does not exist or is not open to this user, or TLS could not be established.
+            BucketAccessException: the bucket does not exist or is not open to this user.
+            TlsException: TLS could not be established.
             UnsupportedOperationException: the peer does not speak Couchbase's protocol.
             trio.ClosedResourceError: the cluster's block was left.
 

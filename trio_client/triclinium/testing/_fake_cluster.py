@@ -98,7 +98,7 @@ class FakeCluster:
             rng=random.Random(seed),
             make_nonce=lambda: f"client{seed}nonce{next(nonces):016}",
         )
-        return running(driver)
+        return running(driver, self.connection_string)
 
 
 def fake_cluster(server: NodeServer, connector: Connector, *, host: str | None = None) -> FakeCluster:

@@ -82,6 +82,9 @@ class FakeConnector:
         self._piece_sizes = _checked(piece_sizes)
         self._connections = count(1)
 
+    def __repr__(self) -> str:
+        return f"<FakeConnector {self._server.nodes!r}>"
+
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream to the node at this address; to a lone node, whatever it is called, if this is its port.
 
