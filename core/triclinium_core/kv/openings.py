@@ -54,11 +54,11 @@ class Openings:
         return node
 
     def began(self, stream: StreamId, now: float) -> None:
-        """Take note that a stream was ordered: it takes a place."""
+        """Record that a stream was ordered: it takes a place."""
         self._places[stream] = now + PLACE_SECONDS_MAX
 
     def opened(self, stream: StreamId) -> None:
-        """Take note that a stream is open, and its place free."""
+        """Record that a stream is open, and its place free."""
         self._places.pop(stream, None)
 
     def _have_time_told(self, now: float) -> None:

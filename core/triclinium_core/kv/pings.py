@@ -54,7 +54,7 @@ class _OpenPing:
     """Those without a report."""
 
     def report(self, node: NodeMachine, state: PingState, error: str | None, now: float) -> None:
-        """Take note of what became of a connection."""
+        """Record what became of a connection."""
         target = self.awaited.pop(node)
         target.report = EndpointPingReport(
             type=Service.KV,

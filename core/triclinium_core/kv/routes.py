@@ -54,7 +54,7 @@ class Routes:
         self.moved(node)
 
     def moved(self, node: NodeMachine) -> None:
-        """Take note of where a connection stands now."""
+        """Record where a connection stands now."""
         self.fresh[node] = None
         if node.is_leaving:
             return

@@ -214,7 +214,7 @@ class FakeNode:
         return known is None or known.has_room
 
     def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
-        """Take note that so many bytes of replies were written, and carry out the commands that waited for that."""
+        """Record that so many bytes of replies were written, and carry out the commands that waited for that."""
         actions = self._see_and_send(now)
         known = self._connections.get(connection)
         if known is not None:
