@@ -17,6 +17,9 @@ from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefu
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
 
+# Where a program has set up no log, Python would print the warnings on standard error.
+logging.getLogger("triclinium").addHandler(logging.NullHandler())
+
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
     ReportLevel.INFO: logging.INFO,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -11,8 +10,6 @@ import click
 
 from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
 from triclinium._cli._wrong_input import WrongInput, suggestion
-
-NO_LOG = logging.NullHandler()
 
 COMMANDS: Mapping[str, str] = {
     "demo": "triclinium._cli.demo",
@@ -53,8 +50,6 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the command line, and have output that is lost told like any other error."""
-        # What the client logs, a command tells in words of its own; Python would print the warnings beside them.
-        logging.getLogger("triclinium").addHandler(NO_LOG)
         with checked_output():
             return super().main(*args, **extra)
 
