@@ -7,10 +7,12 @@ import sys
 from types import ModuleType
 
 import pytest
+from trio.testing import MockClock
 
 import triclinium
 import triclinium.testing
 import triclinium_core.testing
+from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
 
 
@@ -29,6 +31,7 @@ def test_names_are_there_and_sorted(package: ModuleType) -> None:
         (triclinium.SimpleRetryStrategy(), "SimpleRetryStrategy(max_attempts=5)"),
         (triclinium.StandardRetryStrategy(), "StandardRetryStrategy(max_attempts=3, quota_capacity=500)"),
         (triclinium.AdaptiveRetryStrategy(), "AdaptiveRetryStrategy(max_attempts=3, quota_capacity=500)"),
+        (triclinium.attempts(triclinium.SimpleRetryStrategy()), "<Attempts 1: it has not begun>"),
         (triclinium.RawBinaryTranscoder(), "RawBinaryTranscoder()"),
         (triclinium.testing.FakeNodes(nodes=2), "<FakeNodes <FakeNode "),
     ],
@@ -45,6 +48,22 @@ async def test_a_cluster_is_shown_with_where_it_is() -> None:
     async with triclinium.testing.open_fake_cluster() as fake, fake.open_client() as cluster:
         assert repr(cluster) == f"<Cluster {fake.connection_string}>"
         assert " at 0x" not in repr(fake)
+
+
+async def test_what_a_block_gives_says_what_it_is(autojump_clock: MockClock) -> None:
+    """And no address of the memory; of documents nothing is shown."""
+    async with open_pair() as (_, cluster, people):
+        await people.upsert("ada", "secret")
+        async with (
+            cluster.subscribe_topology() as changes,
+            people.get_all_replicas("ada") as copies,
+            people.scan(triclinium.PrefixScan("a")) as found,
+        ):
+            shown = [repr(given) for given in (changes, copies, found)]
+
+    expected = ("<TopologyChanges unseen=", "<ReplicaResults errors=", "<ScanResults of travel.")
+    assert all(text.startswith(start) for text, start in zip(shown, expected, strict=True))
+    assert not any(word in text for text in shown for word in ("0x", "secret", "ada"))
 
 
 def test_the_errors_come_with_the_package() -> None:

@@ -72,6 +72,9 @@ class Attempt:
         self._stage = _NEW
         self._began = 0.0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.number}: {self._stage.value}>"
+
     @property
     def number(self) -> int:
         """1 for the first, and 1 more for each that follows."""

@@ -79,6 +79,9 @@ class ReplicaResults(Generic[R_co]):
         self._run = TrioRun()
         self._found = False
 
+    def __repr__(self) -> str:
+        return f"<ReplicaResults errors={len(self._readers.errors)}>"
+
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
         """Why copies could not be read, as far as it is known by now, the active one first.

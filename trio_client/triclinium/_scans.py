@@ -35,6 +35,10 @@ class ScanResults:
         scan_type = scanner.options.scan_type
         self._wanted: float = scan_type.limit if isinstance(scan_type, SamplingScan) else float("inf")
 
+    def __repr__(self) -> str:
+        keyspace = self._scanner.options.keyspace
+        return f"<ScanResults of {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"
+
     def __aiter__(self) -> ScanResults:
         return self
 

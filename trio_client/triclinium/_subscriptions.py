@@ -28,6 +28,9 @@ class TopologyChanges:
         self._is_closed = False
         self._run = TrioRun()
 
+    def __repr__(self) -> str:
+        return f"<TopologyChanges unseen={len(self._unseen)}>"
+
     def __aiter__(self) -> TopologyChanges:
         return self
 
