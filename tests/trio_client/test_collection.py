@@ -212,7 +212,7 @@ async def test_other_operations_pass_the_strategy_of_the_call(result: Result, ca
         ("key", lambda c: c.get_or_none("\ud800")),
         ("transcoder", lambda c: c.get("ada", transcoder=RawStringTranscoder)),
         ("transcoder", lambda c: c.upsert("ada", 1, transcoder="json")),
-        ("expiry", lambda c: c.touch("ada", 3600)),
+        ("expiry", lambda c: c.touch("ada", "3600")),
         ("expiry", lambda c: c.get_and_touch("ada", timedelta(seconds=-1))),
         ("expiry", lambda c: c.insert("ada", 1, expiry=datetime(2100, 1, 1))),  # noqa: DTZ001
         ("expiry", lambda c: c.upsert("ada", 1, expiry=datetime(2001, 1, 1, tzinfo=UTC))),
@@ -220,7 +220,7 @@ async def test_other_operations_pass_the_strategy_of_the_call(result: Result, ca
         ("preserve_expiry", lambda c: c.upsert("ada", 1, preserve_expiry="yes")),
         ("preserve_expiry", lambda c: c.replace("ada", 1, preserve_expiry=None)),
         ("lock_time", lambda c: c.get_and_lock("ada", timedelta(seconds=31))),
-        ("lock_time", lambda c: c.get_and_lock("ada", 15)),
+        ("lock_time", lambda c: c.get_and_lock("ada", "15")),
         ("cas", lambda c: c.unlock("ada", Cas(0))),
         ("cas", lambda c: c.remove("ada", cas=Cas(2**64))),
         ("cas", lambda c: c.replace("ada", 1, cas="7")),
