@@ -17,7 +17,7 @@ _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// inste
 
 def ready_text(losses: int) -> str:
     """Say that a connection is ready, and how often its stream was lost, or could not be opened, before that."""
-    return f"ready; losses and failed attempts before: {losses}" if losses else "ready"
+    return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
 
 
 def status_text(node: NodeMachine) -> str:

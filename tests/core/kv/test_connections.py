@@ -522,7 +522,7 @@ def test_an_outage_is_told_once() -> None:
         ("ready", ReportLevel.INFO),
         ("connection reset", ReportLevel.WARNING),
         *[("connection refused", ReportLevel.DEBUG)] * (losses - 1),
-        (f"ready; losses and failed attempts before: {losses}", ReportLevel.INFO),
+        (f"ready, after {losses} failures", ReportLevel.INFO),
     ] == reports(simulation)
 
 

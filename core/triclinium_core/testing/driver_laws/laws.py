@@ -69,7 +69,7 @@ class Strategy:
 
     def __init__(self, answer: RetryAction | Exception) -> None:
         self._answer = answer
-        self.asked = 0
+        self.asked: int = 0
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return the answer."""

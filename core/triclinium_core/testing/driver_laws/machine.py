@@ -44,12 +44,12 @@ class ScriptedMachine:
         """What was heard, oldest first."""
         self.times: list[float] = []
         """When each event was heard."""
-        self.wakeup = math.inf
+        self.wakeup: float = math.inf
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
         self.contexts: dict[Token, ErrorContext] = {}
         """What is known of operations that are given up."""
-        self.is_busy = False
+        self.is_busy: bool = False
         """Whether ``handle`` is running."""
         self.broken: list[LawBroken] = []
         """What the driver has done to the machine that it must not, for it may swallow what ``handle`` raises."""
