@@ -263,7 +263,7 @@ SABOTAGES: Sequence[Sabotage] = (
     Sabotage("no strategy can bend it", "a reckless strategy", "times applied", trust_every_strategy),
     Sabotage("0x86", "temporary failure", "reasons", forget_a_status(Status.TEMPORARY_FAILURE)),
     Sabotage("backoff", "temporary failure", "delays", never_back_off),
-    Sabotage("waiting", "temporary failure", "waits by the node's clock", retry_at_once),
+    Sabotage("waiting", "not my vbucket", "waits by the node's clock", retry_at_once),
     Sabotage("logging", "temporary failure", "retries", report_half_of_the_retries),
     Sabotage("counting", "temporary failure", "statistics", count_no_retries),
     Sabotage("0x09", "locked", "outcome", forget_a_status(Status.LOCKED)),

@@ -11,7 +11,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from tests.trio_client.testing.raw_client import get, open_raw_client
-from triclinium import Cluster, Collection, PasswordAuthenticator, open_cluster
+from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
 from triclinium.errors import CouchbaseException, InternalError, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
@@ -83,8 +83,11 @@ async def test_a_node_without_a_name_is_found() -> None:
 @pytest.mark.parametrize("piece_sizes", [(1,), (23, 1), (24, 7, 1000)], ids=str)
 async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None:
     """Both sides put the pieces together."""
-    options = FakeNodeOptions(vbuckets=128)
-    async with open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake, fake.open_client() as cluster:
+    options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
+    async with (
+        open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake,
+        fake.open_client(timeouts=timeouts) as cluster,
+    ):
         store = default_collection(cluster)
         await store.upsert("ada", {"born": 1815})
 
