@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         PasswordAuthenticator,
         TimeoutOptions,
     )
+    from triclinium_core.quantities import Duration
     from triclinium_core.retry.backoff import controlled, exponential
     from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
     from triclinium_core.retry.machine import RetryMachine
@@ -52,6 +53,7 @@ __all__ = [
     "ClientMachine",
     "ClientOptions",
     "DurabilityLevel",
+    "Duration",
     "EncodedValue",
     "ErrorMapRetryStrategy",
     "FastFailOnTerminalErrorRetryStrategy",
@@ -83,6 +85,7 @@ _MODULE_OF = {
     "ClientMachine": "triclinium_core.kv.client_machine",
     "ClientOptions": "triclinium_core.options",
     "DurabilityLevel": "triclinium_core.kv.operation.durability",
+    "Duration": "triclinium_core.quantities",
     "EncodedValue": "triclinium_core.transcoding.transcoder",
     "ErrorMapRetryStrategy": "triclinium_core.retry.strategy",
     "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.strategy",

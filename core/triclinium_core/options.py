@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
-from datetime import timedelta
 from types import NoneType
 
-from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy, require_strategy
 
@@ -145,7 +142,7 @@ SECONDS_MAX = 1e9
 class TimeoutOptions:
     """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts").
 
-    Each is given as seconds or as a ``timedelta``, and kept as seconds.
+    Each is a duration, kept as seconds.
 
     Raises:
         InvalidArgumentException: one is no duration, not more than 0, or more than ``SECONDS_MAX``.
@@ -170,14 +167,14 @@ class TimeoutOptions:
     def __init__(
         self,
         *,
-        kv: float | timedelta = 2.5,
-        kv_durable: float | timedelta = 10.0,
-        kv_scan: float | timedelta = 75.0,
-        connect: float | timedelta = 10.0,
-        keep_alive_interval: float | timedelta = 20.0,
-        keep_alive: float | timedelta = 2.5,
-        config_poll_interval: float | timedelta = 2.5,
-        config_poll_floor: float | timedelta = 0.05,
+        kv: Duration = 2.5,
+        kv_durable: Duration = 10.0,
+        kv_scan: Duration = 75.0,
+        connect: Duration = 10.0,
+        keep_alive_interval: Duration = 20.0,
+        keep_alive: Duration = 2.5,
+        config_poll_interval: Duration = 2.5,
+        config_poll_floor: Duration = 0.05,
     ) -> None:
         for name, duration in (
             ("kv", kv),
@@ -189,9 +186,7 @@ class TimeoutOptions:
             ("config_poll_interval", config_poll_interval),
             ("config_poll_floor", config_poll_floor),
         ):
-            seconds = in_seconds(duration)
-            check_seconds(seconds, name)
-            object.__setattr__(self, name, seconds)
+            object.__setattr__(self, name, require_timeout(name, duration))
         if self.config_poll_interval < self.config_poll_floor:
             raise InvalidArgumentException(
                 f"config_poll_interval={self.config_poll_interval!r} must be at least "
@@ -200,18 +195,13 @@ class TimeoutOptions:
             )
 
 
-def check_seconds(value: float, name: str) -> None:
-    """Refuse what is no duration.
+def require_timeout(name: str, duration: Duration) -> float:
+    """Return the seconds after which something is given up.
 
     Raises:
-        InvalidArgumentException: it is not.
+        InvalidArgumentException: it is no duration, or 0, or more than ``SECONDS_MAX`` and not ``math.inf``.
     """
-    if not is_number(value) or not (0 < value <= SECONDS_MAX or value == math.inf):
-        raise InvalidArgumentException(
-            f"{name}={value!r} must be a number of seconds > 0, at most {SECONDS_MAX:g}, or a timedelta of that, "
-            "or math.inf for no limit",
-            parameter=name,
-        )
+    return require_duration(name, duration, above_zero=True, most=SECONDS_MAX, endless=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

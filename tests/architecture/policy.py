@@ -102,26 +102,30 @@ PROGRAMS: Mapping[str, str] = {
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": (),
     "triclinium_core.errors": ("triclinium_core.error_context",),
-    "triclinium_core.durations": (),
+    "triclinium_core.shown": (),
+    "triclinium_core.quantities": ("triclinium_core.errors", "triclinium_core.shown"),
     "triclinium_core.retry": (
-        "triclinium_core.durations",
         "triclinium_core.errors",
         "triclinium_core.error_context",
+        "triclinium_core.quantities",
         "triclinium_core.retry",
+        "triclinium_core.shown",
     ),
     "triclinium_core.retry.calls": (
         "triclinium_core.errors",
+        "triclinium_core.quantities",
         "triclinium_core.retry.backoff",
         "triclinium_core.retry.calls",
-        "triclinium_core.retry.shown",
+        "triclinium_core.shown",
         "triclinium_core.retry.smithy",
     ),
 }
 """Modules and packages that import the standard library and, of everything else, only this."""
 
 LAYERS: Sequence[Sequence[str]] = (
-    ("triclinium_core.durations", "triclinium_core.error_context"),
+    ("triclinium_core.error_context", "triclinium_core.shown"),
     ("triclinium_core.errors",),
+    ("triclinium_core.quantities",),
     ("triclinium_core.retry",),
     ("triclinium_core.retry.calls",),
     ("triclinium_core.options", "triclinium_core.transcoding"),

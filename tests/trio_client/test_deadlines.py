@@ -364,7 +364,7 @@ async def test_a_limit_as_a_timedelta() -> None:
 @pytest.mark.parametrize("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)], ids=str)
 async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
     """Anything else is refused by its name."""
-    with pytest.raises(InvalidArgumentException, match="must be a number >= 0") as caught, fail_after(seconds):
+    with pytest.raises(InvalidArgumentException) as caught, fail_after(seconds):
         pass
 
     assert "seconds" == caught.value.parameter

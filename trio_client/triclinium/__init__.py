@@ -59,6 +59,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls.reports import (
@@ -120,6 +121,7 @@ __all__ = [
     "CounterResult",
     "DiagnosticsResult",
     "DurabilityLevel",
+    "Duration",
     "EncodedValue",
     "EndpointDiagnostics",
     "EndpointPingReport",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
+from triclinium_core.quantities import Duration
 from triclinium_core.transcoding.transcoder import Transcoder
 
 ANY_CAS = Cas(0)
 """Whatever the document's version."""
 
 
-def expiry_field(expiry: float | timedelta | datetime | None) -> int:
+def expiry_field(expiry: Duration | datetime | None) -> int:
     """Return an expiry as it travels.
 
     Raises:

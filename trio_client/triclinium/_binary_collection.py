@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field
 from triclinium._collection_base import CollectionBase
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.strategy import AnyRetryStrategy
 
 
@@ -73,7 +74,7 @@ class BinaryCollection(CollectionBase):
         *,
         delta: int = 1,
         initial: int | None = None,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:
@@ -101,7 +102,7 @@ class BinaryCollection(CollectionBase):
         *,
         delta: int = 1,
         initial: int | None = None,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> CounterResult:

@@ -12,19 +12,17 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
-from datetime import timedelta
 from weakref import WeakKeyDictionary
 
 import trio
 
-from triclinium_core.durations import in_seconds
 from triclinium_core.error_context import ErrorContext, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
-    InvalidArgumentException,
     TimeoutException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.quantities import Duration, require_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDict
 
 
 @contextmanager
-def fail_after(seconds: float | timedelta) -> Iterator[trio.CancelScope]:
+def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     """Give the block ``seconds``, as ``trio.fail_after`` does, and tell what became of its operations when it is late.
 
     Args:
@@ -102,9 +100,7 @@ def fail_after(seconds: float | timedelta) -> Iterator[trio.CancelScope]:
     Their own ``context`` has all of a single operation, and of several what is the same of all. An operation that an
     inner scope had given up earlier counts too.
     """
-    seconds = in_seconds(seconds)
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or math.isnan(seconds) or seconds < 0:
-        raise InvalidArgumentException(f"seconds={seconds!r} must be a number >= 0 or a timedelta", parameter="seconds")
+    seconds = require_duration("seconds", seconds, endless=True)
     report = Report()
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)

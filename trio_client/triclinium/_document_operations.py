@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._collection_base import CollectionBase
@@ -22,6 +22,7 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.operation.validation import check_flag, encode_lock_time
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -57,7 +58,7 @@ class DocumentOperations(CollectionBase):
     async def get_and_touch(
         self,
         key: str,
-        expiry: float | timedelta | datetime | None,
+        expiry: Duration | datetime | None,
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -75,7 +76,7 @@ class DocumentOperations(CollectionBase):
         )
 
     async def touch(
-        self, key: str, expiry: float | timedelta | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
+        self, key: str, expiry: Duration | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
     ) -> MutationResult:
         """Give a document a new expiry.
 
@@ -90,7 +91,7 @@ class DocumentOperations(CollectionBase):
     async def get_and_lock(
         self,
         key: str,
-        lock_time: float | timedelta,
+        lock_time: Duration,
         *,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -129,7 +130,7 @@ class DocumentOperations(CollectionBase):
         key: str,
         value: object,
         *,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
         retry_strategy: AnyRetryStrategy | None = None,
@@ -155,7 +156,7 @@ class DocumentOperations(CollectionBase):
         key: str,
         value: object,
         *,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         preserve_expiry: bool = False,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,
@@ -192,7 +193,7 @@ class DocumentOperations(CollectionBase):
         value: object,
         *,
         cas: Cas = ANY_CAS,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         preserve_expiry: bool = False,
         durability: DurabilityLevel = DurabilityLevel.NONE,
         transcoder: Transcoder | None = None,

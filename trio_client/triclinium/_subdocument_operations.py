@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._collection_base import CollectionBase
@@ -13,6 +13,7 @@ from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInRe
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
 from triclinium_core.kv.operation.validation import check_flag
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
@@ -54,7 +55,7 @@ class SubdocumentOperations(CollectionBase):
         specs: Sequence[MutateInSpec],
         *,
         cas: Cas = ANY_CAS,
-        expiry: float | timedelta | datetime | None = None,
+        expiry: Duration | datetime | None = None,
         preserve_expiry: bool = False,
         store_semantics: StoreSemantics = StoreSemantics.REPLACE,
         access_deleted: bool = False,

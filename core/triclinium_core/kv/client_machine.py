@@ -59,7 +59,8 @@ from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
-from triclinium_core.retry.backoff import Random, is_number
+from triclinium_core.quantities import is_number
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import DispatchFailed
 from triclinium_core.retry.invalid_event import InvalidEvent
@@ -148,6 +149,10 @@ class ClientMachine:
             StrategyDecided: self._operations.strategy_decided,
             AuthenticatorChanged: self._connections.authenticator_changed,
         }
+
+    def __repr__(self) -> str:
+        open_operations = len(self._operations) + len(self._inquiries)
+        return f"<ClientMachine: connections={len(tuple(self._connections.nodes))} open_operations={open_operations}>"
 
     @property
     def wakeup(self) -> float:

@@ -6,7 +6,7 @@ from triclinium_core.kv.events import LossCause, StreamLost
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Why a connection is closed whose node has left."""

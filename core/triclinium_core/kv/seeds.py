@@ -21,7 +21,7 @@ from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 LOOKUP_PATIENCE = 0.5
 """Seconds for which connections wait for an answer; one that comes later counts for the next ones."""

@@ -7,11 +7,11 @@ decisions C2, C3, C23.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.quantities import Duration, is_number, require_duration
 
 RESOLUTION = 1e-9
 """Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
@@ -24,16 +24,6 @@ _EXPONENT_MAX = 1_000.0
 """Binary exponents above this are beyond every ceiling and would overflow a float."""
 _RETRIES_MAX = 2**62
 """A float holds it, and even the smallest factor above one has reached any ceiling by then."""
-
-
-def is_number(value: object) -> bool:
-    """Tell whether ``value`` is an int or a float; a bool is none, nor is an int that no float can hold.
-
-    Such an int raises OverflowError as soon as it is added to an instant.
-    """
-    if isinstance(value, int):
-        return not isinstance(value, bool) and -sys.float_info.max <= value <= sys.float_info.max
-    return isinstance(value, float)
 
 
 def require_retry_attempts(value: int) -> None:
@@ -55,18 +45,18 @@ class Random(Protocol):
 class Backoff(Protocol):
     """A delay calculator: any callable of this shape may replace the shipped ones."""
 
-    def __call__(self, retry_attempts: int, rng: Random, /) -> float:
-        """Return the delay in seconds, given how many retries were already done."""
+    def __call__(self, retry_attempts: int, rng: Random, /) -> Duration:
+        """Return the delay, given how many retries were already done."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ExponentialBackoff:
     """``min(first * factor ** retry_attempts, most)``, the exponent clamped so that no count overflows.
 
     Args:
-        first: seconds before the first retry.
-        most: seconds that no delay exceeds.
+        first: delay before the first retry, at most ``most``; kept as seconds.
+        most: what no delay exceeds; kept as seconds.
         factor: growth from one retry to the next, at least 1.
         jitter: share of each delay that is random: the delay is drawn evenly from ``[delay * (1 - jitter), delay]``.
 
@@ -74,23 +64,22 @@ class ExponentialBackoff:
         InvalidArgumentException: a number is out of range, or is none.
     """
 
-    first: float = 0.001
-    most: float = 0.5
-    factor: float = 2.0
-    jitter: float = 0.0
+    first: float
+    most: float
+    factor: float
+    jitter: float
 
-    def __post_init__(self) -> None:
-        for name, value, least, most in (
-            ("most", self.most, 0.0, math.inf),
-            ("first", self.first, 0.0, self.most),
-            ("factor", self.factor, 1.0, math.inf),
-            ("jitter", self.jitter, 0.0, 1.0),
-        ):
-            if not (is_number(value) and math.isfinite(value) and least <= value <= most):
+    def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
+        ceiling = require_duration("most", most)
+        object.__setattr__(self, "first", require_duration("first", first, most=ceiling))
+        object.__setattr__(self, "most", ceiling)
+        for name, value, least, greatest in (("factor", factor, 1.0, math.inf), ("jitter", jitter, 0.0, 1.0)):
+            if not (is_number(value) and math.isfinite(value) and least <= value <= greatest):
                 raise InvalidArgumentException(
-                    f"{name}={value!r} of an exponential backoff must be a number between {least} and {most}",
+                    f"{name}={value!r} of an exponential backoff must be a number between {least} and {greatest}",
                     parameter=name,
                 )
+            object.__setattr__(self, name, value)
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> float:
         """Return the delay in seconds after ``retry_attempts`` retries.
@@ -107,7 +96,7 @@ class ExponentialBackoff:
 
 
 def exponential(
-    *, first: float = 0.001, most: float = 0.5, factor: float = 2.0, jitter: float = 0.0
+    *, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0
 ) -> ExponentialBackoff:
     """Return the best-effort calculator: 1, 2, 4 … 256, 500, 500 ms unless told otherwise.
 

@@ -13,12 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from enum import Enum, unique
 
-from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, is_number, require_duration
 
 
 @unique
@@ -77,7 +75,7 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[Break
 class CircuitBreakerOptions:
     """The numbers that all Couchbase clients ship with.
 
-    Windows and the timeout are given as seconds or as a ``timedelta``, and kept as seconds.
+    Windows and the timeout are durations, kept as seconds.
 
     Raises:
         InvalidArgumentException: a field has the wrong type, or a number is out of range.
@@ -96,9 +94,9 @@ class CircuitBreakerOptions:
         enabled: bool = True,
         volume_threshold: int = 20,
         error_threshold_percentage: float = 50.0,
-        sleep_window: float | timedelta = 5.0,
-        rolling_window: float | timedelta = 60.0,
-        canary_timeout: float | timedelta = 5.0,
+        sleep_window: Duration = 5.0,
+        rolling_window: Duration = 60.0,
+        canary_timeout: Duration = 5.0,
     ) -> None:
         if not isinstance(enabled, bool):
             raise InvalidArgumentException(
@@ -108,15 +106,18 @@ class CircuitBreakerOptions:
         for name, value, least, most in (
             ("volume_threshold", volume_threshold, 1, math.inf),
             ("error_threshold_percentage", error_threshold_percentage, 0, 100),
-            ("sleep_window", in_seconds(sleep_window), 0, math.inf),
-            ("rolling_window", in_seconds(rolling_window), 0, math.inf),
-            ("canary_timeout", in_seconds(canary_timeout), 0, math.inf),
         ):
             if not (is_number(value) and least <= value <= most):
                 raise InvalidArgumentException(
                     f"{name}={value!r} of a circuit breaker must be a number between {least} and {most}", parameter=name
                 )
             object.__setattr__(self, name, value)
+        for name, duration in (
+            ("sleep_window", sleep_window),
+            ("rolling_window", rolling_window),
+            ("canary_timeout", canary_timeout),
+        ):
+            object.__setattr__(self, name, require_duration(name, duration, endless=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,9 @@ class CircuitBreaker:
         self._operations = 0
         self._failures = 0
         self._opened_at: float | None = None
+
+    def __repr__(self) -> str:
+        return f"<CircuitBreaker: {self._state.name} operations={self._operations} failures={self._failures}>"
 
     @property
     def state(self) -> BreakerState:

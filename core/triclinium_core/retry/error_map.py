@@ -12,7 +12,7 @@ from enum import StrEnum, unique
 from typing import TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 T = TypeVar("T")
 

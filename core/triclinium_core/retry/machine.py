@@ -123,6 +123,9 @@ class RetryMachine:
         self._resume_at = math.inf
         self._verdict: Retry | None = None
 
+    def __repr__(self) -> str:
+        return f"<RetryMachine {self.annotation.operation}: {self._state.name} retry_attempts={self._retry_attempts}>"
+
     @property
     def state(self) -> RequestState:
         """Where the request stands."""

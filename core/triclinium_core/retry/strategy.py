@@ -6,53 +6,57 @@ Source: SDK-RFC 0049 rev 16 "Retry Strategies"; decisions C1, C14 to C16.
 from __future__ import annotations
 
 import inspect
-import math
 from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential, is_number
+from triclinium_core.quantities import Duration, require_duration
+from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
 from triclinium_core.retry.kinds import COUCHBASE, other_kind
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class RetryAction:
     """A strategy's answer. Build it with ``after`` or ``no_retry``.
 
     Raises:
-        InvalidArgumentException: a number is negative or not finite, or ``error`` is no class of ours.
+        InvalidArgumentException: a duration is negative or not finite, or ``error`` is no class of ours.
     """
 
     delay: float | None
     """Seconds until the retry; None for no retry."""
-    error: type[CouchbaseException] | None = None
+    error: type[CouchbaseException] | None
     """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
     with a message and an ``ErrorContext``, as all our errors are."""
-    within: float | None = None
+    within: float | None
     """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
 
-    def __post_init__(self) -> None:
-        for name, value in (("delay", self.delay), ("within", self.within)):
-            if value is not None:
-                _require_seconds(name, value)
-        if self.error is not None and not (isinstance(self.error, type) and issubclass(self.error, CouchbaseException)):
+    def __init__(
+        self,
+        delay: Duration | None,
+        error: type[CouchbaseException] | None = None,
+        within: Duration | None = None,
+    ) -> None:
+        if error is not None and not (isinstance(error, type) and issubclass(error, CouchbaseException)):
             raise InvalidArgumentException(
-                f"error={self.error!r} must be CouchbaseException or a subclass of it", parameter="error"
+                f"error={error!r} must be CouchbaseException or a subclass of it", parameter="error"
             )
+        object.__setattr__(self, "delay", None if delay is None else require_duration("delay", delay))
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "within", None if within is None else require_duration("within", within))
 
     @classmethod
-    def after(cls, seconds: float, *, within: float | None = None) -> RetryAction:
-        """Return the order to retry after ``seconds``; less than a millisecond is taken for one.
+    def after(cls, delay: Duration, *, within: Duration | None = None) -> RetryAction:
+        """Return the order to retry after ``delay``; less than a millisecond is taken for one.
 
         Raises:
-            InvalidArgumentException: ``seconds`` or ``within`` is negative or not a finite number.
+            InvalidArgumentException: ``delay`` or ``within`` is no duration, negative or not finite.
         """
-        _require_seconds("delay", seconds)
-        return cls(seconds, None, within)
+        return cls(require_duration("delay", delay), None, within)
 
     @classmethod
     def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:
@@ -62,13 +66,6 @@ class RetryAction:
             InvalidArgumentException: ``error`` is no class of ours.
         """
         return cls(None, error)
-
-
-def _require_seconds(name: str, value: float) -> None:
-    if not (is_number(value) and 0 <= value < math.inf):
-        raise InvalidArgumentException(
-            f"{name}={value!r} of a retry must be a finite number of seconds >= 0", parameter=name
-        )
 
 
 class RetryStrategy(Protocol):

@@ -21,7 +21,6 @@ from triclinium_core.retry.backoff import (
     cap,
     controlled,
     exponential,
-    is_number,
 )
 
 
@@ -158,20 +157,19 @@ def test_refuses_what_is_no_number_in_range(name: str, value: object) -> None:
         with pytest.raises(InvalidArgumentException) as caught:
             build(**{name: value})  # type: ignore[arg-type]
 
-        assert str(caught.value).startswith(f"{name}={value!r} of an exponential backoff must be a number between ")
+        assert str(caught.value).startswith(f"{name}=")
         assert name == caught.value.parameter
 
 
 @pytest.mark.parametrize(
     ("name", "value", "text"),
     [
-        ("first", 0.6, "first=0.6 of an exponential backoff must be a number between 0.0 and 0.5"),
         ("factor", 0.99, "factor=0.99 of an exponential backoff must be a number between 1.0 and inf"),
         ("jitter", 1.01, "jitter=1.01 of an exponential backoff must be a number between 0.0 and 1.0"),
     ],
 )
 def test_tells_the_range(name: str, value: float, text: str) -> None:
-    """The text has the bounds in it, the ceiling being that of the first delay."""
+    """The text has the bounds in it."""
     with pytest.raises(InvalidArgumentException) as caught:
         exponential(**{name: value})
 
@@ -184,27 +182,6 @@ def test_a_most_below_the_first_is_refused() -> None:
         exponential(first=0.2, most=0.1)
 
     assert "first" == caught.value.parameter
-
-
-@rows(
-    ("value", "expected"),
-    [
-        (0, True),
-        (0.5, True),
-        (math.nan, True),
-        (math.inf, True),
-        (10**308, True),
-        (10**309, False),
-        (-(10**309), False),
-        (True, False),
-        ("1", False),
-        (None, False),
-        (1j, False),
-    ],
-)
-def test_is_number(value: object, expected: bool) -> None:
-    """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
-    assert expected is is_number(value)
 
 
 def test_cap_of_the_rfc() -> None:

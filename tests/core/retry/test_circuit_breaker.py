@@ -269,7 +269,7 @@ def test_options_out_of_range(name: str, value: object) -> None:
     with pytest.raises(InvalidArgumentException) as caught:
         CircuitBreakerOptions(**{name: value})  # type: ignore[arg-type]
 
-    assert str(caught.value).startswith(f"{name}={value!r} of a circuit breaker must be a number between ")
+    assert str(caught.value).startswith(f"{name}={value!r} ")
     assert name == caught.value.parameter
 
 

@@ -28,7 +28,7 @@ from triclinium_core.retry.error_map import (
     parse_entry,
     parse_error_map,
 )
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 A = Attribute
 CONSTANT, LINEAR, EXPONENTIAL = RetryAlgorithm.CONSTANT, RetryAlgorithm.LINEAR, RetryAlgorithm.EXPONENTIAL

@@ -474,3 +474,10 @@ def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "triclinium.adapters.httpx")
     with pytest.raises(ImportError, match=r"pip install 'triclinium\[httpx\]'"):
         importlib.import_module("triclinium.adapters.httpx")
+
+
+def test_it_shows_what_it_is_made_of() -> None:
+    """The transport below, and the strategy with its numbers."""
+    shown = repr(RetryTransport(Script(), strategy=standard()))
+
+    assert shown == "<RetryTransport over Script: StandardRetryStrategy(max_attempts=3, quota_capacity=500)>"

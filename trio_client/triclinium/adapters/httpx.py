@@ -20,6 +20,7 @@ from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.shown import shown
 
 try:
     import httpx
@@ -120,6 +121,9 @@ class RetryTransport(httpx.AsyncBaseTransport):
         # Strategy and hooks are looked at where they are used, and here for the first time.
         CallTerms[object](self._strategy, hooks=self._hooks)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
+
+    def __repr__(self) -> str:
+        return f"<RetryTransport over {type(self._transport).__name__}: {shown(self._strategy)}>"
 
     async def __aenter__(self) -> Self:
         await self._transport.__aenter__()

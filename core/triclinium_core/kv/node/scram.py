@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from triclinium_core.kv.node.saslprep import ProhibitedText, saslprep
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 _DIGESTS: Mapping[str, str] = MappingProxyType(
     {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 BODY_SIZE_BYTES_MAX = 64 * 1024
 """Servers write a few hundred; a larger body is of another kind."""

@@ -15,7 +15,7 @@ from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.json_limits import JsonLimits
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 
 class _Collection(msgspec.Struct, frozen=True):

@@ -6,10 +6,9 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from triclinium_core.durations import in_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, in_seconds, is_number, require_duration
 
 DEFAULT_NAME = "_default"
 """Name of the scope and of the collection that every bucket has."""
@@ -132,7 +131,7 @@ def check_transcoder(value: object) -> None:
         )
 
 
-def encode_expiry(expiry: float | timedelta | datetime | None, *, wall_seconds: float) -> int:
+def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) -> int:
     """Return an expiry as it travels: 0 for none, seconds up to 30 days, else a Unix time.
 
     A fraction of a second counts as a whole one, for 0 would mean "never".
@@ -184,19 +183,13 @@ def encode_expiry(expiry: float | timedelta | datetime | None, *, wall_seconds: 
     return moment
 
 
-def encode_lock_time(lock_time: float | timedelta) -> int:
+def encode_lock_time(lock_time: Duration) -> int:
     """Return a lock time in seconds, rounded up.
 
     Raises:
         InvalidArgumentException: wrong type, nothing, or more than 30 seconds.
     """
-    seconds = in_seconds(lock_time)
-    if not (is_number(seconds) and 0 < seconds <= LOCK_TIME_MAX):
-        raise InvalidArgumentException(
-            f"lock_time={lock_time!r} must be more than 0 and at most {LOCK_TIME_MAX} seconds, as a number or a timedelta",
-            parameter="lock_time",
-        )
-    return math.ceil(seconds)
+    return math.ceil(require_duration("lock_time", lock_time, above_zero=True, most=LOCK_TIME_MAX))
 
 
 def _cut(name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_of
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 NOBODY = -1
 """Stands in a map for a vbucket without a copy."""

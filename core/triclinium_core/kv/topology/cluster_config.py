@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCapability, known_capabilities
 from triclinium_core.kv.wire.json_limits import JsonLimits
-from triclinium_core.retry.shown import cut
+from triclinium_core.shown import cut
 
 NODES_MAX = 1024
 """Ten times the largest clusters that are known. Each node is a connection for each bucket."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.options import ClientOptions, TimeoutOptions, check_seconds
+from triclinium_core.options import ClientOptions, TimeoutOptions, require_timeout
 
 FLAGS: Mapping[str, bool] = {"true": True, "false": False}
 ENDLESS = "inf"
@@ -50,10 +50,9 @@ def _seconds(text: str) -> float:
         raise ValueError(f"is not {A_DURATION}")
     try:
         seconds = float(sum(Fraction(number) * UNITS[unit] for number, unit in _PART.findall(text)))
-        check_seconds(seconds, "value")
+        return require_timeout("value", seconds)
     except (ValueError, OverflowError, InvalidArgumentException) as error:
         raise ValueError(f"is not {A_DURATION}") from error
-    return seconds
 
 
 def _flag(text: str) -> bool:

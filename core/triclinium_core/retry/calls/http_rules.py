@@ -15,9 +15,9 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.shown import shown
-from triclinium_core.retry.smithy.bounds import require_seconds
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.shown import shown
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 """Methods whose requests do no more when they are sent twice. Source: RFC 9110, section 9.2.2."""
@@ -82,7 +82,7 @@ class HttpFailure:
     """Whether it failed because time ran out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class HttpRetryRules:
     """Which requests a :py:class:`triclinium.adapters.httpx.RetryTransport` may send again.
 
@@ -91,36 +91,46 @@ class HttpRetryRules:
         statuses: answers that count as failures which pass.
         idempotency_key: whether a request with an ``Idempotency-Key`` header may be sent again like an idempotent one,
             whatever its method. The service must honour that header; many do not.
-        retry_after_max: seconds; an answer that asks for more in its ``Retry-After`` is not retried. None: whatever it
+        retry_after_max: kept as seconds; an answer that asks for more in its ``Retry-After`` is not retried. None: whatever it
             asks for is waited for, as far as the deadline permits.
 
     Raises:
         InvalidArgumentException: a value makes no sense.
     """
 
-    methods: AbstractSet[str] = IDEMPOTENT_METHODS
-    statuses: AbstractSet[int] = frozenset(RETRIED_STATUSES)
-    idempotency_key: bool = False
-    retry_after_max: float | None = None
+    methods: AbstractSet[str]
+    statuses: AbstractSet[int]
+    idempotency_key: bool
+    retry_after_max: float | None
 
-    def __post_init__(self) -> None:
-        for method in _members("methods", self.methods, 'a set of methods such as {"GET", "HEAD"}'):
+    def __init__(
+        self,
+        *,
+        methods: AbstractSet[str] = IDEMPOTENT_METHODS,
+        statuses: AbstractSet[int] = frozenset(RETRIED_STATUSES),
+        idempotency_key: bool = False,
+        retry_after_max: Duration | None = None,
+    ) -> None:
+        for method in _members("methods", methods, 'a set of methods such as {"GET", "HEAD"}'):
             if not (isinstance(method, str) and method.isupper() and _METHOD_SIGNS.issuperset(method)):
                 raise InvalidArgumentException(
                     f"methods holds {shown(method)}; a method is written in capitals, such as 'GET'",
                     parameter="methods",
                 )
-        for status in _members("statuses", self.statuses, "a set of statuses such as {429, 503}"):
+        for status in _members("statuses", statuses, "a set of statuses such as {429, 503}"):
             if not (isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599):
                 raise InvalidArgumentException(
                     f"statuses holds {shown(status)}; only errors are retried, 400 to 599", parameter="statuses"
                 )
-        if not isinstance(self.idempotency_key, bool):
+        if not isinstance(idempotency_key, bool):
             raise InvalidArgumentException(
-                f"idempotency_key={self.idempotency_key!r} must be True or False", parameter="idempotency_key"
+                f"idempotency_key={idempotency_key!r} must be True or False", parameter="idempotency_key"
             )
-        if self.retry_after_max is not None:
-            require_seconds("retry_after_max", self.retry_after_max)
+        most = None if retry_after_max is None else require_duration("retry_after_max", retry_after_max)
+        object.__setattr__(self, "methods", methods)
+        object.__setattr__(self, "statuses", statuses)
+        object.__setattr__(self, "idempotency_key", idempotency_key)
+        object.__setattr__(self, "retry_after_max", most)
 
     def is_success(self, status: int) -> bool:
         """Tell whether an answer with this status is welcome, and gives a quota back what the request took.

@@ -111,6 +111,9 @@ class CallMachine:
         self._error: Exception | None = None
         self._is_safe = False
 
+    def __repr__(self) -> str:
+        return f"<CallMachine: attempt {self.number}>"
+
     def abandon(self) -> None:
         """Hand back the token of the next attempt, for which nobody waits any more."""
         self._terms.abandon(self.token)

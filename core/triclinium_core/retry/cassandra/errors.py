@@ -29,7 +29,7 @@ from typing import ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)

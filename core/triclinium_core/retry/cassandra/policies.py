@@ -33,7 +33,7 @@ from triclinium_core.retry.cassandra.verdicts import (
     RetryDecision,
     RetryVerdict,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from triclinium_core.retry.cassandra.errors import (
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.kinds import CASSANDRA, other_kind
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 class RetryPolicy(Protocol):

@@ -10,7 +10,7 @@ from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 @unique

@@ -7,7 +7,6 @@ from typing import cast
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.kinds import SMITHY, other_kind
-from triclinium_core.retry.shown import shown
 from triclinium_core.retry.smithy.protocols import (
     AnyRetryStrategy,
     AsyncRetryStrategy,
@@ -15,6 +14,7 @@ from triclinium_core.retry.smithy.protocols import (
     RetryToken,
     is_async,
 )
+from triclinium_core.shown import shown
 
 METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
 """What every strategy has."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.shown import shown
-from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random, require_seconds
+from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random
+from triclinium_core.shown import shown
 
 WALK_MAX = 256
 """Steps that a decorrelated delay is walked, at most: a longer walk ends no differently, and would cost more draws."""
@@ -36,7 +37,7 @@ class Jitter(StrEnum):
 _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ExponentialRetryBackoffStrategy:
     """Doubles the delay from retry to retry, up to a ceiling.
 
@@ -44,35 +45,44 @@ class ExponentialRetryBackoffStrategy:
 
     Args:
         rng: draws for the jitter; only ``Jitter.NONE`` does without.
-        base: seconds before the first retry.
-        max: seconds that no delay exceeds; it may be less than ``base``.
+        base: delay before the first retry, kept as seconds.
+        max: what no delay exceeds, kept as seconds; it may be less than ``base``.
 
     Raises:
-        InvalidArgumentException: a number is negative, not finite or none, ``jitter`` is none of ``Jitter``, or ``rng``
+        InvalidArgumentException: a duration is negative, not finite or none, ``jitter`` is none of ``Jitter``, or ``rng``
             is missing or draws nothing.
     """
 
-    rng: Random | None = field(default=None, repr=False)
-    base: float = 0.025
-    max: float = 20.0
-    jitter: Jitter = Jitter.EQUAL
-    _doublings: float = field(init=False, repr=False, compare=False)
+    rng: Random | None = field(repr=False)
+    base: float
+    max: float
+    jitter: Jitter
+    _doublings: float = field(repr=False, compare=False)
     """After these many ``max`` is reached in any case."""
 
-    def __post_init__(self) -> None:
-        require_seconds("base", self.base)
-        require_seconds("max", self.max)
-        if not isinstance(self.jitter, Jitter):
+    def __init__(
+        self,
+        *,
+        rng: Random | None = None,
+        base: Duration = 0.025,
+        max: Duration = 20.0,  # the name that it has in botocore
+        jitter: Jitter = Jitter.EQUAL,
+    ) -> None:
+        if not isinstance(jitter, Jitter):
             raise InvalidArgumentException(
-                f"jitter={self.jitter!r} must be one of {', '.join(f'Jitter.{kind.name}' for kind in Jitter)}",
+                f"jitter={jitter!r} must be one of {', '.join(f'Jitter.{kind.name}' for kind in Jitter)}",
                 parameter="jitter",
             )
-        if self.rng is not None:
-            require_random(self.rng)
-        elif self.jitter is not Jitter.NONE:
+        if rng is not None:
+            require_random(rng)
+        elif jitter is not Jitter.NONE:
             raise InvalidArgumentException(
-                f"rng is missing, and jitter={self.jitter.value!r} draws; pass random.Random()", parameter="rng"
+                f"rng is missing, and jitter={jitter.value!r} draws; pass random.Random()", parameter="rng"
             )
+        object.__setattr__(self, "rng", rng)
+        object.__setattr__(self, "base", require_duration("base", base))
+        object.__setattr__(self, "max", require_duration("max", max))
+        object.__setattr__(self, "jitter", jitter)
         # With e the exponent of max and b that of base, base * 2 ** (e - b + 1) >= 2 ** e > max.
         doublings = math.frexp(self.max)[1] - math.frexp(self.base)[1] + 1 if self.base else math.inf
         object.__setattr__(self, "_doublings", doublings)

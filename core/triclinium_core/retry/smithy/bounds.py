@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import Random, is_number
-from triclinium_core.retry.shown import shown
+from triclinium_core.quantities import is_number
+from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
+from triclinium_core.shown import shown
 
 
 def require_count(name: str, value: int, *, least: int = 0) -> int:
@@ -21,19 +22,6 @@ def require_count(name: str, value: int, *, least: int = 0) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidArgumentException(
             f"{name}={shown(value)} must be a whole number of at least {least}", parameter=name
-        )
-    return value
-
-
-def require_seconds(name: str, value: float) -> float:
-    """Return ``value``.
-
-    Raises:
-        InvalidArgumentException: it is no finite number of at least 0, or more than a float holds.
-    """
-    if not is_seconds(value):
-        raise InvalidArgumentException(
-            f"{name}={shown(value)} must be a finite number of seconds of at least 0", parameter=name
         )
     return value
 

@@ -31,6 +31,9 @@ class RetryQuota:
         self.capacity: int = require_count("quota_capacity", capacity)
         self._taken: dict[str | None, int] = {}
 
+    def __repr__(self) -> str:
+        return f"<RetryQuota: {self.available()} of {self.capacity}>"
+
     @property
     def lacks(self) -> bool:
         """Whether the bucket of any scope is not full."""

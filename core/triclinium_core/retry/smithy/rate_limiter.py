@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
-from triclinium_core.retry.shown import shown
+from triclinium_core.quantities import is_number
+from triclinium_core.shown import shown
 
 BETA = 0.7
 """What a throttling answer leaves of the rate."""
@@ -80,6 +80,9 @@ class RateLimiter:
         # The rate at which the service throttled, and when it did.
         self._highest = 0.0
         self._throttled_at = 0.0
+
+    def __repr__(self) -> str:
+        return f"<RateLimiter: {f'{self._rate:g} a second' if self._enabled else 'no limit'}>"
 
     @property
     def is_enabled(self) -> bool:

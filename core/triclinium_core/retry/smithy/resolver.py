@@ -74,6 +74,9 @@ class RetryStrategyResolver:
         # The arguments are checked now, and what most clients use is there.
         self.resolve()
 
+    def __repr__(self) -> str:
+        return f"<RetryStrategyResolver: {len(self._strategies)} strategies>"
+
     def resolve(self, strategy: AnyRetryStrategy | RetryStrategyOptions | None = None) -> AnyRetryStrategy:
         """Return ``strategy`` itself, the strategy of such options, or the standard one for None.
 

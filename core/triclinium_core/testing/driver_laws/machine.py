@@ -55,6 +55,9 @@ class ScriptedMachine:
         """What the driver has done to the machine that it must not, for it may swallow what ``handle`` raises."""
         self.topologies: Sequence[Topology] = ()
 
+    def __repr__(self) -> str:
+        return f"<ScriptedMachine: {len(self.events)} events>"
+
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Return what ``answer`` says.
 

@@ -18,7 +18,7 @@ import msgspec
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_integer, check_value
 from triclinium_core.kv.wire.constants import Datatype
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -85,6 +85,9 @@ class FakeDocuments:
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
         self._last_cas = 0
 
+    def __repr__(self) -> str:
+        return f"<FakeDocuments: {len(self._documents)} documents>"
+
     # What a test asks for.
 
     def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
@@ -102,14 +105,14 @@ class FakeDocuments:
         value: bytes,
         *,
         flags: int = JSON_FLAGS,
-        expires_after: float = math.inf,
+        expires_after: Duration = math.inf,
         collection_id: int = 0,
         xattrs: Mapping[str, bytes] | None = None,
     ) -> Document:
         """Write a document, whoever has locked it, and return it.
 
         Args:
-            expires_after: seconds that it lives.
+            expires_after: how long it lives; 0 for a document that has expired already.
             xattrs: extended attributes, as JSON by key; those that it has stay unless any are given.
 
         Raises:
@@ -118,25 +121,27 @@ class FakeDocuments:
         check_value(value)
         check_integer(flags, "flags", 0, UINT32_MAX)
         check_integer(collection_id, "collection_id", 0, UINT32_MAX)
-        _check(expires_after, xattrs or {})
+        lifetime = require_duration("expires_after", expires_after, endless=True)
+        _check_attributes(xattrs or {})
         address = self.address(bucket, key, collection_id=collection_id)
-        expires_at = self.now + expires_after
+        expires_at = self.now + lifetime
         if xattrs is None:
             return self.write(address, value, flags=flags, expires_at=expires_at)
         return self.rewrite(address, value, lambda *_: dict(xattrs), flags=flags, expires_at=expires_at)
 
     def lock(
-        self, bucket: str, key: str | bytes, *, seconds: float = LOCK_SECONDS_DEFAULT, collection_id: int = 0
+        self, bucket: str, key: str | bytes, *, seconds: Duration = LOCK_SECONDS_DEFAULT, collection_id: int = 0
     ) -> int:
         """Lock a document on behalf of somebody else and return the CAS that only the holder knows.
 
         Raises:
             KeyError: there is no such document.
+            InvalidArgumentException: ``seconds`` is no duration.
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
             raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to lock; put it first")
-        return self.lock_at(address, seconds).cas
+        return self.lock_at(address, require_duration("seconds", seconds, endless=True)).cas
 
     def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
         """Remove a document, whoever has locked it.
@@ -381,9 +386,7 @@ def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
     return {key: value for key, value in xattrs.items() if key.startswith("_")}
 
 
-def _check(expires_after: float, xattrs: Mapping[str, bytes]) -> None:
-    if not is_number(expires_after) or math.isnan(expires_after):
-        raise InvalidArgumentException(f"{expires_after=} must be a number", parameter="expires_after")
+def _check_attributes(xattrs: Mapping[str, bytes]) -> None:
     for key, value in xattrs.items():
         if not isinstance(key, str) or not isinstance(value, bytes) or not is_json(value):
             raise InvalidArgumentException(f"xattrs[{key!r}]={value!r} must be JSON, as bytes", parameter="xattrs")

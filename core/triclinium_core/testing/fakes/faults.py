@@ -13,7 +13,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.kv_status import Status
 
 DATA_OPCODES = frozenset(
@@ -123,18 +123,16 @@ def drop_response() -> Fault:
     return DropResponse()
 
 
-def delay(seconds: float) -> Fault:
+def delay(seconds: Duration) -> Fault:
     """Apply the command at once and answer ``seconds`` later.
 
     Without unordered execution, later answers on that connection wait behind it, as on a real node. Finds a client that
     matches answers by their order, or takes a late answer to an abandoned request for that of another.
 
     Raises:
-        InvalidArgumentException: ``seconds`` is no number, or out of range.
+        InvalidArgumentException: ``seconds`` is no duration, or out of range.
     """
-    if not is_number(seconds) or not 0 <= seconds <= SECONDS_MAX:
-        raise InvalidArgumentException(f"seconds must be a number from 0 to {SECONDS_MAX:g}", parameter="seconds")
-    return Delay(seconds)
+    return Delay(require_duration("seconds", seconds, most=SECONDS_MAX))
 
 
 def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.testing.fakes.actions import NodeAction
 
 
@@ -46,15 +45,13 @@ class FakeNetwork:
         held = {action.connection for action in self._held_actions} | {name for name, _ in self._held_requests}
         return math.inf if all(map(self.is_cut, held)) else -math.inf
 
-    def slow_down(self, seconds: float) -> None:
+    def slow_down(self, seconds: Duration) -> None:
         """Have every reply come so much later.
 
         Raises:
-            InvalidArgumentException: ``seconds`` is no number, or out of range.
+            InvalidArgumentException: ``seconds`` is no duration, or out of range.
         """
-        if not is_number(seconds) or not 0 <= seconds <= SECONDS_MAX:
-            raise InvalidArgumentException(f"seconds must be a number from 0 to {SECONDS_MAX:g}", parameter="seconds")
-        self.slowness = seconds
+        self.slowness = require_duration("seconds", seconds, most=SECONDS_MAX)
 
     def cut(self, connections: Iterable[int] | None) -> None:
         """Let nothing move on these connections; None for all there are and will be."""

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
+from triclinium_core.quantities import Duration
 from triclinium_core.testing.fakes.cluster_map import (
     NO_NODE,
     ConfigVersion,
@@ -322,7 +323,7 @@ class FakeNodes:
         self._nodes[self._check(index)].network.heal()
         self._cluster.ring()
 
-    def slow_down(self, index: int, seconds: float) -> None:
+    def slow_down(self, index: int, seconds: Duration) -> None:
         """Have a node send every reply so much later; 0 for as fast as ever.
 
         Raises:

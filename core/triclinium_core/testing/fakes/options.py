@@ -23,7 +23,7 @@ from triclinium_core.kv.operation.validation import (
 )
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import is_number
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import is_number
 
 OPERATIONS_MAX = 20_000_000
 """Operations that one simulation may begin: half an hour of work, and some gigabytes at the very worst."""

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.kv.operation.error_body import BODY_SIZE_BYTES_MAX, ErrorDetails, parse_error_body
-from triclinium_core.retry.shown import SERVER_TEXT_MAX, cut
+from triclinium_core.shown import SERVER_TEXT_MAX, cut
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from triclinium_core.kv.topology.cluster_config import (
     VBucketServerMap,
     parse_cluster_config,
 )
-from triclinium_core.retry.shown import SERVER_TEXT_MAX
+from triclinium_core.shown import SERVER_TEXT_MAX
 
 BUCKET: Mapping[str, Any] = {
     "rev": 7,

@@ -31,7 +31,7 @@ from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.routes import Route, routes_of
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 PAGE = "driver's page"
 

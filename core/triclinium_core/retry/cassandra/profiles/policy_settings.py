@@ -14,7 +14,7 @@ from datetime import date, time
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 T = TypeVar("T")
 

@@ -35,7 +35,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 PolicyFactory = Callable[..., RetryPolicy]
 """What makes a retry policy of the options that a document gives, which it is passed by name: mostly a class."""

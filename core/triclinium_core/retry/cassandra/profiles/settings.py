@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypedDict, TypeVar
 
+from triclinium_core.quantities import require_duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
@@ -20,14 +21,14 @@ from triclinium_core.retry.cassandra.profiles.policy_settings import (
     settle,
     wrong,
 )
-from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, TIMEOUT_RULE, is_timeout
+from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, TIMEOUT_MAX
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
     SpeculativeExecutionPolicy,
     require_speculation,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 T = TypeVar("T")
 
@@ -184,9 +185,9 @@ def seconds_at(path: str, value: object) -> float:
     Raises:
         InvalidArgumentException: it is no number, not above 0, or above the maximum and not infinite.
     """
-    if not (isinstance(value, int | float) and is_timeout(value)):
-        raise wrong(path, f"={shown(value)} {TIMEOUT_RULE}")
-    return value
+    if not isinstance(value, int | float):
+        raise wrong(path, f"={shown(value)} must be a number of seconds")
+    return require_duration(path, value, above_zero=True, most=TIMEOUT_MAX, endless=True)
 
 
 def level_at(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

@@ -16,7 +16,7 @@ from triclinium_core.retry.cassandra.errors import (
     RequestThrottled,
     require_count,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)

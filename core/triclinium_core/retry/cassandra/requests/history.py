@@ -10,7 +10,7 @@ from triclinium_core.retry.cassandra.requests.actions import Cancel
 from triclinium_core.retry.cassandra.requests.execution import NO_ATTEMPT, Execution
 from triclinium_core.retry.cassandra.requests.states import ExecutionState
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 class History:

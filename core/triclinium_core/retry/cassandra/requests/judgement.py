@@ -21,7 +21,7 @@ from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.routes import Route, routes_of
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 @unique

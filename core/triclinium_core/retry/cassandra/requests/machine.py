@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import is_number
 from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,
@@ -65,7 +65,7 @@ from triclinium_core.retry.cassandra.requests.states import (
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 REPREPARATIONS_MAX = 3
 """How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
@@ -101,6 +101,9 @@ class RequestMachine:
         self._deadline = math.inf
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
+
+    def __repr__(self) -> str:
+        return f"<RequestMachine {self.request.kind}: {self._state.name}>"
 
     @property
     def state(self) -> RequestState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 class QueryPlan:

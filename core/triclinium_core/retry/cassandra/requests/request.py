@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
+from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import require_flag, require_level
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
@@ -16,7 +15,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     SpeculativeExecutionPolicy,
     require_speculation,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 _ONE_EXECUTION = NoSpeculativeExecution()
 
@@ -24,12 +23,6 @@ TIMEOUT_DEFAULT = 2.0
 """Seconds for a whole request, as the Java driver has it."""
 TIMEOUT_MAX = 1e9
 """Thirty years: whoever wants to wait for longer says ``inf``."""
-TIMEOUT_RULE = "must be a number of seconds above 0 and up to 1e9, or inf for no limit"
-
-
-def is_timeout(value: float) -> bool:
-    """Tell whether a request may take this long."""
-    return is_number(value) and (0 < value <= TIMEOUT_MAX or value == math.inf)
 
 
 @unique
@@ -43,7 +36,7 @@ class RequestKind(StrEnum):
     speculatively."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class CassandraRequest:
     """What is fixed about a request.
 
@@ -52,7 +45,7 @@ class CassandraRequest:
         idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
         kind: a statement, or a PREPARE that the caller asked for.
         consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
-        timeout: seconds from its submission until the caller gets a DriverTimeout, up to 1e9; ``inf`` for never.
+        timeout: from its submission until the caller gets a DriverTimeout, kept as seconds, up to 1e9; ``inf`` for never.
         speculation: who decides about speculative executions.
 
     Raises:
@@ -60,29 +53,45 @@ class CassandraRequest:
     """
 
     policy: RetryPolicy
-    idempotent: bool = False
-    kind: RequestKind = RequestKind.STATEMENT
-    consistency: ConsistencyLevel | None = None
-    timeout: float = TIMEOUT_DEFAULT
-    speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION
+    idempotent: bool
+    kind: RequestKind
+    consistency: ConsistencyLevel | None
+    timeout: float
+    speculation: SpeculativeExecutionPolicy
 
-    def __post_init__(self) -> None:
-        require_policy(self.policy)
-        require_flag("idempotent", self.idempotent)
-        if not isinstance(self.kind, RequestKind):
+    def __init__(
+        self,
+        *,
+        policy: RetryPolicy,
+        idempotent: bool = False,
+        kind: RequestKind = RequestKind.STATEMENT,
+        consistency: ConsistencyLevel | None = None,
+        timeout: Duration = TIMEOUT_DEFAULT,
+        speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION,
+    ) -> None:
+        require_policy(policy)
+        require_flag("idempotent", idempotent)
+        if not isinstance(kind, RequestKind):
             raise InvalidArgumentException(
-                f"kind={shown(self.kind)} must be one of {', '.join(RequestKind)}", parameter="kind"
+                f"kind={shown(kind)} must be one of {', '.join(RequestKind)}", parameter="kind"
             )
-        if self.consistency is not None:
-            require_level(self.consistency)
-            if self.is_prepare:
+        if consistency is not None:
+            require_level(consistency)
+            if kind is RequestKind.PREPARE:
                 raise InvalidArgumentException(
-                    f"consistency={self.consistency.name} does not go with a PREPARE, which has none; leave it out",
+                    f"consistency={consistency.name} does not go with a PREPARE, which has none; leave it out",
                     parameter="consistency",
                 )
-        if not is_timeout(self.timeout):
-            raise InvalidArgumentException(f"timeout={shown(self.timeout)} {TIMEOUT_RULE}", parameter="timeout")
-        require_speculation(self.speculation)
+        require_speculation(speculation)
+        for name, value in (
+            ("policy", policy),
+            ("idempotent", idempotent),
+            ("kind", kind),
+            ("consistency", consistency),
+            ("timeout", require_duration("timeout", timeout, above_zero=True, most=TIMEOUT_MAX, endless=True)),
+            ("speculation", speculation),
+        ):
+            object.__setattr__(self, name, value)
 
     @property
     def is_prepare(self) -> bool:

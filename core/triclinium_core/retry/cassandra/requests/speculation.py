@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import is_number
-from triclinium_core.retry.shown import shown
+from triclinium_core.quantities import Duration, is_number, require_duration
+from triclinium_core.shown import shown
 
 
 class SpeculativeExecutionPolicy(Protocol):
@@ -37,33 +37,31 @@ class NoSpeculativeExecution:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ConstantSpeculativeExecutionPolicy:
     """A further execution after each ``delay``, as long as there are fewer than ``max_executions``.
 
     Args:
         max_executions: how many there are at most, the first one included.
-        delay: seconds from the moment that one is written to the start of the next; 0 starts it at once.
+        delay: from the moment that one is written to the start of the next, kept as seconds; 0 starts it at once.
 
     Raises:
-        InvalidArgumentException: ``max_executions`` is no whole number of at least 1, or ``delay`` no number of at
+        InvalidArgumentException: ``max_executions`` is no whole number of at least 1, or ``delay`` no duration of at
             least 0.
     """
 
     max_executions: int
     delay: float
 
-    def __post_init__(self) -> None:
-        most = self.max_executions
-        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+    def __init__(self, *, max_executions: int, delay: Duration) -> None:
+        if not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1:
             raise InvalidArgumentException(
-                f"max_executions={shown(most)} must be a whole number of at least 1; it counts the first execution too",
+                f"max_executions={shown(max_executions)} must be a whole number of at least 1; "
+                "it counts the first execution too",
                 parameter="max_executions",
             )
-        if not is_delay(self.delay):
-            raise InvalidArgumentException(
-                f"delay={shown(self.delay)} must be a number of seconds, 0 or more", parameter="delay"
-            )
+        object.__setattr__(self, "max_executions", max_executions)
+        object.__setattr__(self, "delay", require_duration("delay", delay))
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
         """Return the delay, or None where enough executions were started."""

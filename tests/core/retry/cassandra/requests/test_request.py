@@ -13,7 +13,7 @@ from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 def test_defaults() -> None:

@@ -16,7 +16,7 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     next_delay,
     require_speculation,
 )
-from triclinium_core.retry.shown import shown
+from triclinium_core.shown import shown
 
 
 class Says:

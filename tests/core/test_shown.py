@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from triclinium_core.retry.shown import SERVER_TEXT_MAX, cut, shown
+from triclinium_core.shown import SERVER_TEXT_MAX, cut, shown
 
 
 class _Unspeakable:

@@ -1,0 +1,175 @@
+"""Numbers and durations: two ways to say how long, one meaning and one refusal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.request_cases import retry_request
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.quantities import is_number, require_duration
+from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.calls.http_rules import HttpRetryRules
+from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.testing.fakes import faults
+from triclinium_core.testing.fakes.documents import FakeDocuments
+from triclinium_core.testing.fakes.network import FakeNetwork
+
+
+def timeouts(name: str, value: Any) -> object:
+    """Return timeouts of which one has a value, and any polls are often enough."""
+    return getattr(TimeoutOptions(**{"config_poll_floor": 1e-6, "config_poll_interval": 1e6, name: value}), name)
+
+
+def breaker(name: str, value: Any) -> object:
+    """Return what a field of a breaker's options is then."""
+    return getattr(CircuitBreakerOptions(**{name: value}), name)
+
+
+def best_effort(value: Any) -> object:
+    """Return what a strategy answers whose backoff answers ``value``."""
+    strategy = BestEffortRetryStrategy(lambda retries, rng: value)
+    return strategy.retry_after(retry_request(), RetryReason.KV_LOCKED)
+
+
+def slow_node(value: Any) -> object:
+    """Return how much later a node answers then."""
+    network = FakeNetwork()
+    network.slow_down(value)
+    return network.slowness
+
+
+def documents() -> FakeDocuments:
+    """Return one document."""
+    documents = FakeDocuments(vbuckets=16, wall_seconds_at_zero=0.0)
+    documents.put("default", "key", b"1")
+    return documents
+
+
+def lock(value: Any) -> object:
+    """Return until when a document is locked then."""
+    locked = documents()
+    locked.lock("default", "key", seconds=value)
+    return locked.find(locked.address("default", "key"))
+
+
+def put(value: Any) -> object:
+    """Return how long a document lives then."""
+    return documents().put("default", "key", b"2", expires_after=value).expires_at
+
+
+CASSANDRA_POLICY = DefaultRetryPolicy()
+
+TAKERS: Mapping[str, Callable[[Any], object]] = {
+    **{
+        f"TimeoutOptions.{field.name}": lambda value, name=field.name: timeouts(name, value)  # type: ignore[misc]
+        for field in fields(TimeoutOptions)
+    },
+    **{
+        f"CircuitBreakerOptions.{name}": lambda value, name=name: breaker(name, value)  # type: ignore[misc]
+        for name in ("sleep_window", "rolling_window", "canary_timeout")
+    },
+    "exponential.first": lambda value: exponential(first=value, most=1e6),
+    "exponential.most": lambda value: exponential(first=0.0, most=value),
+    "RetryAction.delay": RetryAction.after,
+    "RetryAction.within": lambda value: RetryAction(0.0, within=value),
+    "a backoff's delay": best_effort,
+    "lock_time": encode_lock_time,
+    "expiry": lambda value: encode_expiry(value, wall_seconds=1_750_000_000.0),
+    "ConstantSpeculativeExecutionPolicy.delay": lambda value: ConstantSpeculativeExecutionPolicy(
+        max_executions=2, delay=value
+    ),
+    "CassandraRequest.timeout": lambda value: CassandraRequest(policy=CASSANDRA_POLICY, timeout=value),
+    "ExponentialRetryBackoffStrategy.base": lambda value: ExponentialRetryBackoffStrategy(
+        base=value, jitter=Jitter.NONE
+    ),
+    "ExponentialRetryBackoffStrategy.max": lambda value: ExponentialRetryBackoffStrategy(max=value, jitter=Jitter.NONE),
+    "HttpRetryRules.retry_after_max": lambda value: HttpRetryRules(retry_after_max=value),
+    "a fault's seconds": faults.delay,
+    "a slow node's seconds": slow_node,
+    "a lock's seconds": lock,
+    "a document's expires_after": put,
+}
+"""Whatever in the core takes a duration."""
+
+
+@given(st.timedeltas(timedelta(microseconds=1), timedelta(seconds=30)))
+def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
+    """Options, actions and bytes are the same."""
+    seconds = duration.total_seconds()
+
+    for name, take in TAKERS.items():
+        assert take(seconds) == take(duration), name
+
+
+@rows("taker", TAKERS)
+@rows("value", [True, "1", b"1", 1j, math.nan, -math.inf, -1, timedelta(microseconds=-1), timedelta.min, 10**400])
+def test_what_is_no_duration(taker: str, value: object) -> None:
+    """Each of them refuses it by the name of its parameter."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        TAKERS[taker](value)
+
+    parameter = caught.value.parameter
+    assert parameter is not None
+    assert parameter in str(caught.value)
+    assert taker.endswith((parameter, f"{parameter}'s seconds"))
+
+
+@rows(
+    ("value", "limits", "accepted"),
+    [
+        (0, {}, True),
+        (timedelta(0), {"above_zero": True}, False),
+        (5e-324, {"above_zero": True}, True),
+        (2.5, {"most": 2.5}, True),
+        (timedelta(seconds=2.5, microseconds=1), {"most": 2.5}, False),
+        (math.inf, {}, False),
+        (math.inf, {"most": 2.5}, False),
+        (math.inf, {"most": 2.5, "endless": True}, True),
+        (timedelta.max, {}, True),
+    ],
+)
+def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepted: bool) -> None:
+    """The least, the greatest, and whether none at all will do."""
+    try:
+        require_duration("wait", value, **limits)
+    except InvalidArgumentException:
+        assert not accepted
+    else:
+        assert accepted
+
+
+@rows(
+    ("value", "expected"),
+    [
+        (0, True),
+        (0.5, True),
+        (math.nan, True),
+        (math.inf, True),
+        (10**308, True),
+        (10**309, False),
+        (-(10**309), False),
+        (True, False),
+        ("1", False),
+        (None, False),
+        (1j, False),
+    ],
+)
+def test_is_number(value: object, expected: bool) -> None:
+    """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
+    assert expected is is_number(value)
