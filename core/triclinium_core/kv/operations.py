@@ -108,7 +108,7 @@ class Operations:
             context = replace(context, last_dispatch_error=_obstacle(operation, node))
         else:
             node = self._connections.streams.node(operation.stream)
-        return loaded(context, load_of(node) if node is not None else None)
+        return loaded(context, load_of(node)) if node is not None else context
 
     def submit(self, event: OperationSubmitted, now: float) -> None:
         """Begin an operation: its first dispatch, and its deadline."""

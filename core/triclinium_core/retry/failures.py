@@ -19,7 +19,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.error_map import ErrorMapEntry
-from triclinium_core.retry.events import KvResponse, Load
+from triclinium_core.retry.events import Dispatched, KvResponse, Load
 from triclinium_core.retry.kv_status import status_name
 from triclinium_core.retry.path_failures import FailedPath
 from triclinium_core.retry.reasons import RetryReason
@@ -73,10 +73,13 @@ def answered_by_service(context: ErrorContext, http_status: int, verdict: Servic
     return replace(context, status=http_status, status_name=name, status_text=verdict.text or None)
 
 
-def loaded(context: ErrorContext, load: Load | None) -> ErrorContext:
-    """Return the context with what the connection had to do, where that is known."""
-    if load is None:
-        return context
+def dispatched(context: ErrorContext, attempt: Dispatched) -> ErrorContext:
+    """Return the context with where an attempt went."""
+    return replace(context, last_dispatched_to=attempt.node, last_dispatched_from=attempt.sender, opaque=attempt.opaque)
+
+
+def loaded(context: ErrorContext, load: Load) -> ErrorContext:
+    """Return the context with what the connection had to do."""
     return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 

@@ -41,6 +41,7 @@ from triclinium_core.retry.events import (
     ErrorMapLoaded,
     HandedOver,
     KvResponse,
+    Load,
     RequestEvent,
     ResponseReceived,
     ServiceResponse,
@@ -61,6 +62,7 @@ from triclinium_core.retry.orchestrator import (
 )
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
+from triclinium_core.retry.service_responses import ServiceVerdict
 from triclinium_core.retry.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.strategy import RetryStrategy, is_async
 
@@ -103,13 +105,6 @@ class RetryMachine:
         self._rng = rng
         self._error_maps = error_maps if error_maps is not None else ErrorMapStore()
         self._state = state
-        self._context = replace(
-            annotation.error_context,
-            service=str(annotation.service),
-            operation=annotation.operation,
-            idempotent=annotation.idempotent,
-            timeout=annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
-        )
         self._unanswered = state is RequestState.IN_FLIGHT
         self._retry_attempts = retry_attempts
         self._retry_reasons: frozenset[RetryReason] = frozenset()
@@ -119,6 +114,14 @@ class RetryMachine:
         self._first_failure_at = first_failure_at
         self._node = annotation.error_context.last_dispatched_to
         """Where the newest attempt went, or was to go."""
+        self._dispatched: Dispatched | None = None
+        """The newest attempt that was handed over here."""
+        self._kv_answer: tuple[KvResponse, ErrorMapEntry | None] | None = None
+        """The newest response, and what the error map of its node says of the status."""
+        self._service_answer: tuple[int, ServiceVerdict] | None = None
+        """HTTP status of the newest response, and what it means."""
+        self._dispatch_error: str | None = None
+        self._load: Load | None = None
         self._failure: _Failure | None = None
         self._resume_at = math.inf
         self._verdict: Retry | None = None
@@ -181,7 +184,7 @@ class RetryMachine:
             operation=self.annotation.operation,
             idempotent=self.annotation.idempotent,
             rng=self._rng,
-            key=self._context.key,
+            key=self.annotation.error_context.key,
             retry_attempts=self._retry_attempts,
             retry_reasons=self._retry_reasons,
             age=now - self.annotation.submitted_at,
@@ -196,21 +199,17 @@ class RetryMachine:
         self._state = RequestState.IN_FLIGHT
         self._unanswered = True
         self._node = event.node
-        self._context = replace(
-            self._context, last_dispatched_to=event.node, last_dispatched_from=event.sender, opaque=event.opaque
-        )
+        self._dispatched = event
         return ()
 
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
-        if event.detail is not None:
-            self._context = replace(self._context, last_dispatch_error=event.detail)
-        self._context = failures.loaded(self._context, event.load)
+        self._dispatch_error = event.detail or self._dispatch_error
+        self._load = event.load or self._load
         self._node = event.node
         return self._maybe_retry(_Failure(event.reason, event.error), now)
 
     def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
-        if event.detail is not None:
-            self._context = replace(self._context, last_dispatch_error=event.detail)
+        self._dispatch_error = event.detail or self._dispatch_error
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(_Failure(event.reason, None), now)
@@ -230,7 +229,7 @@ class RetryMachine:
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
         self._unanswered = False
         self._note_status(response.status)
-        self._context = failures.answered(self._context, response, entry)
+        self._kv_answer = response, entry
         actions: list[RequestAction] = []
         if verdict.refresh_topology:
             actions.append(RefreshTopology())
@@ -254,7 +253,7 @@ class RetryMachine:
         self._unanswered = False
         verdict = service_responses.classify(response.service, response.http_status, response.body)
         self._note_status(response.http_status)
-        self._context = failures.answered_by_service(self._context, response.http_status, verdict)
+        self._service_answer = response.http_status, verdict
         if verdict.reason is not None:
             return self._maybe_retry(_Failure(verdict.reason, verdict.error), now)
         if verdict.error is not None:
@@ -269,7 +268,7 @@ class RetryMachine:
         if now >= self._resume_at - RESOLUTION:
             return self._resume(now)
         if now >= self.annotation.deadline:
-            self._context = failures.loaded(self._context, event.load)
+            self._load = event.load or self._load
             return self._time_out(now)
         return ()
 
@@ -378,13 +377,28 @@ class RetryMachine:
         self._last_status = status
 
     def error_context(self, now: float) -> ErrorContext:
-        """Return what is known of the request at ``now``."""
-        return replace(
-            self._context,
+        """Return what is known of the request at ``now``. It is written when an error needs it, not before."""
+        annotation = self.annotation
+        context = replace(
+            annotation.error_context,
+            service=str(annotation.service),
+            operation=annotation.operation,
+            idempotent=annotation.idempotent,
             retry_attempts=self._retry_attempts,
             retry_reasons=frozenset(str(reason) for reason in self._retry_reasons),
-            elapsed=now - self.annotation.submitted_at,
+            elapsed=now - annotation.submitted_at,
+            timeout=annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
+            last_dispatch_error=self._dispatch_error or annotation.error_context.last_dispatch_error,
         )
+        if self._dispatched is not None:
+            context = failures.dispatched(context, self._dispatched)
+        if self._load is not None:
+            context = failures.loaded(context, self._load)
+        if self._kv_answer is not None:
+            context = failures.answered(context, *self._kv_answer)
+        if self._service_answer is not None:
+            context = failures.answered_by_service(context, *self._service_answer)
+        return context
 
 
 # Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.

@@ -178,6 +178,18 @@ def test_best_effort_sequence() -> None:
     assert R.KV_TEMPORARY_FAILURE is machine.last_reason
 
 
+def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
+    machine, now = machine_of(annotation(), state=RequestState.PENDING), START
+    written = []
+    monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
+    hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"))
+    for status in (LOCKED, NOT_MY_VBUCKET, TEMPORARY):
+        _, now = retry(machine, status, now)
+
+    assert [] == written
+
+
 @pytest.mark.parametrize(("status", "refresh"), [(NOT_MY_VBUCKET, RefreshTopology()), (OUTDATED, RefreshCollection())])
 def test_always_retried(status: int, refresh: RequestAction) -> None:
     """Even under fail-fast, after a refresh, and with a report for the log."""

@@ -29,8 +29,10 @@ from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy
 
 
-def context_of(request: Operation) -> ErrorContext:
-    """Return what errors tell of an operation, wherever it may have been sent to."""
+def context_of(
+    request: Operation, *, opaque: int | None = None, node: str | None = None, sender: str | None = None
+) -> ErrorContext:
+    """Return what errors tell of an operation, and of an attempt at it."""
     keyspace = request.keyspace
     return ErrorContext(
         service=str(Service.KV),
@@ -40,6 +42,9 @@ def context_of(request: Operation) -> ErrorContext:
         scope=keyspace.scope,
         collection=keyspace.collection,
         key=request.key if isinstance(request, DocumentOperation) else None,
+        opaque=opaque,
+        last_dispatched_to=node,
+        last_dispatched_from=sender,
     )
 
 
@@ -170,9 +175,4 @@ class LiveOperation:
 
     def error_context(self) -> ErrorContext:
         """Return what is known of the operation without a retry machine."""
-        return replace(
-            context_of(self.request),
-            opaque=self.opaque,
-            last_dispatched_to=self.node,
-            last_dispatched_from=self.sender,
-        )
+        return context_of(self.request, opaque=self.opaque, node=self.node, sender=self.sender)
