@@ -9,10 +9,8 @@ from triclinium_core.kv.node.in_flight import (
     BYTES_MAX,
     OPAQUE_MAX,
     REQUESTS_MAX,
-    CollectionQuestion,
     InFlightRequest,
     InFlightTable,
-    Purpose,
 )
 from triclinium_core.retry.events import HandedOver
 
@@ -71,17 +69,6 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
         whole += 1
     cut = whole < len(sizes) and skipped + sum(sizes[:whole]) < byte_count
     assert [ALL] * whole + [PART] * cut + [NOTHING] * (len(sizes) - whole - cut) == verdicts
-
-
-def test_offsets_go_on_behind_answered_requests() -> None:
-    """What was answered has still been written."""
-    table = InFlightTable()
-    table.pop(add(table, 1, 30))
-    table.skip(10, 0)
-    second = table.pop(add(table, 2, 24))
-
-    assert second is not None
-    assert (40, 24) == (second.offset, second.size)
 
 
 def test_clear() -> None:
@@ -170,17 +157,3 @@ def test_full_by_size() -> None:
     table.clear()
 
     assert not table.is_full
-
-
-def test_bootstrap_is_not_counted_against_the_bounds() -> None:
-    """Its bytes only move the offsets."""
-    table = InFlightTable()
-    table.skip(BYTES_MAX, 0)
-
-    assert not table.is_full
-
-
-def test_owners_are_told_apart() -> None:
-    """A token is an int, our own requests are none."""
-    assert not any(isinstance(owner, int) for owner in (*Purpose, CollectionQuestion("s", "c"), None))
-    assert CollectionQuestion("s", "c") == CollectionQuestion("s", "c") != CollectionQuestion("s", "d")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.node.peer import CONFIG, ERROR_MAP, PASSWORD, USERNAME, Answering, plan, respond, take_apart
+from tests.core.kv.node.peer import ERROR_MAP, PASSWORD, USERNAME, Answering, plan, respond, take_apart
 from tests.rows import rows
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.node.bootstrap import FailureKind
 from triclinium_core.kv.node.in_flight import Purpose
 from triclinium_core.kv.node.news import (
     Answered,
@@ -27,13 +25,10 @@ from triclinium_core.kv.node.news import (
 from triclinium_core.kv.node.node_machine import UNASKED_MAX, NodeMachine
 from triclinium_core.kv.node.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.wire.compression import deflate
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import BreakerEvent, BreakerState, CircuitBreakerOptions
-from triclinium_core.retry.events import HandedOver
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 
 ADDRESSES = (Address("a", 1), Address("b", 2), Address("c", 3))
 NOOP = Opcode.NOOP
@@ -188,30 +183,6 @@ def test_every_transition_happens() -> None:
 # Bootstrap.
 
 
-def test_addresses_take_turns() -> None:
-    """One for each stream, then from the beginning; the name in logs follows."""
-    node = machine()
-    names = []
-    for _ in range(4):
-        node.connect()
-        names.append(node.node)
-        node.lost("refused")
-
-    assert ["a:1", "b:2", "c:3", "a:1"] == names
-
-
-def test_bare() -> None:
-    """A plain memcached is sent nothing, and is ready when its stream is open."""
-    node = machine(None, bare=True)
-    node.connect()
-    news = node.stream_opened(None, 1.0)
-
-    assert [BecameReady] == [type(item) for item in news]
-    assert NodeState.READY is node.state
-    assert Dialect(bare=True) == node.dialect
-    assert node.has_spoken
-
-
 def test_news_of_a_bootstrap() -> None:
     """Bytes to send, outcomes of SASL and bucket, readiness: in the order in which they happened."""
     node, pending = opened()
@@ -224,31 +195,6 @@ def test_news_of_a_bootstrap() -> None:
     assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == node.dialect
 
 
-def test_no_bucket_is_selected() -> None:
-    """The connection that belongs to none tells nothing of one."""
-    node, pending = opened(None)
-
-    assert not any(isinstance(item, BucketSelected) for item in play(node, pending, Answering()))
-
-
-@pytest.mark.parametrize(
-    ("opcode", "status", "expected"),
-    [
-        (Opcode.SASL_AUTH, Status.AUTH_ERROR, SaslAnswered(Status.AUTH_ERROR)),
-        (Opcode.SASL_AUTH, Status.TEMPORARY_FAILURE, SaslAnswered(Status.TEMPORARY_FAILURE)),
-        (Opcode.SELECT_BUCKET, Status.NO_ACCESS, BucketSelected("travel", Status.NO_ACCESS)),
-        (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, BucketSelected("travel", Status.KEY_NOT_FOUND)),
-    ],
-)
-def test_news_of_a_refusal(opcode: Opcode, status: int, expected: News) -> None:
-    """What the terminal states need to know comes before the end of the stream."""
-    node, pending = opened()
-    news = play(node, pending, Answering(statuses={opcode: status}))
-
-    assert expected == news[-2]
-    assert unusable(news).failure is not None
-
-
 def test_bootstrap_that_cannot_begin() -> None:
     """Nothing is sent, and the reason is told."""
     node = machine()
@@ -257,16 +203,6 @@ def test_bootstrap_that_cannot_begin() -> None:
 
     assert [BecameUnusable] == [type(item) for item in news]
     assert "nonce" in unusable(news).text
-
-
-def test_without_xerror_after_a_corrupt_map() -> None:
-    """Where it was asked for, the next stream does without (RFC 0013)."""
-    node, pending = opened(renegotiate_on_corrupt_error_map=True)
-    failure = unusable(play(node, pending, Answering(values={Opcode.GET_ERROR_MAP: b"corrupt"}))).failure
-
-    assert failure is not None
-    assert FailureKind.CORRUPT_ERROR_MAP is failure.kind
-    assert not node.xerror
 
 
 def test_a_new_stream_knows_nothing_of_the_old() -> None:
@@ -286,94 +222,7 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
     assert node.state is NodeState.READY
 
 
-def test_ready_resets_what_went_wrong() -> None:
-    """The last error is of the past, and the breaker closes (decision C33)."""
-    node, pending = opened()
-    node.last_error = "something"
-    for _ in range(20):
-        node.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 1.0)
-    before = node.breaker.state
-    play(node, pending, Answering())
-
-    assert [BreakerState.OPEN, BreakerState.CLOSED] == [before, node.breaker.state]
-    assert node.was_ready
-    assert node.last_error is None
-
-
 # Requests and answers.
-
-
-def test_answer() -> None:
-    """The request by whom and the frame; the connection has been heard of."""
-    node = ready()
-    request = send(node, 7)
-    (news,) = node.bytes_received(respond(request, 0x86, value=b"x"), 5.5)
-
-    assert isinstance(news, Answered)
-    assert (7, NOOP, 0x86, b"x") == (news.request.owner, news.request.opcode, news.frame.status, news.frame.value)
-    assert 5.5 == node.last_heard
-    assert 0 == len(node.in_flight)
-
-
-def test_answers_out_of_order() -> None:
-    """Each finds its own request, several in one piece of bytes."""
-    node = ready()
-    requests = [send(node, token) for token in range(5)]
-    data = b"".join(respond(requests[position]) for position in (3, 0, 4, 1, 2))
-
-    assert [3, 0, 4, 1, 2] == [
-        item.request.owner for item in node.bytes_received(data, 3.0) if isinstance(item, Answered)
-    ]
-
-
-def test_late_answer() -> None:
-    """The answer to an abandoned request has no owner, and is no mistake."""
-    node = ready()
-    request = send(node, 7)
-    node.in_flight.abandon(request.opaque)
-    (news,) = node.bytes_received(respond(request), 3.0)
-
-    assert isinstance(news, Answered)
-    assert news.request.owner is None
-
-
-def test_inflated() -> None:
-    """Nobody behind this sees a compressed value."""
-    node, value = ready(), b"again and again and again and again and again and again"
-    deflated = deflate(value)
-    assert deflated is not None
-    (news,) = node.bytes_received(respond(send(node, 7), value=deflated, datatype=Datatype.SNAPPY), 3.0)
-
-    assert isinstance(news, Answered)
-    assert value == news.frame.value
-
-
-@pytest.mark.parametrize("value", [b"\xff\xff\xff\xff\x7f", b"\x10\xff", b"\xff" * 40])
-def test_not_inflatable(value: bytes) -> None:
-    """A value that is no snappy block is told of its own answer; those around it are as good as ever."""
-    node = ready()
-    first, second, third = send(node, 7), send(node, 8), send(node, 9)
-    broken = respond(second, value=value, datatype=Datatype.SNAPPY)
-    news = node.bytes_received(respond(first) + broken + respond(third), 3.0)
-
-    assert [(7, False), (8, True), (9, False)] == [
-        (item.request.owner, item.problem is not None) for item in news if isinstance(item, Answered)
-    ]
-
-
-def test_config_is_inflated_too() -> None:
-    """Where snappy was granted for everything, the bootstrap's answers may be compressed."""
-    node, pending = opened()
-    peer = Answering()
-    play(node, pending, peer, until=NodeState.JOINING)
-    select, config = pending
-    document = CONFIG.encode() + b" " * 500
-    deflated = deflate(document)
-    assert deflated is not None
-    node.bytes_received(peer.answer(select), 3.0)
-    node.bytes_received(respond(config, value=deflated, datatype=Datatype.SNAPPY), 3.0)
-
-    assert document == node.negotiated.config
 
 
 @pytest.mark.parametrize(
@@ -442,16 +291,6 @@ def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
     assert 5.0 == node.last_heard
 
 
-def test_servers_questions_are_ignored() -> None:
-    """Nothing that makes a server ask was negotiated; it is heard, and not answered."""
-    node = ready()
-    question = encode_server_request(0x01, opaque=1, key=b"travel", value=b"{}")
-
-    assert [] == node.bytes_received(question * 3, 9.0)
-    assert 9.0 == node.last_heard
-    assert NodeState.READY is node.state
-
-
 def test_servers_questions_during_bootstrap() -> None:
     """They do not disturb it either."""
     node, pending = opened()
@@ -490,41 +329,6 @@ def test_no_frame(state: NodeState, data: bytes, words: str) -> None:
     assert words in unusable(news).text
 
 
-def test_frames_before_nonsense_count() -> None:
-    """What came before it was said by a node that still knew what it did."""
-    node = ready()
-    news = node.bytes_received(respond(send(node, 7)) + b"nonsense", 3.0)
-
-    assert isinstance(news[0], Answered)
-    assert 2 == len(news)
-    unusable(news)
-
-
-def test_nothing_is_heard_after_nonsense() -> None:
-    """Not even what would have been an answer."""
-    node = ready()
-    request = send(node, 7)
-    node.bytes_received(b"nonsense", 3.0)
-
-    assert not any(isinstance(item, Answered) for item in node.bytes_received(respond(request), 3.0))
-
-
-@pytest.mark.parametrize(
-    ("data", "hint"),
-    [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP port"),
-        (b"\x15\x03\x03\x00\x02\x02\x28", "couchbases://"),
-        (b"ERROR\r\n", "text only"),
-    ],
-)
-def test_hints(data: bytes, hint: str) -> None:
-    """A first answer in another protocol is recognised, from a plain memcached as well."""
-    node, _ = opened()
-
-    assert hint in unusable(node.bytes_received(data, 2.0)).text
-    assert hint in unusable(bare().bytes_received(data, 2.0)).text
-
-
 def test_no_hint_for_a_peer_that_has_spoken() -> None:
     """Who has sent a frame speaks our protocol, whatever comes later."""
     node, pending = opened()
@@ -546,62 +350,7 @@ def test_hint_again_on_the_next_stream() -> None:
     assert "HTTP port" in unusable(node.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
 
 
-def test_has_spoken() -> None:
-    """True once HELLO is answered, and again unknown on the next stream."""
-    node, pending = opened()
-    before = node.has_spoken
-    node.bytes_received(Answering().answer(pending[0]), 2.0)
-    after = node.has_spoken
-    node.lost("reset")
-    node.connect()
-    node.stream_opened(plan(), 3.0)
-
-    assert [False, True, False] == [before, after, node.has_spoken]
-
-
 # Losing a stream.
-
-
-def test_lost_gives_back_what_was_in_flight() -> None:
-    """Oldest first; the offsets begin behind the bytes of the bootstrap (decision C24)."""
-    node, pending = opened()
-    size = sum(24 + len(request.extras) + len(request.key) + len(request.value) for request in pending)
-    told = play(node, pending, Answering())
-    size += sum(len(item.data) for item in told if isinstance(item, BytesOrdered))
-    for token in (1, 2, 3):
-        send(node, token)
-    requests = [*node.lost("reset")]
-
-    assert [1, 2, 3] == [request.owner for request in requests]
-    assert [size, size + 24, size + 48] == [request.offset for request in requests]
-    assert [HandedOver.ALL, HandedOver.PART, HandedOver.NOTHING] == [
-        request.handed_over(size + 30) for request in requests
-    ]
-
-
-def test_lost_twice() -> None:
-    """The second time there is nothing to lose; the newest reason is kept."""
-    node = ready()
-    node.config_asked_at = 5.0
-    send(node, 1)
-
-    assert 1 == len([*node.lost("first")])
-    assert [] == [*node.lost("second")]
-    assert "second" == node.last_error
-    assert -math.inf == node.config_asked_at
-    assert NodeState.LOST is node.state
-
-
-def test_send_that_cannot_be_encoded() -> None:
-    """Nothing is noted of a request that was not made."""
-    node = ready()
-
-    def fail(opaque: int) -> bytes:
-        raise ValueError(opaque)
-
-    with pytest.raises(ValueError, match=r"^\d+$"):
-        node.send(7, NOOP, fail)
-    assert 0 == len(node.in_flight)
 
 
 def test_failed_attempts() -> None:

