@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any, NamedTuple
 
 import msgspec
@@ -328,20 +327,6 @@ def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> Non
         encode(operation, Dialect(ALL_FEATURES - {missing}))
 
 
-@rows("sent", [sent for sent in MUTATIONS if type(sent.operation) in BARE_OPCODES])
-def test_a_plain_memcached_has_no_durability(sent: Sent) -> None:
-    """Nothing is sent (decision C27)."""
-    operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
-
-    with pytest.raises(FeatureNotAvailableException, match="durability is more than a plain memcached can do"):
-        encode(operation, BARE)
-
-
-def test_no_framing_extras_unless_asked_for() -> None:
-    """Features that were granted change nothing by themselves."""
-    assert 0x80 == parts(encode(Upsert(TRAVEL, "ada", b"{}", 0), Dialect(ALL_FEATURES))).magic
-
-
 LONG = b'{"words":"' + b"again and " * 40 + b'"}'
 JSON_BIT, SNAPPY_BIT = 0x01, 0x02
 
@@ -410,27 +395,6 @@ def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
     )
 
 
-def test_bare_exists_is_a_get() -> None:
-    """Without the extras of GET_META."""
-    frame = parts(encode(Exists(TRAVEL, "ada"), BARE))
-
-    assert (Opcode.GET, b"", b"ada") == (frame.opcode, frame.extras, frame.key)
-
-
-def test_bare_mode_preserves_no_expiry() -> None:
-    """Whatever somebody claims to have granted."""
-    with pytest.raises(FeatureNotAvailableException, match="plain memcached"):
-        encode(Upsert(TRAVEL, "ada", b"{}", 0, preserve_expiry=True), BARE)
-
-
-@rows("kind", [kind for kind in OPERATIONS if kind not in ELSEWHERE])
-def test_opcode_of(kind: type[Operation]) -> None:
-    """An answer must have the opcode of the request."""
-    operation = next(sent.operation for sent in SENT if type(sent.operation) is kind)
-
-    assert parts(encode(operation)).opcode == opcode_of(operation, PLAIN) == kind.opcode
-
-
 # Responses.
 
 FLAGS = bytes.fromhex("02000000")
@@ -495,6 +459,12 @@ ANSWERED = (
         )
         for operation in COUNTS
     ),
+    # A plain memcached sends no token; one who does anyway is not our undoing.
+    Answered(
+        Upsert(Keyspace(None), "k", b"", 0),
+        response(1, cas=9, extras=TOKEN),
+        MutationResult(Cas(9), MutationToken("", 77, 0xAA, 0xBB)),
+    ),
     Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9), NO_TOKEN),
     # A plain memcached adds the flags.
     Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9, extras=FLAGS), NO_TOKEN),
@@ -513,15 +483,6 @@ ANSWERED = (
 def test_response(answered: Answered) -> None:
     """Extras and value become a result."""
     assert answered.result == decode_response(answered.operation, answered.frame, vbucket=77)
-
-
-def test_token_without_a_bucket() -> None:
-    """A plain memcached sends none, and one who does anyway is not our undoing."""
-    operation = Upsert(Keyspace(None), "k", b"", 0)
-
-    assert MutationResult(Cas(9), MutationToken("", 0, 0xAA, 0xBB)) == decode_response(
-        operation, response(1, cas=9, extras=TOKEN), vbucket=0
-    )
 
 
 @rows(
@@ -573,30 +534,3 @@ def test_hostile_responses(operation: Operation, extras: bytes, value: bytes, st
         return
 
     assert isinstance(result, Result)
-
-
-def test_layouts_are_those_of_the_facts() -> None:
-    """The sizes of extras, once more as numbers: 4, 8, 20 sent; 4, 12, 16, 20 received."""
-    sizes = {sent.operation.name: len(parts(encode(sent.operation)).extras) for sent in SENT}
-
-    assert {
-        "noop": 0,
-        "get": 0,
-        "get_replica": 0,
-        "exists": 1,
-        "get_and_touch": 4,
-        "get_and_lock": 4,
-        "unlock": 0,
-        "touch": 4,
-        "remove": 0,
-        "insert": 8,
-        "upsert": 8,
-        "replace": 8,
-        "append": 0,
-        "prepend": 0,
-        "increment": struct.calcsize(">QQI"),
-        "decrement": 20,
-        "lookup_in": 1,
-        "lookup_in_replica": 1,
-        "mutate_in": 4,
-    } == sizes

@@ -11,7 +11,6 @@ from triclinium_core.errors import (
     CouchbaseException,
     DocumentNotFoundException,
     DocumentUnretrievableException,
-    InvalidArgumentException,
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.copies import (
@@ -63,14 +62,6 @@ def test_what_is_missed() -> None:
 
     for replicas, missed in ((None, 4), (0, 1), (1, 2), (3, 4)):
         assert [True] * missed + [False] * (4 - missed) == [is_missed(read, replicas) for read in reads]
-
-
-def test_wrong_arguments() -> None:
-    """They are refused as by any read."""
-    with pytest.raises(InvalidArgumentException, match="key"):
-        whole_document_reads(TRAVEL, "")
-    with pytest.raises(InvalidArgumentException, match="specs"):
-        partial_reads(TRAVEL, "ada", ())
 
 
 def test_a_copy_says_where_it_is_from() -> None:

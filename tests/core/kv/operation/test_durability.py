@@ -28,12 +28,6 @@ def test_levels_are_those_of_the_rfc() -> None:
     } == numbers
 
 
-@pytest.mark.parametrize("level", DurabilityLevel)
-def test_a_level_is_taken(level: DurabilityLevel) -> None:
-    """As it is."""
-    assert level is check_durability(level)
-
-
 @pytest.mark.parametrize("wrong", [0, 1, "MAJORITY", None, True, DurabilityLevel, 10**5000], ids=type)
 def test_what_is_no_level(wrong: object) -> None:
     """The error names those that there are."""

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.operation.examples import HOTELS, make
-from tests.rows import rows
+from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.operation import LiveOperation
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
-from triclinium_core.kv.operation.requests import Exists, Get, GetReplica, Keyspace, Noop, Operation, Upsert
-from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import (
     Dispatched,
-    DispatchFailed,
     HandedOver,
     KvResponse,
     ResponseReceived,
     SocketClosed,
     TimePassed,
 )
-from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.simulation import Midpoint
@@ -42,22 +35,6 @@ def live(request: Operation) -> LiveOperation:
 def send(operation: LiveOperation) -> None:
     """Note that an attempt is in flight, as the client does."""
     operation.node, operation.opaque, operation.stream = "h:1", 5, 2
-
-
-def test_nothing_is_made_for_retrying() -> None:
-    """A success allocates no retry machine (decision C38)."""
-    operation = live(WRITE)
-    send(operation)
-
-    assert operation.retry is None
-
-
-@rows("kind", OPERATIONS)
-def test_idempotent(kind: type[Operation]) -> None:
-    """As the RFC's list, and decision C34 for what it leaves out."""
-    reads = (Get, GetReplica, Exists, LookupIn, LookupInReplica, Noop, GetCollectionsManifest)
-
-    assert (kind in reads) == live(make(kind)).idempotent
 
 
 @pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])
@@ -110,15 +87,6 @@ def test_machine_takes_over_where_the_operation_is(sent: bool, state: RequestSta
     )
     assert {"robot": True} == machine.snapshot(2.0).client_context
     assert "k" == machine.snapshot(2.0).key
-
-
-def test_machine_shares_the_error_maps() -> None:
-    """A map that is loaded later still counts."""
-    operation, maps = live(READ), ErrorMapStore()
-    machine = operation.retry_machine(rng=RNG, error_maps=maps)
-    machine.handle(DispatchFailed(RetryReason.NODE_NOT_AVAILABLE), 1.0)
-
-    assert maps is machine._error_maps
 
 
 def test_error_context() -> None:

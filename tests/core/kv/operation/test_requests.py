@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from tests.core.kv.operation.examples import DEFAULT, HOTELS, VALID, make
+from tests.core.kv.operation.examples import DEFAULT, VALID, make
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
@@ -18,7 +18,6 @@ from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
     Decrement,
-    DocumentOperation,
     Exists,
     Get,
     GetReplica,
@@ -126,14 +125,6 @@ def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
     refused("keyspace", make, kind, keyspace)
 
 
-@rows("kind", [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)])
-def test_key_size_goes_by_the_collection(kind: type[Operation]) -> None:
-    """250 bytes in the default collection, 246 in a named one."""
-    assert isinstance(make(kind, DEFAULT, key="k" * 250), DocumentOperation)
-    assert isinstance(make(kind, HOTELS, key="k" * 246), DocumentOperation)
-    refused("key", make, kind, HOTELS, key="k" * 247)
-
-
 @pytest.mark.parametrize("kind", [Insert, Upsert, Replace, Append, Prepend], ids=lambda kind: kind.__name__)
 def test_value_size(kind: type[Operation]) -> None:
     """20 MiB and not a byte more."""
@@ -200,11 +191,6 @@ def test_operations_do_not_change(kind: type[Operation]) -> None:
     for name in operation.__struct_fields__:
         with pytest.raises(AttributeError):
             setattr(operation, name, getattr(operation, name))
-
-
-def test_equal_values_are_equal_operations() -> None:
-    """Operations are values."""
-    assert make(Upsert) == make(Upsert) != make(Upsert, value=b"other")
 
 
 @pytest.mark.parametrize(

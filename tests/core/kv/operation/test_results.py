@@ -7,15 +7,11 @@ import pytest
 from triclinium_core.errors import DecodingFailureException
 from triclinium_core.kv.operation.results import (
     Cas,
-    CounterResult,
-    Done,
     ExistsResult,
     GetResult,
-    MutationResult,
-    MutationToken,
 )
 from triclinium_core.transcoding.flags import JSON_FLAGS
-from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder, RawBinaryTranscoder, T
+from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder, T
 
 
 class Recording:
@@ -60,33 +56,6 @@ def test_undecodable() -> None:
     with pytest.raises(DecodingFailureException):
         _ = result.content
     assert b"\xff" == result.content_as(bytes)
-
-
-@pytest.mark.parametrize(
-    ("one", "same", "other"),
-    [
-        (
-            MutationResult(Cas(5), MutationToken("b", 1, 2, 3)),
-            MutationResult(Cas(5), MutationToken("b", 1, 2, 3)),
-            MutationResult(Cas(5)),
-        ),
-        (CounterResult(1, Cas(5)), CounterResult(1, Cas(5)), CounterResult(2, Cas(5))),
-        (ExistsResult(True, Cas(5)), ExistsResult(True, Cas(5)), ExistsResult(False, Cas(0))),
-        (Done(), Done(), MutationResult(Cas(0))),
-    ],
-)
-def test_results_are_values(one: object, same: object, other: object) -> None:
-    """Equal and hashable by what they say."""
-    assert one == same != other
-    assert hash(one) == hash(same)
-
-
-def test_result_does_not_change() -> None:
-    """Nor can the bytes below it be exchanged."""
-    result = GetResult(Cas(5), 0, b"x", RawBinaryTranscoder())
-
-    with pytest.raises(AttributeError):
-        result.data = b"y"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("exists", [True, False])

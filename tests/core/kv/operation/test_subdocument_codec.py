@@ -117,12 +117,6 @@ def test_deleted_documents(status: int, is_deleted: bool) -> None:
     assert is_deleted is look_up(outcome(0) * 4, status).is_deleted
 
 
-def test_nothing_is_made_for_errors_where_there_are_none() -> None:
-    """A lookup that succeeded has no context (decision C38)."""
-    assert look_up(outcome(0) * 4).context is not look_up(outcome(0) * 4).context
-    assert look_up(outcome(0) * 4).context.key is None
-
-
 def test_mutations_come_back_in_the_callers_order() -> None:
     """Only some specs return something."""
     result = mutate(returned(0, b"1") + returned(2, b"-2"), extras=struct.pack(">QQ", 0xAA, 0xBB))

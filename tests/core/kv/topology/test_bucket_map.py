@@ -116,13 +116,6 @@ def test_a_node_that_does_not_say_which_it_is() -> None:
     assert parsed([], ["a.example:11210"]).here is None
 
 
-def test_ipv6() -> None:
-    """Names stand in brackets, addresses do not."""
-    found = parsed([{"services": {"kv": 11210}, "hostname": "[::1]"}], ["[::1]:11210"])
-
-    assert (Address("::1", 11210),) == found.nodes
-
-
 def test_another_network() -> None:
     """Who is not in it cannot be reached, and neither can a server that has no entry."""
     nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}, TWO_NODES[1]]
@@ -163,10 +156,3 @@ def test_forward_map() -> None:
 
     assert [Address("b.example", 11212), None] == [found.next_holder(0, 0), found.next_holder(1, 0)]
     assert parsed(TWO_NODES, servers, vbuckets=[[0], [0]]).next_holder(0, 0) is None
-
-
-def test_a_map_without_nodes() -> None:
-    """Nothing can be reached, and nothing breaks."""
-    found = parsed([], [], vbuckets=[[-1]])
-
-    assert ((), None, None) == (found.addresses, found.here, found.holder(0, 0))

@@ -17,7 +17,6 @@ from triclinium_core.kv.topology.cluster_config import (
     HOST_SIZE_MAX,
     NODES_MAX,
     VBUCKETS_MAX,
-    AlternateAddress,
     ClusterConfig,
     MalformedClusterConfig,
     NodeEntry,
@@ -132,14 +131,6 @@ def test_full_config() -> None:
     assert [[0]] * 128 == config.v_bucket_server_map.v_bucket_map_forward
 
 
-def test_alternate_addresses() -> None:
-    """By network; ports are optional."""
-    entries = [{"alternateAddresses": {"external": {"hostname": "x", "ports": {"kv": 1}}, "other": {"hostname": "y"}}}]
-    (entry,) = parse_cluster_config(changed(nodesExt=entries), host="h").nodes_ext
-
-    assert {"external": AlternateAddress("x", {"kv": 1}), "other": AlternateAddress("y")} == entry.alternate_addresses
-
-
 def test_global_config() -> None:
     """Without a bucket there are nodes, and no vbuckets; a missing epoch is 0."""
     config = parse_cluster_config(b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h")
@@ -147,20 +138,6 @@ def test_global_config() -> None:
     assert (0, 3) == config.revision
     assert 0 == config.vbucket_count
     assert config.name is None
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [((0, 1), (0, 2)), ((0, 9), (1, 1)), ((1, 9), (2, 8)), ((-1, 5), (0, 1)), ((5, 2**40), (5, 2**40 + 1))],
-)
-def test_epoch_wins(older: tuple[int, int], newer: tuple[int, int]) -> None:
-    """Epoch first, then revision."""
-    first, second = (
-        parse_cluster_config(changed(revEpoch=epoch, rev=rev), host="h").revision for epoch, rev in (older, newer)
-    )
-
-    assert (older, newer) == (first, second)
-    assert first < second
 
 
 @pytest.mark.parametrize(

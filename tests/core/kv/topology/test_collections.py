@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, CollectionIds, CollectionState
+from triclinium_core.kv.topology.collections import CollectionIds
 
 PATH, OTHER = "inventory.hotel", "inventory.airline"
-
-
-def test_the_default_collection_has_id_0() -> None:
-    """One byte before every key."""
-    assert b"\x00" == DEFAULT_COLLECTION_PREFIX
 
 
 def test_asked_once_for_many() -> None:
@@ -24,47 +18,6 @@ def test_asked_once_for_many() -> None:
     assert ids.prefix(PATH) is None
     assert [1, 2, 3] == ids.found(PATH, 8)
     assert b"\x08" == ids.prefix(PATH)
-
-
-@pytest.mark.parametrize(
-    ("collection_id", "prefix"),
-    [(0, "00"), (0x7F, "7f"), (0x80, "8001"), (0x555, "d50a"), (0xCAFEF00D, "8de0fbd70c"), (0xFFFFFFFF, "ffffffff0f")],
-)
-def test_prefix(collection_id: int, prefix: str) -> None:
-    """The id in LEB128, with the protocol's own examples."""
-    ids = CollectionIds()
-    ids.found(PATH, collection_id)
-
-    assert bytes.fromhex(prefix) == ids.prefix(PATH)
-
-
-def test_collections_are_apart() -> None:
-    """A question about one collection says nothing of another."""
-    ids = CollectionIds()
-    ids.wait(PATH, 1, 0.0)
-
-    assert ids.wait(OTHER, 2, 0.0)
-    assert [2] == ids.found(OTHER, 9)
-    assert ids.prefix(PATH) is None
-
-
-def test_missing() -> None:
-    """Those who waited are released, and the next one asks again, for the collection may have been created."""
-    ids = CollectionIds()
-    ids.wait(PATH, 1, 0.0)
-
-    assert [1] == ids.missing(PATH)
-    assert ids.prefix(PATH) is None
-    assert ids.wait(PATH, 2, 0.0)
-
-
-def test_missing_forgets_the_id() -> None:
-    """An id that was known before does not survive the news that the collection is gone."""
-    ids = CollectionIds()
-    ids.found(PATH, 8)
-
-    assert [] == ids.missing(PATH)
-    assert ids.prefix(PATH) is None
 
 
 def test_outdated() -> None:
@@ -81,17 +34,6 @@ def test_outdated() -> None:
     assert not ids.wait(PATH, 3, 0.0)
     assert [1, 2, 3] == ids.found(PATH, 9)
     assert b"\x09" == ids.prefix(PATH)
-
-
-def test_unknown_paths_are_ignored() -> None:
-    """News of what nobody asked for changes nothing but what it says."""
-    ids = CollectionIds()
-    ids.outdated(PATH)
-    ids.stop_waiting(PATH, 1)
-
-    assert [] == ids.connection_lost()
-    assert ids.prefix(PATH) is None
-    assert [] == ids.missing(OTHER)
 
 
 def test_stop_waiting() -> None:
@@ -134,16 +76,6 @@ def test_asks_again_for_those_who_wait() -> None:
     assert [False, False, False] == [unknown, without_waiters, lost]
 
 
-def test_giving_up_drops_no_id() -> None:
-    """An id that has come meanwhile stays."""
-    ids = CollectionIds()
-    ids.wait(PATH, 1, 0.0)
-    ids.found(PATH, 8)
-    ids.stop_waiting(PATH, 1)
-
-    assert b"\x08" == ids.prefix(PATH)
-
-
 def test_connection_lost() -> None:
     """Questions are lost with their connection, known ids are not; those who waited come back."""
     ids = CollectionIds()
@@ -167,21 +99,6 @@ def test_another_connection_is_lost() -> None:
 
     assert [2] == ids.connection_lost("first")
     assert [1] == ids.connection_lost("second")
-
-
-def test_connection_lost_after_somebody_gave_up() -> None:
-    """Those who still wait come back, even when their question does not count any more."""
-    ids = CollectionIds()
-    ids.wait(PATH, 1, 0.0)
-    ids.wait(PATH, 2, 0.0)
-    ids.stop_waiting(PATH, 1)
-
-    assert [2] == ids.connection_lost()
-
-
-def test_states_have_names() -> None:
-    """Three, and no more."""
-    assert ["UNKNOWN", "ASKED", "KNOWN"] == [state.name for state in CollectionState]
 
 
 class NobodyWaitsForEver(RuleBasedStateMachine):

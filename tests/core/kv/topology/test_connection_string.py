@@ -79,17 +79,6 @@ def test_invalid_examples_of_the_rfc(text: str) -> None:
     refused(text)
 
 
-@pytest.mark.parametrize("text", ["http://10.0.0.1", "http://fqdn", "http://fqdn?key=value"])
-def test_no_http(text: str) -> None:
-    """Deviation: bootstrapping over HTTP is history; the error names what there is."""
-    assert "couchbase, couchbases, memcached" in str(refused(text))
-
-
-def test_no_scheme() -> None:
-    """Deviation: without a scheme the RFC means http; the error shows what to write instead."""
-    assert "write couchbase://10.0.0.1:8091" in str(refused("10.0.0.1:8091"))
-
-
 def test_unknown_option() -> None:
     """Deviation: the RFC's ``key=value`` is no option of ours, and a misspelt one is not passed over in silence."""
     error = refused("couchbase://test.local:11210?key=value")
@@ -135,6 +124,9 @@ def test_tls_goes_by_the_scheme() -> None:
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
         ("ftp://h", "scheme 'ftp'"),
+        # Deviations from the RFC: it bootstraps over HTTP too, and means that where there is no scheme.
+        ("http://fqdn", "couchbase, couchbases, memcached"),
+        ("10.0.0.1:8091", "write couchbase://10.0.0.1:8091"),
         ("couchbase://", "host:port"),
         ("couchbase:///", "host:port"),
         ("couchbase://?kv_timeout=1s", "host:port"),
@@ -270,15 +262,6 @@ def test_options_that_contradict_each_other() -> None:
 def test_name_of_the_service(text: str, service: str | None) -> None:
     """A lone name without a port may stand for the whole cluster; what is no name, or this machine's, may not."""
     assert service == parse_connection_string(text).service
-
-
-def test_other_timeouts_stay() -> None:
-    """What the string does not name is left to the program."""
-    parsed = parse_connection_string("couchbase://h?kv_timeout=1s")
-
-    assert TimeoutOptions(kv=1.0, connect=4.0, keep_alive=1.5) == parsed.timeouts(
-        TimeoutOptions(kv=9.0, connect=4.0, keep_alive=1.5)
-    )
 
 
 @rows(

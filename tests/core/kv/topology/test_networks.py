@@ -8,7 +8,7 @@ import pytest
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import AlternateAddress, NodeEntry
-from triclinium_core.kv.topology.networks import AUTO, DEFAULT, Network, address_in, choose_network, networks_of
+from triclinium_core.kv.topology.networks import AUTO, Network, address_in, choose_network
 
 SEED = Address("seed.example", 11210)
 
@@ -64,12 +64,6 @@ def test_any_seed_decides() -> None:
     assert "external" == choose_network(NODES, [balancer, Address("ext.example", 31210)], balancer)
 
 
-@pytest.mark.parametrize("entries", [[], [NodeEntry()], [NodeEntry({"mgmt": 8091}, "10.0.0.1")]])
-def test_nodes_without_kv(entries: Sequence[NodeEntry]) -> None:
-    """There is nothing to choose by."""
-    assert DEFAULT == choose_network(entries, [SEED], SEED)
-
-
 @pytest.mark.parametrize(
     ("network", "entry", "service", "address"),
     [
@@ -87,14 +81,6 @@ def test_nodes_without_kv(entries: Sequence[NodeEntry]) -> None:
 def test_address(network: str, entry: NodeEntry, service: str, address: Address | None) -> None:
     """Without ports of its own an alternate address has those of the node; a node is reached in no other network."""
     assert address == address_in(network, entry, service, SEED)
-
-
-@pytest.mark.parametrize(
-    ("entries", "names"), [([], ["default"]), (NODES, ["default", "external"]), ([node()], ["default"])]
-)
-def test_names(entries: Sequence[NodeEntry], names: Sequence[str]) -> None:
-    """The default one is always there."""
-    assert names == list(networks_of(entries))
 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])

@@ -56,15 +56,6 @@ def malformed_at(buffer: FrameBuffer) -> tuple[str, int] | None:
 
 
 @each_frame
-def test_receives_a_frame_whole(case: FrameCase) -> None:
-    """A frame that comes in one piece comes out at once."""
-    buffer = FrameBuffer(ALL_MAGICS)
-
-    assert [case.frame] == buffer.receive(case.wire)
-    assert buffer.malformed is None
-
-
-@each_frame
 def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
     """A frame that comes in single bytes comes out with the last one, and not before."""
     buffer = FrameBuffer(ALL_MAGICS)
@@ -104,16 +95,6 @@ def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray 
 
     assert case.frame == frame
     assert {bytes} == {type(part) for part in (frame.framing_extras, frame.extras, frame.key, frame.value)}
-
-
-def test_nothing_received() -> None:
-    """No bytes are no frames, at the start and in the middle of one."""
-    buffer = FrameBuffer(ALL_MAGICS)
-
-    assert [] == buffer.receive(b"")
-    assert [] == buffer.receive(NOOP[:5])
-    assert [] == buffer.receive(b"")
-    assert [NOOP_FRAME] == buffer.receive(NOOP[5:])
 
 
 @each_malformation
