@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, cast
 
 import msgspec
@@ -25,18 +25,14 @@ from tests.core.kv.simulated import (
     ready,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
-    CollectionNotFoundException,
     CouchbaseException,
-    DocumentNotFoundException,
     FeatureNotAvailableException,
     InvalidArgumentException,
     RequestCanceledException,
-    ScopeNotFoundException,
-    TimeoutException,
-    TlsException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
@@ -70,7 +66,6 @@ from triclinium_core.kv.operation.requests import (
     Get,
     GetAndLock,
     Keyspace,
-    Noop,
     Operation,
     Store,
     Unlock,
@@ -114,54 +109,19 @@ def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
 
 
 def test_wakeup() -> None:
-    """At once before the first TimePassed, then when something is due, never when nothing is."""
+    """At once before the first TimePassed, whatever was submitted; then when something is due."""
     client = machine()
+    client.handle(OperationSubmitted(Token(1), get()), 98.0)
 
     assert -math.inf == client.wakeup
 
     client.handle(TimePassed(), 100.0)
 
-    assert 110.0 == client.wakeup
+    assert 100.5 == client.wakeup
 
-    client.handle(OperationSubmitted(Token(1), get()), 101.0)
+    client.handle(OperationAbandoned(Token(1)), 100.0)
 
-    assert 103.5 == client.wakeup
-
-
-def test_submitting_does_not_start() -> None:
-    """What is due is due only after the first TimePassed."""
-    client = machine()
-    client.handle(OperationSubmitted(Token(1), get()), 100.0)
-
-    assert -math.inf == client.wakeup
-
-
-@pytest.mark.parametrize("connection_string", ["", "http://h", "couchbase://h?x=1", "couchbase://"])
-def test_wrong_connection_string(connection_string: str) -> None:
-    """Raises before anything is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        machine(connection_string)
-
-    assert "connection_string" == caught.value.parameter
-
-
-def test_spurious_time_passes_harmlessly() -> None:
-    """At any moment, as often as one likes."""
-    simulation = ready()
-    token, _ = simulation.submit_in_flight(get())
-
-    for _ in range(5):
-        assert [] == list(simulation.machine.handle(TimePassed(), simulation.now))
-    assert token not in simulation.settled_at
-
-
-def test_actions_are_handed_out_once() -> None:
-    """Each call returns what it led to, in a sequence of its own."""
-    client = machine()
-    first = client.handle(TimePassed(), 0.0)
-    second = client.handle(TimePassed(), 0.0)
-
-    assert (1, 0) == (len(first), len(second))
+    assert 108.0 == client.wakeup
 
 
 def test_sends_before_and_after_an_answer() -> None:
@@ -204,48 +164,28 @@ def test_token_of_an_open_operation() -> None:
     assert str(token) in str(mistake(simulation, OperationSubmitted(token, get()), InvalidEvent))
 
 
-def test_no_bucket() -> None:
-    """A document lies in a bucket."""
-    simulation = ready()
-    error = mistake(simulation, OperationSubmitted(Token(9), Get(Keyspace(None), "k")), InvalidArgumentException)
-
-    assert "bucket" == cast("InvalidArgumentException", error).parameter
-
-
-@pytest.mark.parametrize(
-    ("parameter", "arguments"),
+@rows(
+    ("parameter", "event"),
     [
-        ("operation", (DocumentOperation(TRAVEL, "k"),)),
-        ("operation", (Store(TRAVEL, "k", b"", 0),)),
-        ("operation", (None,)),
-        ("operation", ("get",)),
-        ("retry_strategy", (get(), "best effort")),
-        ("retry_strategy", (get(), BestEffortRetryStrategy)),
-        ("client_context", (get(), None, ["robot"])),
+        # A document lies in a bucket.
+        ("bucket", OperationSubmitted(Token(9), Get(Keyspace(None), "k"))),
+        ("operation", OperationSubmitted(Token(9), DocumentOperation(TRAVEL, "k"))),
+        ("operation", OperationSubmitted(Token(9), Store(TRAVEL, "k", b"", 0))),
+        ("operation", OperationSubmitted(Token(9), cast("Any", None))),
+        ("operation", OperationSubmitted(Token(9), cast("Any", "get"))),
+        ("retry_strategy", OperationSubmitted(Token(9), get(), cast("Any", "best effort"))),
+        ("retry_strategy", OperationSubmitted(Token(9), get(), cast("Any", BestEffortRetryStrategy))),
+        ("client_context", OperationSubmitted(Token(9), get(), None, cast("Any", ["robot"]))),
+        *(("token", OperationSubmitted(cast("Any", token), get())) for token in ("tok", None, 1.5)),
+        *(("event", event) for event in ("time passed", None, TimePassed)),
     ],
 )
-def test_wrong_submission(parameter: str, arguments: tuple[Any, ...]) -> None:
-    """Would show only at the first failure, in the midst of a server's answer."""
-    error = mistake(ready(), OperationSubmitted(Token(9), *arguments), InvalidArgumentException)
+def test_wrong_event(parameter: str, event: Any) -> None:
+    """What would show only at the first failure, in the midst of a server's answer, is refused by name."""
+    error = mistake(ready(), event, InvalidArgumentException)
 
     assert parameter == cast("InvalidArgumentException", error).parameter
     assert parameter in str(error)
-
-
-@pytest.mark.parametrize("token", ["tok", None, 1.5])
-def test_wrong_token(token: Any) -> None:
-    """A token is a number."""
-    error = mistake(ready(), OperationSubmitted(token, get()), InvalidArgumentException)
-
-    assert "token" == cast("InvalidArgumentException", error).parameter
-
-
-@pytest.mark.parametrize("event", ["time passed", None, TimePassed])
-def test_what_is_no_event(event: Any) -> None:
-    """A class, or a word, is none."""
-    error = mistake(ready(), event, InvalidArgumentException)
-
-    assert "event" == cast("InvalidArgumentException", error).parameter
 
 
 @pytest.mark.parametrize(
@@ -283,24 +223,6 @@ def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
         ClientMachine(options, rng=rng)
 
     assert parameter == caught.value.parameter
-
-
-@pytest.mark.parametrize(
-    "event",
-    [
-        OperationAbandoned(Token(99)),
-        StrategyDecided(Token(99), RetryAction.no_retry()),
-        StreamOpened(StreamId(99), "nonce"),
-        BytesReceived(StreamId(99), b"x"),
-        StreamLost(StreamId(99), LossCause.RESET),
-    ],
-    ids=lambda event: type(event).__name__,
-)
-def test_what_nobody_knows_is_ignored(event: Any) -> None:
-    """It may just have ended."""
-    simulation = ready()
-
-    assert [] == list(simulation.machine.handle(event, simulation.now))
 
 
 def test_own_transcoder_travels_with_its_operation() -> None:
@@ -347,16 +269,6 @@ def test_wrong_password_is_noticed_without_an_operation() -> None:
     simulation.error(AuthenticationFailureException, token)
 
 
-def test_wrong_password_under_best_effort() -> None:
-    """Somebody may be creating the user at this very moment."""
-    options = client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
-    simulation = Recorded(options=options)
-    error = simulation.failure(UnambiguousTimeoutException, get(), retry_strategy=BestEffortRetryStrategy())
-
-    assert TIMEOUT == simulation.now
-    assert "AUTHENTICATION_ERROR" in error.context.retry_reasons
-
-
 def test_credentials_that_become_right() -> None:
     """A success clears the state; an operation that can be dispatched is never stopped by it (decision C6)."""
     simulation = ready()
@@ -391,16 +303,6 @@ def test_missing_bucket() -> None:
     assert "BUCKET_ACCESS_ERROR" == error.context.refused_reason
     assert "check that the bucket exists" in str(error)
     simulation.result(upsert())
-
-
-def test_bucket_that_is_not_there_yet() -> None:
-    """0x01 is not terminal (decision C7)."""
-    simulation = Recorded()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND), times=3)
-    token = simulation.finish(upsert())
-
-    assert token in simulation.results
-    assert {RetryReason.SOCKET_NOT_AVAILABLE} == set(simulation.machine.statistics().retries_by_reason)
 
 
 def test_bucket_that_becomes_accessible() -> None:
@@ -443,95 +345,6 @@ def test_whoever_is_patient_with_a_bucket_that_is_denied() -> None:
 
     assert 6 == len(opened)
     assert all(later - sooner > 0.009 for sooner, later in pairwise(opened))
-
-
-@pytest.mark.parametrize("make", [read, write], ids=["read", "write"])
-def test_tls_failure(make: Make) -> None:
-    """Terminal too, and a handshake that succeeds clears it."""
-    simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
-    simulation.tick()
-    token = simulation.submit(make(TRAVEL))
-    for stream in (ONE, TWO):
-        simulation.lose(stream, LossCause.TLS)
-    error = simulation.error(TlsException, token)
-
-    assert "TLS_ERROR" == error.context.refused_reason
-
-    simulation.live(1.0)
-    simulation.node.faults.always(None, refuse_connection())
-    for stream in [*simulation.links]:
-        simulation.lose(stream)
-    simulation.failure(UnambiguousTimeoutException, get())
-
-
-@pytest.mark.parametrize(
-    ("keyspace", "kind"),
-    [
-        (Keyspace("travel", "inventory", "nowhere"), CollectionNotFoundException),
-        (Keyspace("travel", "nowhere", "hotel"), ScopeNotFoundException),
-    ],
-)
-def test_missing_collection(keyspace: Keyspace, kind: type[CouchbaseException]) -> None:
-    """Terminal as well (decision C8); best effort waits for somebody to create it."""
-    simulation = ready()
-    error = simulation.failure(kind, get("k", keyspace))
-
-    assert 0.0 == simulation.now
-    assert "create it" in str(error)
-
-    waiting = simulation.submit(get("k", keyspace), retry_strategy=BestEffortRetryStrategy())
-    simulation.live(1.0)
-    simulation.node.collections.create(keyspace.scope, keyspace.collection)
-    simulation.run()
-
-    simulation.error(DocumentNotFoundException, waiting)
-
-
-def test_collections_answer_that_fails_for_good() -> None:
-    """Neither missing nor retryable: its own exception."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, status(Status.NO_ACCESS))
-
-    simulation.failure(AuthenticationFailureException, get("k", HOTELS))
-
-
-def test_collections_answer_that_closes() -> None:
-    """A status that invalidates the connection."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET_COLLECTION_ID, status(Status.AUTH_STALE))
-    simulation.finish(upsert("k", HOTELS))
-
-    assert ["the status invalidates the connection"] == simulation.closings()
-
-
-def test_bucket_without_a_config() -> None:
-    """Is not ready, whatever else it answered."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
-    error = simulation.failure(UnambiguousTimeoutException, get())
-
-    assert "gave no cluster config" in str(error)
-
-
-def test_config_that_was_asked_for() -> None:
-    """Is applied when it comes."""
-    simulation = ready()
-    simulation.node.set_config_revision(2, simulation.now)
-    simulation.node.faults.next(Opcode.SET, not_my_vbucket(False))
-    simulation.finish(upsert())
-    simulation.flow()
-
-    assert (1, 2) == simulation.connection().config_revision
-
-
-def test_is_ambiguous() -> None:
-    """Of a write in flight, and of nothing else."""
-    simulation = ready()
-    reading, _ = simulation.submit_in_flight(get())
-    writing, _ = simulation.submit_in_flight(upsert())
-
-    assert [False, True, False] == [simulation.machine.is_ambiguous(token) for token in (reading, writing, Token(99))]
 
 
 # The circuit breaker, from end to end (decision C33).
@@ -584,19 +397,6 @@ def test_circuit_breaker_needs_volume_and_share() -> None:
         for simulation in (few, many)
         if (breaker := simulation.connection().circuit_breaker) is not None
     ]
-
-
-def test_circuit_breaker_counts_what_was_in_flight_only() -> None:
-    """A deadline that passes while an operation waits says nothing of the connection."""
-    simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=2)))
-    simulation.node.faults.always(Opcode.GET, temporary_failure())
-    for position in range(5):
-        simulation.submit(get(str(position)))
-    simulation.run()
-    breaker = simulation.connection().circuit_breaker
-
-    assert breaker is not None
-    assert ("CLOSED", 0) == (breaker.state.name, breaker.failures)
 
 
 @pytest.mark.parametrize(
@@ -687,19 +487,6 @@ class Bare:
         self.feed(BytesReceived(ONE, encode_response(request.opcode, opaque=request.opaque, **parts)))
 
 
-def test_memcached() -> None:
-    """No bootstrap, no prefix, no vbucket."""
-    bare = Bare()
-    for token in range(2):
-        bare.submit(token, upsert("ada"))
-        bare.answer(cas=5)
-
-    assert [(0x80, Opcode.SET, b"ada", 0, 0)] * 2 == [
-        (request.magic, request.opcode, request.key, request.status, request.datatype) for request in bare.requests
-    ]
-    assert [0, 1] == [action.token for action in bare.actions if isinstance(action, CompleteOperation)]
-
-
 def test_memcached_has_no_buckets() -> None:
     """Documents of two buckets would be the same ones, so a bucket is refused, and nothing is sent."""
     bare = Bare()
@@ -710,61 +497,44 @@ def test_memcached_has_no_buckets() -> None:
     assert [] == bare.requests
 
 
-def test_memcached_exists() -> None:
-    """Is a GET, and its answer is one."""
-    bare = Bare()
-    bare.submit(1, Exists(TRAVEL, "ada"))
-    opcode = bare.requests[-1].opcode
-    bare.answer(cas=5, extras=bytes(4), value=b"v")
-    bare.submit(2, Exists(TRAVEL, "bob"))
-    bare.answer(status=Status.KEY_NOT_FOUND)
-
-    assert Opcode.GET == opcode
-    assert [ExistsResult(True, Cas(5)), ExistsResult(False, Cas(0))] == [
-        action.result for action in bare.actions if isinstance(action, CompleteOperation)
-    ]
-
-
-@pytest.mark.parametrize(
-    "operation",
+@rows(
+    ("operation", "open_stream"),
     [
-        GetAndLock(TRAVEL, "k"),
-        Unlock(TRAVEL, "k", Cas(5)),
-        upsert(preserve_expiry=True),
-        upsert(durability=DurabilityLevel.MAJORITY),
-        get("k", HOTELS),
+        *product(
+            (
+                GetAndLock(TRAVEL, "k"),
+                Unlock(TRAVEL, "k", Cas(5)),
+                upsert(preserve_expiry=True),
+                upsert(durability=DurabilityLevel.MAJORITY),
+            ),
+            (True, False),
+        ),
+        (get("k", HOTELS), True),
     ],
-    ids=lambda operation: operation.name,
 )
-def test_memcached_cannot(operation: Operation) -> None:
-    """What it has nothing like fails before anything is sent."""
-    bare = Bare()
+def test_memcached_cannot(operation: Operation, open_stream: bool) -> None:
+    """What it has nothing like fails before anything is sent, and before it is reached."""
+    bare = Bare(open_stream=open_stream)
     bare.submit(1, operation)
     (failed,) = (action for action in bare.actions if isinstance(action, FailOperation))
 
     assert FeatureNotAvailableException is type(failed.error)
-    assert [] == bare.requests
+    assert ([], 0) == (bare.requests, bare.client.statistics().open_operations)
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        GetAndLock(TRAVEL, "k"),
-        Unlock(TRAVEL, "k", Cas(5)),
-        upsert(preserve_expiry=True),
-        upsert(durability=DurabilityLevel.MAJORITY),
-    ],
-    ids=lambda operation: operation.name,
-)
-def test_memcached_cannot_even_before_it_is_reached(operation: Operation) -> None:
-    """Nobody has to wait for a connection to be told what will never work."""
-    bare = Bare(open_stream=False)
-    bare.submit(1, operation)
+def test_memcached_exists() -> None:
+    """Is a GET, and its answer is one."""
+    bare = Bare()
+    bare.submit(1, Exists(TRAVEL, "ada"))
+    request = bare.requests[-1]
+    bare.answer(cas=5, extras=bytes(4), value=b"v")
+    bare.submit(2, Exists(TRAVEL, "bob"))
+    bare.answer(status=Status.KEY_NOT_FOUND)
 
-    assert [FeatureNotAvailableException] == [
-        type(action.error) for action in bare.actions if isinstance(action, FailOperation)
+    assert (Opcode.GET, b"") == (request.opcode, request.extras)
+    assert [ExistsResult(True, Cas(5)), ExistsResult(False, Cas(0))] == [
+        action.result for action in bare.actions if isinstance(action, CompleteOperation)
     ]
-    assert 0 == bare.client.statistics().open_operations
 
 
 def test_where_an_attempt_went_from() -> None:
@@ -783,34 +553,6 @@ def test_where_an_attempt_went_from() -> None:
         for action in bare.actions
         if isinstance(action, FailOperation)
     ]
-
-
-def test_memcached_operations_wait_for_the_stream() -> None:
-    """And go out together when it is open."""
-    bare = Bare(open_stream=False)
-    bare.submit(1, get("a"))
-    bare.submit(2, get("b"))
-    before = len(bare.requests)
-    bare.feed(StreamOpened(ONE, ""))
-
-    assert (0, [b"a", b"b"]) == (before, [request.key for request in bare.requests])
-
-
-def test_memcached_keep_alive() -> None:
-    """It knows NOOP."""
-    bare = Bare()
-    bare.feed(TimePassed(), 20.0)
-
-    assert [Opcode.NOOP] == [request.opcode for request in bare.requests]
-
-
-def test_memcached_noop() -> None:
-    """A user may send one too."""
-    bare = Bare()
-    bare.submit(1, Noop(Keyspace(None)))
-    bare.answer()
-
-    assert isinstance(bare.actions[-1], CompleteOperation)
 
 
 def test_memcached_nonsense() -> None:
@@ -842,24 +584,6 @@ def test_0x81_to_hello_fails_at_once() -> None:
 
 
 # Statistics.
-
-
-def test_statistics() -> None:
-    """A snapshot that does not change, and counts of what is there now."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    simulation.finish(get())
-    simulation.submit_in_flight(get())
-    snapshot = simulation.machine.statistics()
-    simulation.live(10.0)
-
-    assert (2, 1, 1, 0, {RetryReason.KV_TEMPORARY_FAILURE: 1}) == (
-        len(snapshot.connections),
-        snapshot.open_operations,
-        snapshot.in_flight,
-        snapshot.orphans,
-        snapshot.retries_by_reason,
-    )
 
 
 # A server's nonsense.
@@ -1015,32 +739,6 @@ def test_seeded_randomness_is_the_only_one() -> None:
         return [at for at, _ in simulation.opened_at]
 
     assert play(7) == play(7) != play(8)
-
-
-def test_timeouts_are_timeouts() -> None:
-    """Whoever catches the common class catches both."""
-    simulation = Recorded()
-    simulation.node.faults.always(None, refuse_connection())
-    error = simulation.failure(UnambiguousTimeoutException, get())
-
-    assert isinstance(error, TimeoutException)
-
-
-def test_first_event_of_a_bucket_opens_its_stream() -> None:
-    """In the very call in which the operation is submitted."""
-    client = machine()
-    client.handle(TimePassed(), 0.0)
-    (opened,) = client.handle(OperationSubmitted(Token(1), get()), 0.0)
-
-    assert OpenStream(TWO, "127.0.0.1", 11210, False) == opened
-
-
-def test_missing_document_is_final() -> None:
-    """Nothing of all this stands in the way of a plain answer."""
-    simulation = Recorded()
-    error = simulation.failure(DocumentNotFoundException, get())
-
-    assert (0.0, 0, "get") == (simulation.now, error.context.retry_attempts, error.context.operation)
 
 
 def test_strategy_of_the_client_and_of_the_operation() -> None:

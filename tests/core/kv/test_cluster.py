@@ -99,15 +99,6 @@ def test_each_document_goes_to_its_node() -> None:
     assert {"127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"} == simulation.nodes_connected()
 
 
-def test_the_seed_is_not_connected_twice() -> None:
-    """The connection that brought the map goes on as the one to its node."""
-    simulation = Cluster()
-    simulation.write()
-
-    assert 4 == len(simulation.machine.statistics().connections)
-    assert 4 == len(simulation.links)
-
-
 def test_a_vbucket_that_has_moved() -> None:
     """The node that had it says so and brings the new map; the write is applied once, by the other one."""
     simulation = Cluster()
@@ -280,15 +271,6 @@ def test_a_map_of_nobody() -> None:
     simulation.write()
 
 
-def test_a_seed_that_has_left_the_map() -> None:
-    """It tells who is in, and is closed."""
-    simulation = Cluster()
-    simulation.nodes.remove_node(0)
-    simulation.write()
-
-    assert {"127.0.0.1:11212", "127.0.0.1:11214"} == simulation.nodes_connected()
-
-
 def test_a_node_that_was_added() -> None:
     """The client connects to it as soon as a map names it."""
     simulation = Cluster()
@@ -361,16 +343,6 @@ def test_polls_end_with_their_connection() -> None:
     assert 2 * 10 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
 
 
-def test_nodes_that_announce_are_not_polled() -> None:
-    """Nothing is asked while nothing changes."""
-    simulation = Cluster(1)
-    simulation.write()
-    before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-    simulation.live(100.0)
-
-    assert before == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
-
-
 def test_a_node_that_announces_what_it_does_not_have() -> None:
     """It is asked once more, and not for ever."""
     simulation = Cluster(1)
@@ -400,17 +372,6 @@ def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
     assert [] == simulation.closings()
 
 
-def test_a_vbucket_without_a_node() -> None:
-    """Nothing is sent for it; the error says what is missing."""
-    simulation = Cluster()
-    simulation.write()
-    key = KEYS[0]
-    simulation.nodes.move(range(128), to=None)
-    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
-
-    assert "has no active node" in str(error)
-
-
 def test_collections_of_several_nodes() -> None:
     """An id that one node told is good for all."""
     simulation = Cluster()
@@ -420,20 +381,6 @@ def test_collections_of_several_nodes() -> None:
     assert 1 == sum(
         command.opcode == Opcode.GET_COLLECTION_ID for node in simulation.nodes for command in node.command_log
     )
-
-
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_lost_connection_to_one_node(place: int) -> None:
-    """It is opened again to that node; the others go on."""
-    simulation = Cluster()
-    simulation.write()
-    simulation.lose(stream_to(simulation, place))
-    simulation.write()
-    simulation.live(1.0)
-    reads = [simulation.finish(get(key)) for key in KEYS]
-
-    assert set(reads) <= set(simulation.results)
-    assert 4 == len(simulation.links)
 
 
 # Collection ids.

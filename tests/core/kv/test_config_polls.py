@@ -78,18 +78,6 @@ def test_a_connection_after_the_first() -> None:
     assert 4 == len(simulation.links)
 
 
-def test_a_connection_that_is_opened_again_after_a_change() -> None:
-    """What it missed is told in its bootstrap."""
-    simulation = Cluster(2, MUTE)
-    simulation.write()
-    simulation.lose(stream_to(simulation, 0))
-    simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
-    simulation.live(1.0)
-    connections = simulation.machine.statistics().connections
-
-    assert {(1, 2)} == {each.config_revision for each in connections if each.bucket == "travel"}
-
-
 @pytest.mark.parametrize(("interval", "polls"), [(0.5, 20), (2.5, 4), (10.0, 1)])
 def test_interval(interval: float, polls: int) -> None:
     """As it was asked for, on each of the two connections."""

@@ -87,16 +87,6 @@ def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_
     assert [not answers] * 3 == ["memcached://" in text for text in texts]
 
 
-def test_lost_before_hello() -> None:
-    """What hangs up on the first bytes may be a plain memcached."""
-    simulation = Recorded()
-    simulation.feed(TimePassed())
-    simulation.open(ONE)
-    text = loss_text(node_of(simulation), StreamLost(ONE, LossCause.END_OF_STREAM))
-
-    assert text.startswith("127.0.0.1:11210: closed by the server before it answered HELLO; if it is a plain memcached")
-
-
 @pytest.mark.parametrize(("port", "kv_port"), [(8091, 11210), (18091, 11207)])
 def test_port_of_the_web_console(port: int, kv_port: int) -> None:
     """The port gives away what the mistake is."""

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
 from tests.core.kv.simulated import (
     ADDRESS,
@@ -24,25 +23,19 @@ from tests.core.kv.simulated import (
 from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
-    DecodingFailureException,
-    InvalidArgumentException,
     RequestCanceledException,
     TlsException,
     UnambiguousTimeoutException,
-    UnsupportedOperationException,
 )
 from triclinium_core.kv.actions import (
     Action,
     CloseStream,
-    FailOperation,
     OpenStream,
     ReportConnection,
     ReportLevel,
-    ReportRefusal,
-    SendBytes,
 )
 from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.connections import RECONNECT_BACKOFF, Connections
+from triclinium_core.kv.connections import RECONNECT_BACKOFF
 from triclinium_core.kv.events import (
     BytesReceived,
     LossCause,
@@ -56,25 +49,18 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
-from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
-from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.options import ClientOptions, TimeoutOptions
+from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.terminal_states import TerminalStates
 from triclinium_core.testing.fakes.faults import (
-    delay,
     drop_response,
     hang_up,
     not_my_vbucket,
     refuse_connection,
     status,
-    temporary_failure,
 )
 from triclinium_core.testing.simulation import Midpoint
 
@@ -149,30 +135,6 @@ def test_a_stream_for_each_bucket() -> None:
     assert ["a", "b", "c"] == [each.bucket for each in client.statistics().connections]
 
 
-def test_plain_memcached_has_a_single_stream() -> None:
-    """However much is asked; nothing is said before an operation is sent (decision C27)."""
-    client = machine("memcached://h", authenticator=None)
-    client.handle(TimePassed(), 0.0)
-    opened = client.handle(StreamOpened(ONE, ""), 0.0)
-    sent = [
-        client.handle(OperationSubmitted(Token(token), Get(Keyspace(None), key)), 0.0)
-        for token, key in enumerate(["a", "b", "c"])
-    ]
-
-    assert [ReportConnection(ONE, "h:11211", "ready")] == opened
-    assert [[SendBytes]] * 3 == [[type(action) for action in actions] for actions in sent]
-    assert 1 == len(client.statistics().connections)
-
-
-@pytest.mark.parametrize("connection_string", ["couchbase://h", "couchbases://h"])
-def test_credentials_are_needed(connection_string: str) -> None:
-    """A cluster cannot be spoken to without; the error names the parameter and what to give."""
-    with pytest.raises(InvalidArgumentException, match="PasswordAuthenticator") as caught:
-        machine(connection_string, authenticator=None)
-
-    assert "authenticator" == caught.value.parameter
-
-
 def test_streams_are_never_used_again() -> None:
     """Every attempt has a number of its own."""
     simulation = refused()
@@ -204,28 +166,12 @@ def test_connection_id() -> None:
     assert all(int(part, 16) >= 0 for part in (*clients, *streams))
 
 
-def test_agent_is_the_users() -> None:
-    """What the options say."""
-    simulation = ready(options=client_options(user_agent="mine/2.0"))
+def test_what_the_options_say_in_hello() -> None:
+    """The agent is the user's, and no feature of compression is asked for where it is switched off."""
+    simulation = ready(options=client_options(user_agent="mine/2.0", compression=False))
 
     assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
-
-
-def test_compression_can_be_left_out() -> None:
-    """Then neither of its features is asked for."""
-    simulation = ready(options=client_options(compression=False))
-
-    assert b"\x00\x0a" not in simulation.requests[ONE][0].value
     assert not {"SNAPPY", "SNAPPY_EVERYWHERE"} & set(simulation.connection().features)
-
-
-def test_hello_after_auth() -> None:
-    """The escape hatch is the options' (decision C26)."""
-    simulation = ready(options=client_options(hello_after_auth=True))
-    opcodes = [request.opcode for request in simulation.requests[TWO]]
-
-    assert opcodes.index(Opcode.SASL_STEP) < opcodes.index(Opcode.HELLO)
-    assert "COLLECTIONS" in simulation.connection().features
 
 
 # Reconnecting.
@@ -252,16 +198,6 @@ def test_backoff_between_attempts(number: float, share: float) -> None:
     )
 
 
-def test_backoff_begins_anew_after_a_useful_stream() -> None:
-    """A connection that worked is back quickly."""
-    simulation = ready()
-    simulation.lose(TWO)
-    simulation.live(0.05)
-
-    assert pytest.approx(0.009) == simulation.opened_at[-1][0]
-    assert "READY" == simulation.connection().state
-
-
 def test_backoff_grows_for_streams_that_only_become_ready() -> None:
     """A node that bootstraps and then closes is not asked a hundred times a second for ever."""
     simulation = Recorded()
@@ -273,18 +209,6 @@ def test_backoff_grows_for_streams_that_only_become_ready() -> None:
     assert [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0] == [
         pytest.approx((at - round(at - 0.45)) / 0.9) for at, _ in simulation.opened_at[1:8]
     ]
-
-
-def test_node_without_a_config_is_left_alone() -> None:
-    """What makes every bootstrap useless is tried ever more seldom."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS))
-    simulation.submit(get())
-    simulation.live(10.0)
-
-    assert "gave no cluster config" in simulation.closings()[0]
-    assert 20 > len(simulation.opened_at)
 
 
 # The deadline of connecting.
@@ -345,23 +269,6 @@ def test_what_was_given_up_is_not_heard() -> None:
     assert [[], [], []] == [list(actions) for actions in late]
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        StreamOpened(StreamId(99), "nonce"),
-        BytesReceived(StreamId(99), b"nonsense"),
-        StreamLost(StreamId(99), LossCause.TLS),
-    ],
-    ids=lambda event: type(event).__name__,
-)
-def test_unknown_streams_are_ignored(event: StreamOpened | BytesReceived | StreamLost) -> None:
-    """Also while others are there."""
-    simulation = ready()
-
-    assert [] == list(simulation.machine.handle(event, simulation.now))
-    assert "READY" == simulation.connection().state
-
-
 def test_opened_twice_and_bytes_before_opening() -> None:
     """A driver that is out of step does no harm."""
     simulation = Recorded()
@@ -373,18 +280,6 @@ def test_opened_twice_and_bytes_before_opening() -> None:
 
     assert [[], []] == [early, again]
     assert "READY" == simulation.connection(None).state
-
-
-def test_every_connection_has_its_own_deadline() -> None:
-    """A bucket that hangs does not take the other connection along."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, drop_response())
-    simulation.submit(get())
-    simulation.live(10.5)
-
-    assert 1 == len(simulation.closings())
-    assert "READY" == simulation.connection(None).state == simulation.connection().state
 
 
 # Keeping alive.
@@ -408,17 +303,6 @@ def test_keep_alive() -> None:
     assert [] == simulation.closings()
 
 
-def test_traffic_is_a_sign_of_life() -> None:
-    """Only silence makes the client ask."""
-    simulation = ready()
-    before = noops(simulation, TWO)
-    for _ in range(8):
-        simulation.live(10.0)
-        simulation.finish(get())
-
-    assert before == noops(simulation, TWO)
-
-
 def test_silent_connection_is_given_up() -> None:
     """Without an answer in time the stream is closed, and another one opened."""
     simulation = ready()
@@ -434,16 +318,6 @@ def test_silent_connection_is_given_up() -> None:
     assert "ready" in simulation.log[-1]
 
 
-def test_late_sign_of_life() -> None:
-    """An answer within the limit is one, however late."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.NOOP, delay(2.4))
-    simulation.live(60.0)
-
-    assert [] == simulation.closings()
-
-
 def test_keep_alive_of_the_options() -> None:
     """Both numbers are the user's; infinity means that nobody asks."""
     eager = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1)))
@@ -455,19 +329,6 @@ def test_keep_alive_of_the_options() -> None:
 
     assert ["did not answer a NOOP within 1 s"] == eager.closings()
     assert ([], float("inf")) == (lazy.closings(), lazy.machine.wakeup)
-
-
-def test_what_was_in_flight_on_a_silent_connection() -> None:
-    """Everything had been handed over, as far as anybody knows."""
-    simulation = ready(options=client_options("couchbase://127.0.0.1:11210?kv_timeout=100s"))
-    for opcode in (Opcode.NOOP, Opcode.GET, Opcode.SET):
-        simulation.node.faults.next(opcode, drop_response(), times=2 if opcode is Opcode.NOOP else 1)
-    write, read = simulation.submit(upsert()), simulation.submit(get("other"))
-    simulation.live(30.0)
-
-    simulation.error(RequestCanceledException, write)
-    assert "DocumentNotFoundException" == type(simulation.errors[read]).__name__
-    assert 1 == len(simulation.commands(Opcode.SET))
 
 
 def test_sign_of_life_beside_the_end() -> None:
@@ -490,20 +351,6 @@ def test_sign_of_life_beside_the_end() -> None:
 
 
 # Losing.
-
-
-def test_reported() -> None:
-    """In words: first the closing, then what it means, then what becomes of the operations."""
-    simulation = ready()
-    token, _ = simulation.submit_in_flight(upsert())
-    del simulation.actions[:]
-    simulation.inject(b"nonsense")
-
-    assert [CloseStream, ReportConnection, FailOperation] == [
-        type(action) for action in simulation.actions if not isinstance(action, ReportRefusal)
-    ]
-    simulation.error(RequestCanceledException, token)
-    assert "no frame" in (simulation.connection().last_error or "")
 
 
 def test_an_outage_is_told_once() -> None:
@@ -534,25 +381,6 @@ def test_a_node_that_was_never_there_is_told_once() -> None:
 
     assert [ReportLevel.WARNING, ReportLevel.DEBUG] == levels[:2]
     assert 1 == levels.count(ReportLevel.WARNING)
-
-
-@pytest.mark.parametrize(
-    ("cause", "text", "expected"),
-    [
-        (LossCause.RESET, "", "127.0.0.1:11210: connection reset"),
-        (LossCause.RESET, "connection reset", "127.0.0.1:11210: connection reset"),
-        (LossCause.RESET, "[Errno 104]", "127.0.0.1:11210: connection reset ([Errno 104])"),
-        (LossCause.END_OF_STREAM, "", "127.0.0.1:11210: closed by the server"),
-        (LossCause.CLOSED_BY_US, "", "127.0.0.1:11210: closed by the client"),
-    ],
-)
-def test_why_a_stream_was_lost(cause: LossCause, text: str, expected: str) -> None:
-    """The cause in our words, with those of the operating system where they say more."""
-    simulation = ready()
-    simulation.links.pop(TWO)
-    simulation.feed(StreamLost(TWO, cause, text))
-
-    assert expected == simulation.connection().last_error
 
 
 def lost_at(offset: int) -> tuple[Recorded, list[Token]]:
@@ -598,19 +426,6 @@ def test_handed_over(offset: int, safe: str) -> None:
             assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
 
 
-def test_handed_over_counts_the_bootstrap() -> None:
-    """Offsets are those of the whole stream: as many bytes as a write has are still within the bootstrap."""
-    simulation = ready()
-    assert simulation.links[TWO].handed_over > SIZE
-    token = simulation.submit(upsert())
-    simulation.links.pop(TWO)
-    simulation.node.connection_lost(TWO, simulation.now)
-    simulation.feed(StreamLost(TWO, LossCause.RESET, handed_over=SIZE))
-    simulation.run()
-
-    assert token in simulation.results
-
-
 def test_handed_over_on_the_second_stream() -> None:
     """Offsets begin anew with each stream."""
     simulation = ready()
@@ -625,21 +440,6 @@ def test_handed_over_on_the_second_stream() -> None:
     simulation.run()
 
     assert token in simulation.results
-
-
-@given(st.integers(0, 3 * SIZE))
-def test_reads_are_always_sent_again(offset: int) -> None:
-    """Whatever was handed over of them."""
-    simulation = ready()
-    begin = simulation.links[TWO].handed_over
-    simulation.node.documents.put("travel", "k", b"{}")
-    tokens = [simulation.submit(get()) for _ in range(3)]
-    simulation.hand_over(TWO, offset)
-    simulation.lose(TWO)
-    simulation.run()
-
-    assert begin > 0
-    assert set(tokens) <= set(simulation.results)
 
 
 @pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
@@ -721,14 +521,6 @@ def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
 # Words that help.
 
 
-@pytest.mark.parametrize(("port", "kv_port"), [(8091, 11210), (18091, 11207)])
-def test_port_of_the_web_console(port: int, kv_port: int) -> None:
-    """Whoever closes or refuses on such a port gives away what the mistake is."""
-    simulation = refused(options=client_options(f"couchbase://h:{port}"))
-
-    assert f"KV listens on {kv_port}" in simulation.log[0]
-
-
 def test_tls_failure() -> None:
     """The words of the TLS library reach whoever waits, under the default strategy at once (decision C6)."""
     simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
@@ -747,43 +539,6 @@ def test_tls_failure() -> None:
     assert "DocumentNotFoundException" == type(simulation.errors[again]).__name__
 
 
-def test_http_answer() -> None:
-    """It is recognised, and the operation's error tells."""
-    simulation = Recorded()
-    token = simulation.submit(get())
-    simulation.tick()
-    simulation.open(ONE)
-    simulation.inject(b"HTTP/1.1 400 Bad Request\r\n\r\n", ONE)
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.run()
-
-    assert "HTTP port" in simulation.closings()[0]
-    simulation.error(UnambiguousTimeoutException, token)
-
-
-@pytest.mark.parametrize("silence", ["close", "hang"])
-def test_hint_at_memcached(silence: str) -> None:
-    """A close, or silence, before the first answer suggests another scheme (decision C27)."""
-    simulation = Recorded()
-    simulation.node.faults.always(Opcode.HELLO, hang_up() if silence == "close" else drop_response())
-    for opcode in BURST[1:]:
-        simulation.node.faults.always(opcode, drop_response())
-    error = simulation.failure(UnambiguousTimeoutException, get())
-
-    assert "memcached://" in str(error)
-    assert "memcached://" in (error.context.last_dispatch_error or "")
-
-
-def test_0x81_to_hello() -> None:
-    """Fails at once what waits for the connection, and says what to write (decision C27)."""
-    simulation = Recorded()
-    simulation.node.faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
-    error = simulation.failure(UnsupportedOperationException, get())
-
-    assert "memcached://" in str(error)
-    assert 0.0 == simulation.now
-
-
 def test_no_hint_once_it_was_ready() -> None:
     """A node that restarts is no memcached."""
     simulation = ready()
@@ -793,26 +548,6 @@ def test_no_hint_once_it_was_ready() -> None:
 
     assert "closed by the server" in simulation.log[-1]
     assert not any("memcached" in line for line in simulation.log)
-
-
-def test_no_hint_once_it_has_spoken() -> None:
-    """Who has answered HELLO is no memcached either."""
-    simulation = Recorded()
-    simulation.node.faults.always(Opcode.SASL_AUTH, hang_up())
-    simulation.flow()
-
-    assert "closed by the server" in simulation.log[0]
-    assert "memcached" not in simulation.log[0]
-
-
-def test_words_do_not_grow() -> None:
-    """However often connecting fails, each failure tells of itself only."""
-    simulation = Recorded()
-    simulation.advance(300.0)
-
-    assert 25 < len(simulation.log)
-    assert 100 > max(len(line) for line in simulation.log)
-    assert 100 > len(simulation.connection(None).last_error or "")
 
 
 def test_error_map_problems_are_reported_once() -> None:
@@ -865,20 +600,6 @@ def test_config_is_asked_for_once() -> None:
     counts.append(configs_asked(simulation))
     simulation.advance(TimeoutOptions().config_poll_floor)
     counts.append(configs_asked(simulation))
-
-    assert [2, 2, 3] == counts
-
-
-def test_config_is_asked_for_again_after_a_while() -> None:
-    """The question, or its answer, may have got lost."""
-    simulation = ready()
-    requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
-    counts = []
-    for request in requests:
-        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
-        counts.append(configs_asked(simulation))
-        simulation.swallow(TWO)
-        simulation.advance(0.3)
 
     assert [2, 2, 3] == counts
 
@@ -959,19 +680,6 @@ def test_config_is_asked_for_again_on_a_new_stream() -> None:
     assert [1, 2] == [before, configs_asked(simulation)]
 
 
-def test_plain_memcached_has_no_config() -> None:
-    """Nothing that it does not know is asked of it, whatever it answers."""
-    client = machine("memcached://h")
-    client.handle(TimePassed(), 0.0)
-    client.handle(StreamOpened(ONE, ""), 0.0)
-    (sent,) = client.handle(OperationSubmitted(Token(1), Get(Keyspace(None), "k")), 0.0)
-    assert isinstance(sent, SendBytes)
-    (request,) = FrameBuffer(SERVER_ACCEPTS).receive(sent.data)
-    actions = client.handle(BytesReceived(ONE, respond(request, Status.NOT_MY_VBUCKET)), 0.0)
-
-    assert not of_type(SendBytes, [*actions])
-
-
 # The circuit breaker's part.
 
 SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, canary_timeout=3.0)
@@ -1045,16 +753,6 @@ def test_lost_while_half_open() -> None:
     assert ("READY", "CLOSED") == (simulation.connection().state, breaker_state(simulation))
 
 
-def test_lost_while_open() -> None:
-    """No canary is sent where there is nobody to send it to."""
-    simulation = opened_breaker()
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.lose(TWO)
-    simulation.live(30.0)
-
-    assert "LOST" == simulation.connection().state
-
-
 # Several answers in one piece of bytes.
 
 
@@ -1083,26 +781,6 @@ def test_two_that_close() -> None:
     assert 1 == len(simulation.closings())
 
 
-def test_malformed_behind_one_that_closes() -> None:
-    """The second answer cannot be read: its operation fails with that, although the stream is closed by then."""
-    simulation, tokens, requests = two_in_flight()
-    simulation.inject(respond(requests[0], Status.AUTH_STALE) + respond(requests[1], extras=b"nonsense"))
-    simulation.run()
-
-    assert tokens[0] in simulation.errors
-    simulation.error(DecodingFailureException, tokens[1])
-    assert 1 == len(simulation.closings())
-
-
-def test_wrong_opcode_behind_one_that_closes() -> None:
-    """The request that was answered by nonsense does not hang."""
-    simulation, tokens, requests = two_in_flight()
-    simulation.inject(respond(requests[0], Status.AUTH_STALE) + encode_response(Opcode.SET, opaque=requests[1].opaque))
-    simulation.run()
-
-    assert set(tokens) <= set(simulation.settled_at)
-
-
 def test_wrong_opcode_to_a_write() -> None:
     """That is no answer to it: the true one still counts, and without any nobody knows what became of it."""
     simulation = ready()
@@ -1114,84 +792,3 @@ def test_wrong_opcode_to_a_write() -> None:
     assert first in simulation.results
     simulation.error(AmbiguousTimeoutException, second)
     assert (2, []) == (simulation.machine.statistics().orphans, simulation.closings())
-
-
-def test_timers_of_others_are_refused() -> None:
-    """An operation's timer never comes here."""
-
-    class Deaf:
-        def config_revision(self, bucket: str | None) -> None:
-            """Know nothing."""
-
-        def knows_bucket(self, bucket: str | None) -> bool:
-            """Know nothing."""
-            return False
-
-        def on_ready(self, node: object, now: float) -> None:
-            """Hear nothing."""
-
-        def on_resumed(self, node: object, now: float) -> None:
-            """Hear nothing."""
-
-        def on_room(self, node: object, now: float) -> None:
-            """Hear nothing."""
-
-        def on_answered(self, node: object, answered: object, now: float) -> None:
-            """Hear nothing."""
-
-        def on_stray(self) -> None:
-            """Hear nothing."""
-
-        def on_config_announced(self, node: object, now: float) -> None:
-            """Hear nothing."""
-
-        def on_requests_lost(self, requests: object, detail: str, now: float) -> None:
-            """Hear nothing."""
-
-        def on_lost(self, node: object, lost: object, now: float) -> None:
-            """Hear nothing."""
-
-    options: ClientOptions = client_options()
-    connections = Connections(
-        options,
-        parse_connection_string(options.connection_string),
-        timers=Timers(),
-        rng=Midpoint(),
-        terminal_states=TerminalStates(),
-        error_maps=ErrorMapStore(),
-        emit=lambda action: None,
-        listener=Deaf(),
-    )
-    node = connections.of_bucket(None, 0.0)
-
-    with pytest.raises(AssertionError, match="is no timer of a connection"):
-        connections.on_timer(TimerKind.RETRY, node, 0.0)
-    assert connections.streams.node(None) is None
-
-
-def test_noop_of_the_user() -> None:
-    """It travels like any other operation, on the connection without a bucket where it names none."""
-    simulation = Recorded()
-    simulation.flow()
-    token = simulation.finish(Noop(Keyspace(None)))
-
-    assert token in simulation.results
-    assert 1 == len(simulation.machine.statistics().connections)
-
-
-def test_features_decide_nothing_but_what_they_say() -> None:
-    """A node that grants nothing at all can be used."""
-    simulation = Recorded(features=frozenset())
-    token = simulation.finish(upsert())
-
-    assert token in simulation.results
-    assert () == simulation.connection().features
-
-
-def test_refusals_are_no_failures_of_the_connection() -> None:
-    """Only statuses that invalidate it close it."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    simulation.finish(get())
-
-    assert [] == simulation.closings()

@@ -5,8 +5,6 @@ Source: SDK-RFC 0049 "Client Dispatch", "RetryReason".
 
 from __future__ import annotations
 
-import pytest
-
 from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_options, get, ready, upsert
 from tests.core.kv.test_cluster import KEYS, Cluster, owner_of
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
@@ -39,16 +37,6 @@ def test_node_not_available() -> None:
     assert {RetryReason.NODE_NOT_AVAILABLE.name} == error.context.retry_reasons
 
 
-def test_no_node_has_the_document() -> None:
-    """The map leaves its vbucket to nobody, as after a failover without replicas."""
-    simulation = Cluster()
-    simulation.write()
-    simulation.nodes.move(range(128), to=None)
-    error = simulation.failure(UnambiguousTimeoutException, upsert(KEYS[0]))
-
-    assert RetryReason.NODE_NOT_AVAILABLE.name in error.context.retry_reasons
-
-
 class Encrypted(Cluster):
     """A client that speaks TLS to three nodes, of which the second offers none."""
 
@@ -72,16 +60,6 @@ def test_service_not_available() -> None:
     assert {RetryReason.SERVICE_NOT_AVAILABLE.name} == error.context.retry_reasons
     assert "is on node 1 of the map, which has no port for this service" in str(error)
     assert all(action.tls for _, action in simulation.opened_at)
-
-
-def test_service_not_available_under_fail_fast() -> None:
-    """A strategy that retries nothing is asked, and the error names the reason."""
-    simulation = Encrypted()
-    simulation.write(key for key in KEYS if owner_of(simulation, key) == 0)
-    not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
-    error = simulation.failure(RequestCanceledException, get(not_there), retry_strategy=FailFastRetryStrategy())
-
-    assert RetryReason.SERVICE_NOT_AVAILABLE.name == error.context.refused_reason
 
 
 def test_a_service_that_comes() -> None:
@@ -113,9 +91,3 @@ def test_circuit_breaker_open() -> None:
     assert RetryReason.CIRCUIT_BREAKER_OPEN.name == error.context.refused_reason
     assert breaker is not None
     assert (BreakerState.OPEN, 3, 2) == (breaker.state, breaker.operations, breaker.failures)
-
-
-@pytest.mark.parametrize("reason", ["SOCKET_NOT_AVAILABLE", "NODE_NOT_AVAILABLE", "SERVICE_NOT_AVAILABLE"])
-def test_writes_may_be_sent_later(reason: str) -> None:
-    """Nothing has left the client, so the reasons permit it whatever the operation."""
-    assert RetryReason[reason].allows_non_idempotent_retry

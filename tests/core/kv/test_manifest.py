@@ -6,13 +6,13 @@ import pytest
 
 from tests.core.kv.simulated import HOTEL_ID, Recorded, ready
 from tests.core.kv.test_cluster import Cluster
-from triclinium_core.errors import DecodingFailureException, FeatureNotAvailableException, InvalidArgumentException
+from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest_types import CollectionsManifest
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, status, temporary_failure
+from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 QUESTION = GetCollectionsManifest(Keyspace("travel"))
@@ -56,25 +56,9 @@ def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
     assert 1 == simulation.machine.statistics().retries_by_reason[reason]
 
 
-def test_nonsense() -> None:
-    """It is what the question fails with."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, status(0, b"[]"))
-    error = simulation.failure(DecodingFailureException, QUESTION)
-
-    assert "a manifest that cannot be" in str(error)
-    assert [] == simulation.closings()
-
-
 def test_a_server_without_collections() -> None:
     """Nothing is sent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
     simulation.failure(FeatureNotAvailableException, QUESTION)
 
     assert [] == simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST)
-
-
-def test_no_bucket() -> None:
-    """There is no manifest of nothing."""
-    with pytest.raises(InvalidArgumentException, match="bucket=None: get_collections_manifest needs one"):
-        Recorded().submit(GetCollectionsManifest(Keyspace(None)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.phases import AMBIGUOUS, PHASES, Endless, Make, read, write
+from tests.core.kv.phases import AMBIGUOUS, PHASES, Make, read, write
 from tests.core.kv.simulated import (
     HOTELS,
     TIMEOUT,
@@ -29,7 +28,6 @@ from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,
     CasMismatchException,
-    CollectionNotFoundException,
     CouchbaseException,
     DecodingFailureException,
     DocumentExistsException,
@@ -44,7 +42,6 @@ from triclinium_core.errors import (
 from triclinium_core.kv.actions import (
     CloseStream,
     CompleteOperation,
-    ConsultStrategy,
     FailOperation,
     ReportConnection,
     ReportRefusal,
@@ -57,12 +54,10 @@ from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
     Exists,
-    Get,
     GetAndLock,
     GetAndTouch,
     Increment,
     Insert,
-    Operation,
     Prepend,
     Remove,
     Replace,
@@ -70,9 +65,8 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
 )
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import KV_STATUSES, Status
 from triclinium_core.retry.reasons import RetryReason
@@ -96,7 +90,6 @@ from triclinium_core.testing.fakes.faults import (
     status,
     temporary_failure,
 )
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 TWO = StreamId(2)
@@ -189,8 +182,8 @@ def test_abandoned(phase: str, make: Make) -> None:
     assert is_forgotten(simulation, in_flight=phase == "answer lost")
 
 
-@pytest.mark.parametrize("phase", ["in flight", "waiting", "expiring", "consulting"])
-@pytest.mark.parametrize("ending", ["abandoned", "deadline"])
+@rows("phase", ["in flight", "waiting", "expiring", "consulting"])
+@rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
     """A settled operation wakes nobody up: the next thing due is a sign of life."""
     simulation, token = PHASES[phase](read)
@@ -228,19 +221,6 @@ def test_connection_lost(phase: str, make: Make) -> None:
     assert is_forgotten(simulation)
 
 
-@each_kind
-def test_deadline_without_a_first_time_passed(make: Make) -> None:
-    """An operation may be submitted before the client is started."""
-    simulation = Recorded()
-    token = simulation.submit(make(TRAVEL))
-
-    assert -math.inf == simulation.machine.wakeup
-
-    simulation.run()
-
-    assert token in simulation.settled_at
-
-
 def test_deadline_while_parked_leaves_nothing_behind() -> None:
     """The connection becomes ready later, when nobody waits for it any more."""
     simulation = Recorded()
@@ -265,17 +245,6 @@ def test_no_deadline() -> None:
     simulation.live(10_001.0)
 
     assert token in simulation.results
-
-
-def test_error_tells_what_it_waited_for() -> None:
-    """The last failure to connect stands in the words and in the context."""
-    simulation = Recorded()
-    simulation.node.faults.always(None, refuse_connection())
-    error = simulation.failure(UnambiguousTimeoutException, get())
-
-    assert "the node could not be reached" in str(error)
-    assert "connection refused" in (error.context.last_dispatch_error or "")
-    assert frozenset({"NODE_NOT_AVAILABLE"}) == error.context.retry_reasons
 
 
 def test_a_strategy_that_never_waits() -> None:
@@ -337,36 +306,6 @@ def test_every_operation() -> None:
     assert 0 == simulation.now
 
 
-def test_preserve_expiry() -> None:
-    """Kept where it is asked for, lost where not."""
-    simulation = ready()
-    simulation.result(upsert(expiry=100))
-    simulation.result(upsert(preserve_expiry=True))
-    kept = simulation.node.documents.get("travel", "k")
-    simulation.result(upsert())
-    lost = simulation.node.documents.get("travel", "k")
-
-    assert kept is not None
-    assert lost is not None
-    assert (100.0, math.inf) == (kept.expires_at, lost.expires_at)
-
-
-@pytest.mark.parametrize("missing", [HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST])
-def test_feature_that_was_not_granted(missing: HelloFeature) -> None:
-    """Fails without asking the strategy, and before anything is sent."""
-    simulation = ready(features=IMPLEMENTED_FEATURES - {missing})
-    before = len(simulation.requests[TWO])
-    error = simulation.failure(
-        FeatureNotAvailableException, upsert(preserve_expiry=True), retry_strategy=BestEffortRetryStrategy()
-    )
-
-    assert missing.name in str(error)
-    assert "upsert 'k'" in str(error)
-    assert ("k", 0) == (error.context.key, error.context.retry_attempts)
-    assert before == len(simulation.requests[TWO])
-    assert 0 == simulation.open_operations
-
-
 def test_feature_that_is_gone_after_a_retry() -> None:
     """The next connection may grant less; the error still tells of the retries."""
     simulation = ready()
@@ -420,15 +359,6 @@ def test_malformed_response(make: Make) -> None:
     assert "5 bytes of extras" in str(error)
     assert (make is not read) == ("it was applied" in str(error))
     assert (Status.SUCCESS, "127.0.0.1:11210") == (error.context.status, error.context.last_dispatched_to)
-
-
-def test_malformed_response_after_a_retry() -> None:
-    """The error tells of the retries too."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    simulation.node.faults.next(Opcode.GET, status(Status.SUCCESS))
-
-    assert 1 == simulation.failure(DecodingFailureException, get()).context.retry_attempts
 
 
 NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
@@ -576,16 +506,6 @@ def test_a_counter_that_lost_a_race(make: type[Increment | Decrement], opcode: O
     assert TemporaryFailureException is type(simulation.errors[failed])
 
 
-def test_every_attempt_is_a_new_frame() -> None:
-    """With an opaque of its own, never one that is in use (decision C29)."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.SET, temporary_failure(), times=3)
-    simulation.finish(upsert())
-    opaques = [command.opaque for command in simulation.commands(Opcode.SET)]
-
-    assert 4 == len(opaques) == len(set(opaques))
-
-
 def test_retried_until_the_deadline() -> None:
     """A delay that would reach the deadline is cut to it, and nothing is sent again (decision C23)."""
     simulation = ready()
@@ -598,17 +518,6 @@ def test_retried_until_the_deadline() -> None:
     assert len(sent) == error.context.retry_attempts == len(simulation.retries)
     assert max(sent) < TIMEOUT
     assert "temporarily unable" in str(error)
-
-
-def test_cut_delay() -> None:
-    """Whoever wants to wait beyond the deadline waits until it."""
-    simulation = ready(options=client_options(retry_strategy=Endless()))
-    simulation.node.faults.next(Opcode.SET, temporary_failure())
-    simulation.failure(UnambiguousTimeoutException, upsert())
-    (retry,) = simulation.retries
-
-    assert (TIMEOUT, False) == (retry.delay, retry.dispatches)
-    assert 1 == len(simulation.commands(Opcode.SET))
 
 
 @pytest.mark.parametrize("embedded", [True, False])
@@ -642,16 +551,6 @@ def test_refused_by_the_strategy(fault: Any, kind: type[CouchbaseException], rea
     assert kind.__name__ == simulation.refusals[0].error
 
 
-def test_locked_unlock_is_a_cas_mismatch() -> None:
-    """And no reason to retry (decision C11)."""
-    simulation = ready()
-    simulation.result(upsert())
-    simulation.node.documents.lock("travel", "k")
-    simulation.failure(CasMismatchException, Unlock(TRAVEL, "k", Cas(5)))
-
-    assert [] == simulation.retries
-
-
 @pytest.mark.parametrize("fault", [hang_up(), hang_up_after_applying()])
 def test_write_is_never_applied_twice(fault: Any) -> None:
     """Once it was handed over, nobody can know; the strategy cannot change that."""
@@ -666,6 +565,24 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
 
     assert 1 == len(simulation.commands(Opcode.INCREMENT))
     assert "it may have been applied" in str(error)
+
+
+@rows("answer", [None, 5, "retry", RetryAction, LookupError("no such plan")])
+def test_strategy_that_is_broken(answer: object) -> None:
+    """What it raises, or answers in place of an action, fails the request as its cause; the client goes on (C28)."""
+
+    class Broken:
+        def retry_after(self, request: RetryRequest, reason: RetryReason) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SET, temporary_failure())
+    error = simulation.failure(RequestCanceledException, upsert(), retry_strategy=Broken())
+
+    assert (LookupError if isinstance(answer, Exception) else TypeError) is type(error.__cause__)
+    simulation.result(upsert())
 
 
 def test_own_strategy_and_context() -> None:
@@ -688,56 +605,12 @@ def test_own_strategy_and_context() -> None:
     assert {("upsert", "k", False)} == {(request.operation, request.key, request.idempotent) for request in seen}
 
 
-@pytest.mark.parametrize("answer", [None, 5, "retry", RetryAction])
-def test_strategy_that_answers_nonsense(answer: object) -> None:
-    """Fails the request, with the cause; it never hangs (decision C28)."""
-
-    class Odd:
-        def retry_after(self, request: RetryRequest, reason: RetryReason) -> Any:
-            return answer
-
-    simulation = ready()
-    simulation.node.faults.next(Opcode.SET, temporary_failure())
-    error = simulation.failure(RequestCanceledException, upsert(), retry_strategy=Odd())
-
-    assert isinstance(error.__cause__, TypeError)
-
-
-def test_strategy_that_raises() -> None:
-    """Likewise, and the client goes on."""
-
-    class Broken:
-        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-            raise LookupError("no such plan")
-
-    simulation = ready()
-    simulation.node.faults.next(Opcode.SET, temporary_failure())
-    error = simulation.failure(RequestCanceledException, upsert(), retry_strategy=Broken())
-
-    assert isinstance(error.__cause__, LookupError)
-    assert "LookupError" in str(error)
-    simulation.result(upsert())
-
-
 # Asynchronous strategies.
 
 
 def consulted() -> tuple[Recorded, Token]:
     """Return a simulation in which a write waits for its strategy."""
     return PHASES["consulting"](write)
-
-
-def test_consulted() -> None:
-    """The driver is given all it needs to ask."""
-    simulation, token = consulted()
-    (action,) = simulation.consulted
-
-    assert isinstance(action, ConsultStrategy)
-    assert (token, RetryReason.KV_TEMPORARY_FAILURE, "upsert") == (
-        action.token,
-        action.reason,
-        action.request.operation,
-    )
 
 
 def test_strategy_decides_to_retry() -> None:
@@ -814,15 +687,6 @@ def test_always_retried_reasons_are_not_asked_about() -> None:
     assert 1 == len(simulation.consulted)
 
 
-def test_decision_about_a_lost_write() -> None:
-    """It was handed over, so no decision brings it back."""
-    simulation, token = PHASES["consulting after a loss"](write)
-    simulation.feed(StrategyDecided(token, RetryAction.after(0.001)))
-
-    simulation.error(RequestCanceledException, token)
-    assert 1 == len(simulation.commands(Opcode.SET))
-
-
 # Unknown statuses and the error map.
 
 MAP = ErrorMapDocument(
@@ -845,7 +709,7 @@ MAP = ErrorMapDocument(
 )
 
 
-@pytest.mark.parametrize(
+@rows(
     ("code", "kind"),
     [
         (0x7F00, CouchbaseException),
@@ -872,22 +736,6 @@ def test_unknown_status_that_is_not_retried(code: int, kind: type[CouchbaseExcep
         error.context.status_text,
     )
     assert 0 == error.context.retry_attempts
-
-
-@pytest.mark.parametrize("code", [0x7F01, 0x7F02, 0x7F03, 0x7F0B, 0x7F0C])
-def test_unknown_status_that_is_retried(code: int) -> None:
-    """Any retry attribute permits it; the strategy decides."""
-    simulation = ready(error_map=MAP)
-    simulation.node.faults.next(Opcode.SET, status(code), times=2)
-    token = simulation.finish(upsert())
-    simulation.node.faults.next(Opcode.SET, status(code))
-    refused = simulation.finish(upsert(), retry_strategy=FailFastRetryStrategy())
-
-    assert token in simulation.results
-    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] * 2 == [
-        retry.reason for retry in simulation.retries if retry.reason is not RetryReason.SOCKET_NOT_AVAILABLE
-    ]
-    assert "KV_ERROR_MAP_RETRY_INDICATED" == simulation.errors[refused].context.refused_reason
 
 
 def test_schedule_of_the_map() -> None:
@@ -936,34 +784,6 @@ def test_fetch_config(code: int, body: bytes) -> None:
     assert Opcode.GET_CLUSTER_CONFIG == simulation.requests[TWO][-1].opcode
 
 
-def test_five_statuses_without_a_map() -> None:
-    """Known by name, and left to a map that is not there (decision C13)."""
-    simulation = ready(error_map=None)
-    kinds = []
-    for code in (0x0C, 0x0D, 0x51, 0x82, 0x85):
-        simulation.node.faults.next(Opcode.SET, status(code))
-        kinds.append(type(simulation.errors[simulation.finish(upsert())]))
-
-    assert [
-        TemporaryFailureException,
-        CouchbaseException,
-        CouchbaseException,
-        TemporaryFailureException,
-        TemporaryFailureException,
-    ] == kinds
-
-
-@pytest.mark.parametrize("code", [Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED])
-def test_known_status_that_invalidates_the_connection(code: Status) -> None:
-    """It is closed, and the next one is there in no time."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, status(code))
-    simulation.finish(get())
-    simulation.result(upsert())
-
-    assert ["the status invalidates the connection"] == simulation.closings()
-
-
 # Bounds.
 
 
@@ -990,31 +810,6 @@ def test_full_connection(count: int, size: int) -> None:
     assert [] == simulation.retries
     assert [(count, 3)] * 3 == [(error.context.in_flight, error.context.waiting) for error in errors]
     assert f"with {count} requests unanswered" in (errors[0].context.last_dispatch_error or "")
-
-
-def test_open_breaker() -> None:
-    """Nothing is sent, and the strategy is asked (decision C33)."""
-    breaker = CircuitBreakerOptions(volume_threshold=1)
-    simulation = ready(options=client_options(circuit_breaker=breaker))
-    simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
-    for position in range(2):
-        simulation.submit(get(str(position)))
-    simulation.live(TIMEOUT)
-    before = len(simulation.requests[TWO])
-    error = simulation.failure(RequestCanceledException, get(), retry_strategy=FailFastRetryStrategy())
-
-    assert "CIRCUIT_BREAKER_OPEN" == error.context.refused_reason
-    assert "the circuit breaker is open" in (error.context.last_dispatch_error or "")
-    assert before == len(simulation.requests[TWO])
-
-
-def test_collection_that_is_gone() -> None:
-    """Its id is forgotten and asked for again; the operation fails as the answer to that says (decisions C8, C9)."""
-    simulation = ready()
-    simulation.result(upsert("k", HOTELS))
-    simulation.node.collections.drop("inventory", "hotel")
-
-    simulation.failure(CollectionNotFoundException, upsert("k", HOTELS))
 
 
 def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1055,30 +850,6 @@ def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None
     assert token in simulation.results
     assert 0 == simulation.open_operations
     assert 1 == len(simulation.commands(Opcode.GET_COLLECTION_ID))
-
-
-def test_parked_operations_keep_their_order() -> None:
-    """First come, first sent, in one go."""
-    simulation = Recorded()
-    for position in range(20):
-        simulation.submit(upsert(f"k{position}"))
-    simulation.run()
-
-    assert [f"k{position}".encode() for position in range(20)] == [
-        command.key for command in simulation.commands(Opcode.SET)
-    ]
-
-
-def test_parked_for_a_connection_that_is_lost() -> None:
-    """They are retried, and are parked again for the next one."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, hang_up(), times=3)
-    tokens = [simulation.submit(upsert(key)) for key in "abc"]
-    simulation.run()
-
-    assert set(tokens) <= set(simulation.results)
-    assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
 
 
 # Reports.
@@ -1133,62 +904,3 @@ def test_report_of_what_was_never_sent() -> None:
     assert [(late, "UnambiguousTimeoutException", "127.0.0.1:11210")] == [
         (refusal.token, refusal.error, refusal.node) for refusal in silent.refusals
     ]
-
-
-def test_context_of_an_operation_that_was_never_sent() -> None:
-    """Knows its keyspace and key, and no node."""
-    simulation = Recorded()
-    simulation.node.faults.always(None, refuse_connection())
-    error = simulation.failure(UnambiguousTimeoutException, Get(HOTELS, "k"))
-
-    assert ("travel", "inventory", "hotel", "k", None, None) == (
-        error.context.bucket,
-        error.context.scope,
-        error.context.collection,
-        error.context.key,
-        error.context.opaque,
-        error.context.last_dispatched_to,
-    )
-
-
-def test_answer_to_a_request_of_an_operation_that_has_none() -> None:
-    """Answers find their operation by opaque, not by order."""
-    simulation = ready()
-    pairs = [simulation.submit_in_flight(get(key)) for key in "abc"]
-    for position in (2, 0, 1):
-        simulation.inject(found(pairs[position][1], value=str(position).encode()))
-
-    assert [0, 1, 2] == [
-        result.content for token, _ in pairs if isinstance(result := simulation.results[token], GetResult)
-    ]
-
-
-def test_operations_know_who_is_open() -> None:
-    """Ambiguity of a token that nobody knows is none."""
-    simulation = ready()
-
-    assert not simulation.machine.is_ambiguous(Token(99))
-
-    operation: Operation = upsert()
-    token, request = simulation.submit_in_flight(operation)
-
-    assert simulation.machine.is_ambiguous(token)
-
-    simulation.inject(respond(request))
-
-    assert not simulation.machine.is_ambiguous(token)
-
-
-def test_answer_lost_but_connection_alive() -> None:
-    """A dropped answer is a timeout in flight, and nothing else."""
-    simulation = ready()
-    before = simulation.connection().circuit_breaker
-    simulation.node.faults.next(Opcode.SET, drop_response())
-    error = simulation.failure(AmbiguousTimeoutException, upsert())
-    after = simulation.connection().circuit_breaker
-
-    assert "it may have been applied" in str(error)
-    assert "READY" == simulation.connection().state
-    assert before is not None
-    assert after is not None
-    assert (1, 1) == (after.failures - before.failures, after.operations - before.operations)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.core.kv.simulated import ADDRESS, TRAVEL, Recorded, client_options, ready, respond
+from tests.core.kv.simulated import Recorded, client_options, ready, respond
 from tests.core.kv.test_cluster import Cluster
 from triclinium_core.kv.events import LossCause, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
-from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.kv_status import Status
@@ -63,13 +62,6 @@ def test_all_at_once() -> None:
     assert before + 4 == len(noops(simulation))
 
 
-def test_of_one_bucket() -> None:
-    """Neither other buckets nor what belongs to none is asked."""
-    simulation = ready()
-
-    assert ["travel"] == [found.namespace for found in reports(simulation, ping(simulation))]
-
-
 def test_before_the_beginning() -> None:
     """A ping may be the very first event."""
     simulation = Cluster()
@@ -92,14 +84,6 @@ def test_every_node_is_reached_from_now_on() -> None:
     assert NODES[:2] == sorted(found.remote for found in first)
     assert NODES[1:] == sorted(found.remote for found in second)
     assert 2 == len(simulation.links)
-
-
-def test_without_a_ping_one_connection_is_enough() -> None:
-    """The config of the whole cluster alone opens nothing."""
-    simulation = Cluster()
-    simulation.live(10.0)
-
-    assert 1 == len(simulation.links)
 
 
 def test_a_map_that_is_known_already() -> None:
@@ -276,12 +260,3 @@ def test_a_loss_of_another_connection() -> None:
     simulation.run()
 
     assert [PingState.OK] == [found.state for found in reports(simulation, token)]
-
-
-def test_what_operations_do_is_no_matter() -> None:
-    """A NOOP of a user's and one of a ping are two."""
-    simulation = ready()
-    simulation.finish(Noop(Keyspace(None)))
-    simulation.finish(Noop(TRAVEL))
-
-    assert ADDRESS.endswith(reports(simulation, ping(simulation))[0].remote)

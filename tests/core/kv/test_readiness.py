@@ -10,10 +10,9 @@ from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
     InvalidArgumentException,
-    TlsException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.events import InquirySubmitted, LossCause, OperationSubmitted, StreamId, Token
+from triclinium_core.kv.events import InquirySubmitted, OperationSubmitted, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.wire.constants import Opcode
@@ -51,14 +50,6 @@ def test_ready(inquiry: WaitUntilReady) -> None:
 
     assert Ready(state) == simulation.results[token]
     assert 0 == simulation.settled_at[token]
-
-
-def test_ready_already() -> None:
-    """The answer comes with the very event that asks."""
-    simulation = ready()
-    tokens = [simulation.inquire(inquiry) for inquiry in (BUCKET, ANY_OF_BUCKET, CLUSTER)]
-
-    assert [Ready(ClusterState.ONLINE)] * 3 == [simulation.results[token] for token in tokens]
 
 
 def test_one_node_of_three_is_dead() -> None:
@@ -135,17 +126,6 @@ def test_a_password_that_is_right_again() -> None:
         simulation.advance(0.01)
 
     assert settled(simulation, BUCKET)
-
-
-def test_tls_failure() -> None:
-    """Terminal too."""
-    simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
-    token = simulation.inquire(CLUSTER)
-    simulation.lose(ONE, LossCause.TLS)
-    error = simulation.error(TlsException, token)
-
-    assert "TLS_ERROR" == error.context.refused_reason
-    assert "127.0.0.1:11207: TLS failed" == error.context.last_dispatch_error
 
 
 def test_another_protocol() -> None:

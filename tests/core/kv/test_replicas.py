@@ -66,14 +66,6 @@ def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
     assert {} == simulation.machine.statistics().retries_by_reason
 
 
-def test_the_first_operation_of_all() -> None:
-    """It waits for the map that says who has the replica."""
-    simulation = Replicated()
-    simulation.nodes.documents.put("travel", "ada", b"1")
-
-    assert 1 == simulation.read(2).content
-
-
 def test_in_a_collection() -> None:
     """Its id stands before the key, as in any read."""
     simulation = Replicated()
@@ -164,11 +156,6 @@ def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
     assert simulation.machine.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
 
 
-def test_a_missing_document(simulation: Replicated) -> None:
-    """It is not found, as with any read."""
-    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "nobody"))
-
-
 def test_parts_of_a_replica(simulation: Replicated) -> None:
     """They are read where the replica is, fresh or stale, and say that it is one."""
     ask = (LookupInSpec.get("a"), LookupInSpec.exists("b"))
@@ -215,11 +202,3 @@ def test_a_plain_memcached_has_no_replicas() -> None:
     simulation.flow()
 
     simulation.failure(FeatureNotAvailableException, GetReplica(Keyspace(None), "ada"))
-
-
-def test_one_node_that_has_every_copy() -> None:
-    """No map of a real cluster says so; the read goes where the map says."""
-    simulation = ready(replicas=3)
-    simulation.node.documents.put("travel", "ada", b"1")
-
-    assert isinstance(simulation.result(GetReplica(TRAVEL, "ada", 3)), GetReplicaResult)

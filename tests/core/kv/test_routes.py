@@ -30,14 +30,6 @@ def move(routes: Routes, each: NodeMachine, state: NodeState, failed_attempts: i
     routes.moved(each)
 
 
-def test_nothing_leads_anywhere() -> None:
-    """At first."""
-    routes = Routes()
-
-    assert (None, None, []) == (routes.get(("travel", A)), routes.any_of("travel"), [*routes.nodes])
-    assert not routes.is_cut_off("travel")
-
-
 def test_a_seed_is_identified() -> None:
     """The connection that brought a map becomes the one to its node."""
     routes, seed = Routes(), node("travel")
@@ -102,18 +94,6 @@ def test_the_one_whose_turn_it_is() -> None:
     assert nodes[0] is routes.ready_after(nodes[0])
     assert nodes[0] is routes.ready_after(node("travel"))
     assert routes.ready_after(node("hotels")) is None
-
-
-def test_any_of_a_bucket() -> None:
-    """A ready one, if there is any."""
-    routes, nodes = routes_to(A, B, C)
-    move(routes, nodes[2], NodeState.READY)
-
-    assert nodes[2] is routes.any_of("travel")
-
-    move(routes, nodes[2], NodeState.LOST)
-
-    assert nodes[0] is routes.any_of("travel")
 
 
 def test_cut_off() -> None:

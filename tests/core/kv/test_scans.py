@@ -13,13 +13,11 @@ from triclinium_core.errors import (
     DecodingFailureException,
     DocumentNotFoundException,
     FeatureNotAvailableException,
-    InvalidArgumentException,
     RequestCanceledException,
 )
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import BytesReceived
-from triclinium_core.kv.node.in_flight import InFlightTable, is_last
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.node.in_flight import is_last
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan_types import Bounds
@@ -28,7 +26,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import drop_response, hang_up, status, temporary_failure
+from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 VBUCKET = vbucket_of(b"key", 1024)
@@ -171,12 +169,6 @@ def test_a_bucket_that_cannot_be_scanned() -> None:
     assert [] == simulation.commands(Opcode.RANGE_SCAN_CREATE)
 
 
-def test_scans_are_of_buckets() -> None:
-    """Without one, it is a mistake of the caller."""
-    with pytest.raises(InvalidArgumentException, match="bucket"):
-        ready().submit(RangeScanCreate(Keyspace(None), 0, Bounds()))
-
-
 def test_how_many_vbuckets_there_are() -> None:
     """As soon as the map has come."""
     assert (0, 1024, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
@@ -205,15 +197,6 @@ def test_which_answer_is_the_last() -> None:
     assert all(is_last(Opcode.RANGE_SCAN_CONTINUE, code) for code in (MORE, COMPLETE, Status.NOT_MY_VBUCKET))
     assert is_last(Opcode.GET, Status.SUCCESS)
     assert is_last(Opcode.RANGE_SCAN_CREATE, Status.SUCCESS)
-
-
-def test_a_request_stays_until_its_last_answer() -> None:
-    """It can be looked at without being removed."""
-    table = InFlightTable()
-    table.add(5, Opcode.RANGE_SCAN_CONTINUE, 1, 24)
-
-    assert table.get(5) is table.get(5) is table.pop(5)
-    assert table.get(5) is None
 
 
 def test_a_page_in_parts() -> None:
@@ -331,16 +314,6 @@ def test_opening_that_failed_when_nobody_waited(code: Status, value: bytes) -> N
     simulation.inject(respond(request, code, value=value))
 
     assert before == len(simulation.requests[simulation.newest])
-
-
-def test_opening_that_was_lost_when_nobody_waited() -> None:
-    """The connection is opened again, and nothing else happens."""
-    simulation = stored(ready())
-    simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, hang_up())
-    simulation.abandon(simulation.submit(CREATE))
-    simulation.live(5.0)
-
-    assert [] == simulation.commands(Opcode.RANGE_SCAN_CANCEL)
 
 
 def test_a_page_that_nobody_waits_for() -> None:

@@ -52,15 +52,6 @@ def test_the_nodes_that_dns_lists() -> None:
     assert [SERVICE] == simulation.lookups
 
 
-def test_the_next_of_the_list() -> None:
-    """They are seeds: one that is dead is passed over, and its port is its own."""
-    simulation = Listed()
-    simulation.nodes.kill(0)
-    simulation.live(1.0)
-
-    assert [("a.example", 11210), ("b.example", 11999)] == [(each.host, each.port) for _, each in simulation.opened_at]
-
-
 def test_a_name_that_dns_does_not_list() -> None:
     """It is a host, and used as it stands."""
     simulation = Listed(listed=(), is_host=True)

@@ -12,10 +12,10 @@ from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.news import BytesOrdered
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics, describe_connection
+from triclinium_core.kv.statistics import describe_connection
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import BreakerState, BreakerStatistics, CircuitBreakerOptions
+from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.testing.fakes.faults import delay, refuse_connection
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -25,15 +25,6 @@ def connection() -> NodeMachine:
     return NodeMachine(
         "travel", (Address("h", 1),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
     )
-
-
-def test_new_connection() -> None:
-    """Nothing is known of one that has not begun."""
-    breaker = BreakerStatistics(BreakerState.CLOSED, 0, 0, None)
-
-    assert ConnectionStatistics(
-        node="h:1", bucket="travel", state="LOST", circuit_breaker=breaker
-    ) == describe_connection(connection(), None)
 
 
 def test_what_was_negotiated() -> None:
@@ -62,17 +53,6 @@ def test_what_was_negotiated() -> None:
     )
 
 
-def test_in_flight() -> None:
-    """Requests without an answer, of one connection and of all."""
-    simulation = ready()
-    for key in "abc":
-        simulation.submit_in_flight(get(key))
-    statistics = simulation.machine.statistics()
-
-    assert [0, 3] == [each.in_flight for each in statistics.connections]
-    assert (3, 3) == (statistics.in_flight, statistics.open_operations)
-
-
 def test_last_error() -> None:
     """Why a connection is not there; None once it is."""
     simulation = Recorded()
@@ -84,19 +64,6 @@ def test_last_error() -> None:
 
     assert ("LOST", "127.0.0.1:11210: connection refused") == (refused.state, refused.last_error)
     assert ("READY", None) == (back.state, back.last_error)
-
-
-def test_states_by_name() -> None:
-    """As they stand in the table."""
-    simulation = Recorded()
-    simulation.tick()
-    states = [simulation.connection(None).state]
-    simulation.open(simulation.newest)
-    states.append(simulation.connection(None).state)
-    simulation.flow()
-    states.append(simulation.connection(None).state)
-
-    assert ["CONNECTING", "NEGOTIATING", "READY"] == states
 
 
 def test_passwords_are_not_part_of_it() -> None:
@@ -142,11 +109,6 @@ def test_snapshots_do_not_change() -> None:
     assert retries == before.retries_by_reason != simulation.machine.statistics().retries_by_reason
     with pytest.raises(FrozenInstanceError):
         before.orphans = 5  # type: ignore[misc]
-
-
-def test_empty() -> None:
-    """Of a client that was not started."""
-    assert ClientStatistics() == Recorded().machine.statistics()
 
 
 def test_what_waits_and_where() -> None:

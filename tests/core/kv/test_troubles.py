@@ -15,19 +15,16 @@ from tests.core.kv.simulated import (
     Recorded,
     client_options,
     get,
-    ready,
-    respond,
     upsert,
 )
-from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of, owner_of
+from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of
 from triclinium_core.errors import (
-    InvalidArgumentException,
     TimeoutException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
 from triclinium_core.kv.connections import NO_CONFIG_SECONDS
-from triclinium_core.kv.events import TimePassed, Token
+from triclinium_core.kv.events import Token
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
@@ -143,35 +140,6 @@ def test_a_map_with_zero_nodes_that_is_lost() -> None:
     simulation.write()
 
 
-@pytest.mark.parametrize("body", [{**NOBODY, "name": "beer"}, {"rev": 9, "revEpoch": 9, "nodesExt": []}])
-def test_the_map_of_another_bucket(body: Mapping[str, Any]) -> None:
-    """The one that is known stays, and the log says what came instead."""
-    simulation = ready()
-    token, request = simulation.submit_in_flight(get())
-    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(body).encode()))
-    simulation.run()
-
-    assert (1, 1) == simulation.connection().config_revision
-    assert any("it is not the one of bucket 'travel'" in line for line in simulation.log)
-    assert token in simulation.settled_at
-
-    simulation.result(upsert())
-
-
-def test_the_map_of_another_bucket_at_first() -> None:
-    """The connection cannot be used: the error says why, until the node answers with the right one."""
-    simulation = Recorded()
-    other = json.dumps({**NOBODY, "name": "beer"}).encode()
-    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, other))
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
-
-    assert "it is not the one of bucket 'travel'" in str(error)
-
-    simulation.node.faults.clear()
-    simulation.live(2.0)
-    simulation.result(upsert())
-
-
 def test_a_memcached_bucket() -> None:
     """It is refused at once, and in words: its documents would be looked for in the wrong places."""
     simulation = Recorded()
@@ -274,22 +242,6 @@ def test_a_bucket_that_was_made_anew() -> None:
     simulation.result(upsert())
 
 
-def test_a_broken_config() -> None:
-    """The old one is kept, and serves."""
-    simulation = ready()
-    token, request = simulation.submit_in_flight(get())
-    simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b'{"rev":99,"revEpoch":99,"name":"travel"}'))
-    simulation.run()
-
-    assert any(
-        "sent a cluster config that cannot be: bucket 'travel' has 0 vbuckets" in line for line in simulation.log
-    )
-    assert (1, 1) == simulation.connection().config_revision
-    assert token in simulation.settled_at
-
-    simulation.result(upsert())
-
-
 @pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
 def test_a_clock_that_jumps_forward(hours: float) -> None:
     """As after a sleep: what was open is out of time, connections prove that they live, and all goes on."""
@@ -304,17 +256,3 @@ def test_a_clock_that_jumps_forward(hours: float) -> None:
     simulation.live(5.0)
     simulation.write()
     simulation.finish(Noop(TRAVEL))
-
-
-@pytest.mark.parametrize("back", [0.001, 3600.0])
-def test_a_clock_that_goes_back(back: float) -> None:
-    """Monotonic time does not; a driver that takes another one is told, and nothing has changed."""
-    simulation = Cluster()
-    simulation.write()
-    with pytest.raises(InvalidArgumentException, match="cannot go back") as caught:
-        simulation.machine.handle(TimePassed(), simulation.now - back)
-
-    assert "now" == caught.value.parameter
-
-    simulation.write()
-    assert owner_of(simulation, KEYS[0]) in range(3)
