@@ -9,19 +9,19 @@ from triclinium_core.testing.fakes import nodes as fake_nodes, sync_writes as fa
 from triclinium_core.testing.fakes.cluster_map import FakeMap, failed_over
 from triclinium_core.testing.laws.submissions import Violation
 
-SEEDS_TO_FIND = range(40)
-"""Within these each lie of a cluster has to come to light."""
+SEEDS_TO_FIND = 40
+"""Before this one each lie of a cluster has to come to light."""
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 60))])
 def test_a_durable_hour(seed: int) -> None:
     """Every law holds in each history, and in the end everything is served."""
     DurableHour(seed).run()
 
 
-def find_a_liar() -> None:
-    """Play histories until one breaks a law, and raise what it says."""
-    for seed in SEEDS_TO_FIND:
+def find_a_liar(first: int) -> None:
+    """Play histories until one breaks a law, and raise what it says; those before ``first`` do not show the lie."""
+    for seed in range(first, SEEDS_TO_FIND):
         DurableHour(seed).run()
 
 
@@ -30,7 +30,7 @@ def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(fake_sync_writes, "majority_of", lambda chain: 1)
 
     with pytest.raises(Violation):
-        find_a_liar()
+        find_a_liar(2)
 
 
 def test_a_cluster_that_promotes_any_replica(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,4 +42,4 @@ def test_a_cluster_that_promotes_any_replica(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(fake_nodes, "failed_over", first_come)
 
     with pytest.raises(Violation):
-        find_a_liar()
+        find_a_liar(12)

@@ -66,7 +66,13 @@ class Recorded(Simulation):
         **node_options: Any,
     ) -> None:
         if node is None:
-            defaults: Mapping[str, Any] = {"buckets": ("travel",), "collections": COLLECTIONS, "error_map": SMALL_MAP}
+            # A small map is parsed in less time; a whole one has tests of its own.
+            defaults: Mapping[str, Any] = {
+                "buckets": ("travel",),
+                "collections": COLLECTIONS,
+                "error_map": SMALL_MAP,
+                "vbuckets": 128,
+            }
             node = FakeNode(FakeNodeOptions(**{**defaults, **node_options}))
         self.actions: list[Action] = []
         self.opened_at: list[tuple[float, OpenStream]] = []

@@ -638,7 +638,7 @@ def deliver(simulation: Recorded, stream: StreamId, data: bytes, cut: list[int])
 @given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
 def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
     """At any point of a real bootstrap: nothing raises, and every operation is settled by its deadline."""
-    simulation = Recorded(vbuckets=128)
+    simulation = Recorded()
     simulation.flow()
     for make in makes:
         simulation.submit(make(TRAVEL))
@@ -656,7 +656,7 @@ def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answere
 @given(data=pieces, cut=cuts)
 def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
     """With reads, writes, a collection's question and a config's in flight."""
-    simulation = ready(vbuckets=128)
+    simulation = ready()
     for make in makes:
         simulation.submit(make(TRAVEL))
         simulation.submit(make(HOTELS))
@@ -699,7 +699,7 @@ def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[
 )
 def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
     """A node that fails in any way and recovers: every operation is settled in time, and the client lives on."""
-    simulation = Recorded(vbuckets=128)
+    simulation = Recorded()
     for opcode, kind, code, body in script:
         match kind:
             case "status":

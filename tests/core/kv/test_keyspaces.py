@@ -459,7 +459,7 @@ def test_useless_config(document: bytes) -> None:
     request = offer(simulation, document)
 
     assert (1, 1) == simulation.connection().config_revision
-    assert vbucket_of(b"ada", 1024) == request.status
+    assert vbucket_of(b"ada", 128) == request.status
     assert before + 1 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
     assert "cluster config that cannot be" in simulation.log[-1]
     assert [] == simulation.closings()

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import pytest
-
 from tests.core.kv.counting import counted
 from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, get, ready, respond
+from tests.rows import rows
 from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.kv.events import (
     Event,
@@ -30,7 +29,8 @@ from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
 from triclinium_core.retry.kv_status import Status
 
-FEW, MANY = 100, NODES_MAX
+FEW, MANY = 40, 200
+"""Enough to tell what grows; the largest cluster is taken where a bound is at stake."""
 SLACK = 1.3
 """By how much the count may differ between clusters of different size: heaps and tables grow."""
 
@@ -56,15 +56,19 @@ class Large:
         self.machine = self._simulation.machine
         self.now = self._simulation.now
         self.calls = 0
+        self.is_counting = False
         self.live = self._simulation.newest
         self.opened: list[StreamId] = []
         self.opened_at_once_max = 0
 
     def handle(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count what it costs."""
-        with counted() as calls:
+        """Feed an event, and count what it costs where that is to be known."""
+        if self.is_counting:
+            with counted() as calls:
+                actions = self.machine.handle(event, self.now)
+            self.calls += calls.total()
+        else:
             actions = self.machine.handle(event, self.now)
-        self.calls += calls.total()
         orders = [action.stream for action in actions if isinstance(action, OpenStream)]
         self.opened += orders
         self.opened_at_once_max = max(self.opened_at_once_max, len(orders))
@@ -102,7 +106,7 @@ def large(nodes: int, *, is_one_alive: bool) -> Large:
     if not is_one_alive:
         client.refuse(client.live)
     client.refuse_all(1.5 * nodes / PLACES_MAX * PLACE_SECONDS_MAX)
-    client.calls = 0
+    client.is_counting = True
     return client
 
 
@@ -115,25 +119,25 @@ def test_a_config_costs_so_much_for_each_node() -> None:
     growth = [many / few for few, many in zip(*costs, strict=True)]
 
     assert MANY / FEW * SLACK > max(growth)
-    assert 100 * NODES_MAX > max(map(max, costs))
+    assert 100 * MANY > max(map(max, costs))
 
 
 def test_streams_are_opened_a_few_at_a_time() -> None:
     """So many for one event, and for one moment; and yet every node has its turn within four seconds."""
     client = Large()
-    client.follow(MANY, revision=2)
+    client.follow(NODES_MAX, revision=2)
 
     assert PLACES_MAX >= len(client.opened) - 2
 
     client.refuse_all(4.0)
 
     assert PLACES_MAX == client.opened_at_once_max
-    assert PLACES_MAX * (4.0 / PLACE_SECONDS_MAX + 2) >= len(client.opened) >= MANY
-    assert MANY - 1 == sum(each.last_error is not None for each in client.machine.statistics().connections)
+    assert PLACES_MAX * (4.0 / PLACE_SECONDS_MAX + 2) >= len(client.opened) >= NODES_MAX
+    assert NODES_MAX - 1 == sum(each.last_error is not None for each in client.machine.statistics().connections)
 
 
-@pytest.mark.parametrize("is_one_alive", [True, False])
-@pytest.mark.parametrize("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel")], ids=["", "ping", "wait"])
+@rows("is_one_alive", [True, False])
+@rows("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel")])
 def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_one_alive: bool) -> None:
     """Whoever is lost, and whoever asks how the connections stand."""
     costs = []
@@ -148,8 +152,8 @@ def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_o
     assert SLACK > costs[1] / costs[0]
 
 
-@pytest.mark.parametrize("is_one_alive", [True, False])
-@pytest.mark.parametrize("operation", [get(), get(keyspace=HOTELS), Noop(TRAVEL)], ids=["get", "collection", "noop"])
+@rows("is_one_alive", [True, False])
+@rows("operation", [get(), get(keyspace=HOTELS), Noop(TRAVEL)])
 def test_an_operation_costs_the_same_in_every_cluster(operation: Operation, *, is_one_alive: bool) -> None:
     """On a document, in a collection whose id has to be asked for, and on whichever node there is."""
     costs = []

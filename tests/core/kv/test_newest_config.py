@@ -25,7 +25,7 @@ VERSIONS = {"an older epoch": (6, 99), "an older revision": (7, 4), "the same": 
 def config(version: tuple[int, int]) -> bytes:
     """Return a config that leaves all vbuckets to nobody, so that it is seen whether it was taken."""
     epoch, revision = version
-    vbuckets = {"serverList": [], "vBucketMap": [[-1]] * 1024}
+    vbuckets = {"serverList": [], "vBucketMap": [[-1]] * 128}
     body = {"rev": revision, "revEpoch": epoch, "name": "travel", "nodesExt": [], "vBucketServerMap": vbuckets}
     return json.dumps(body).encode()
 

@@ -383,7 +383,7 @@ def test_one_nonsense_among_many(
     kinds: Sequence[Make], victim: int, nonsense: str, order: random.Random, cut: int
 ) -> None:
     """It costs the operation that it answers, and nobody else: all others succeed, on the same connection."""
-    simulation = ready(vbuckets=128)
+    simulation = ready()
     sent = [simulation.submit_in_flight(make(TRAVEL)) for make in kinds]
     victim %= len(sent)
     answers = [

@@ -29,8 +29,8 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
-VBUCKET = vbucket_of(b"key", 1024)
-KEYS = [key for number in range(40_000) if vbucket_of((key := f"k{number}").encode(), 1024) == VBUCKET]
+VBUCKET = vbucket_of(b"key", 128)
+KEYS = [key for number in range(4_000) if vbucket_of((key := f"k{number}").encode(), 128) == VBUCKET][:30]
 CREATE = RangeScanCreate(TRAVEL, VBUCKET, Bounds())
 KEYS_ONLY, MORE, COMPLETE = bytes(4), Status.RANGE_SCAN_MORE, Status.RANGE_SCAN_COMPLETE
 
@@ -171,7 +171,7 @@ def test_a_bucket_that_cannot_be_scanned() -> None:
 
 def test_how_many_vbuckets_there_are() -> None:
     """As soon as the map has come."""
-    assert (0, 1024, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
+    assert (0, 128, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
 
 
 def test_its_own_deadline() -> None:
