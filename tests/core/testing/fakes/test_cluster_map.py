@@ -22,23 +22,6 @@ OWNERS = st.lists(st.integers(NO_NODE, 4), min_size=1, max_size=40)
 MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
 
 
-def test_orders_versions_by_epoch_first() -> None:
-    """A higher epoch is newer, whatever the revision."""
-    versions = [ConfigVersion(2, 1), ConfigVersion(1, 9), ConfigVersion(1, 2)]
-
-    assert versions[::-1] == sorted(versions)
-
-
-def test_a_map_is_followed_by_the_next_revision() -> None:
-    """In the same epoch; a map under another version is the same otherwise."""
-    first = FakeMap(ConfigVersion(3, 7), (0, 1), (0, 1), ((1, 0),))
-
-    assert FakeMap(ConfigVersion(3, 8), (1,), (1, 1), ((NO_NODE, NO_NODE),)) == first.followed_by(
-        [1], [1, 1], [[NO_NODE, NO_NODE]]
-    )
-    assert FakeMap(ConfigVersion(4, 1), (0, 1), (0, 1), ((1, 0),)) == first.with_version(ConfigVersion(4, 1))
-
-
 @pytest.mark.parametrize(
     ("owners", "members", "expected"),
     [
@@ -82,12 +65,6 @@ def test_levelling_moves_no_more_than_it_must() -> None:
 
 
 TWO_REPLICAS = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, NO_NODE), ((1, 0, NO_NODE, 1), (2, NO_NODE, 0, 2)))
-
-
-def test_the_nodes_of_one_vbucket() -> None:
-    """Its own first, then those of its replicas; only those that are there hold one."""
-    assert [[0, 1, 2], [1, 0, NO_NODE], [2, NO_NODE, 0]] == [TWO_REPLICAS.chain(vbucket) for vbucket in range(3)]
-    assert [(1, 2), (0,), (0,)] == [TWO_REPLICAS.replica_holders(vbucket) for vbucket in range(3)]
 
 
 @given(owners=OWNERS, members=MEMBERS, replicas=st.integers(0, 3))

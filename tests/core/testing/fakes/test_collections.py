@@ -8,41 +8,13 @@ from collections.abc import Mapping
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing import FakeNode, FakeNodeOptions
-from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.collections import FakeCollections
 
 SCOPES = {"_default": {"_default": 0}, "inventory": {"people": 8, "places": 0x555}}
 
 
-def test_knows_collections_by_name_and_id() -> None:
-    """Every collection has the id it was given."""
-    collections = FakeCollections(SCOPES)
-
-    assert (0, 8, 0x555) == tuple(
-        collections.id_of(*names)
-        for names in (("_default", "_default"), ("inventory", "people"), ("inventory", "places"))
-    )
-    assert 8 in collections
-    assert 9 not in collections
-
-
-@pytest.mark.parametrize(
-    ("scope", "collection", "status"),
-    [("nowhere", "people", Status.UNKNOWN_SCOPE), ("inventory", "nobody", Status.UNKNOWN_COLLECTION)],
-)
-def test_tells_which_name_is_unknown(scope: str, collection: str, status: Status) -> None:
-    """A wrong scope and a wrong collection have statuses of their own, and carry the manifest's uid."""
-    with pytest.raises(Refused) as caught:
-        FakeCollections(SCOPES).id_of(scope, collection)
-
-    assert status == caught.value.status
-    assert "1" == json.loads(caught.value.body)["manifest_uid"]
-
-
 def test_a_new_collection_has_a_new_id() -> None:
-    """An id is not given again, also when its collection is dropped and made anew; the uid counts the changes."""
+    """Above those of the server, and never one that was dropped; the uid counts the changes."""
     collections = FakeCollections(SCOPES)
 
     first = collections.create("inventory", "things")
@@ -53,22 +25,6 @@ def test_a_new_collection_has_a_new_id() -> None:
     assert first not in collections
     assert 4 == collections.uid
     assert 0x558 == collections.create("elsewhere", "things")
-
-
-def test_a_dropped_collection_takes_its_documents_along() -> None:
-    """Those of others stay, and a collection of the same name begins empty."""
-    node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=SCOPES))
-    for collection_id in (0, 8, 0x555):
-        node.documents.put("travel", "ada", b"1", collection_id=collection_id)
-    node.collections.drop("inventory", "people")
-    new_id = node.collections.create("inventory", "people")
-
-    left = [number for number in (0, 8, 0x555, new_id) if node.documents.get("travel", "ada", collection_id=number)]
-    assert [0, 0x555] == left
-
-
-def test_an_empty_manifest_takes_ids_above_the_reserved_ones() -> None:
-    """The ids below 8 are the server's own."""
     assert 8 == FakeCollections({}).create("a", "b")
 
 
@@ -98,16 +54,12 @@ def test_refuses_impossible_manifests(scopes: Mapping[str, Mapping[str, int]]) -
         FakeCollections(scopes)
 
 
-def test_refuses_a_collection_that_exists() -> None:
-    """Making a collection twice is the test's mistake."""
-    with pytest.raises(InvalidArgumentException, match="inventory.people exists"):
-        FakeCollections(SCOPES).create("inventory", "people")
-
-
-def test_refuses_to_drop_what_is_not_there() -> None:
-    """Dropping a collection twice is the test's mistake too."""
+def test_refuses_to_make_or_drop_a_collection_twice() -> None:
+    """That is the test's mistake, which names the collection."""
     collections = FakeCollections(SCOPES)
-    collections.drop("inventory", "people")
 
-    with pytest.raises(InvalidArgumentException, match="'people': there is none in scope 'inventory'"):
+    with pytest.raises(InvalidArgumentException, match=r"inventory\.people"):
+        collections.create("inventory", "people")
+    collections.drop("inventory", "people")
+    with pytest.raises(InvalidArgumentException, match=r"'people'.*'inventory'"):
         collections.drop("inventory", "people")

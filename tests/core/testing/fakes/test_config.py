@@ -10,7 +10,7 @@ import pytest
 
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes.cluster_map import NO_NODE, ConfigVersion, FakeMap
-from triclinium_core.testing.fakes.config import address_of, encode_config
+from triclinium_core.testing.fakes.config import encode_config
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 
@@ -76,13 +76,6 @@ def test_leaves_the_host_to_the_client() -> None:
     assert ["$HOST:11210"] == config["vBucketServerMap"]["serverList"]
 
 
-def test_names_the_tls_port_where_there_is_one() -> None:
-    """A port for TLS stands beside the other."""
-    config = config_of(FakeNodeOptions(tls_port=11207), bucket=None)
-
-    assert {"kv": 11210, "kvSSL": 11207} == config["nodesExt"][0]["services"]
-
-
 @pytest.mark.parametrize("feature", [HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL])
 def test_claims_no_more_than_it_grants(feature: HelloFeature) -> None:
     """A bucket's capabilities are those that the features of the node give it."""
@@ -126,11 +119,6 @@ def test_who_is_out_is_not_named() -> None:
     assert ["b.test", "::1"] == [node["hostname"] for node in config["nodesExt"]]
     assert not any("thisNode" in node for node in config["nodesExt"])
     assert [[-1], [0], [1], [0]] == config["vBucketServerMap"]["vBucketMap"]
-
-
-def test_addresses() -> None:
-    """A colon in the host needs brackets before the port."""
-    assert ["a:1", "[::1]:2"] == [address_of("a", 1), address_of("::1", 2)]
 
 
 def test_alternate_addresses() -> None:

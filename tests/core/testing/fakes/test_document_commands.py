@@ -53,24 +53,30 @@ def test_reads_what_was_written() -> None:
     assert stored(client).cas == written.cas
 
 
-@pytest.mark.parametrize(
-    "opcode", [Opcode.GET, Opcode.GET_META, Opcode.REPLACE, Opcode.DELETE, Opcode.TOUCH, Opcode.GET_AND_TOUCH]
+@rows(
+    ("opcode", "parts", "status"),
+    [
+        (Opcode.GET, {}, Status.KEY_NOT_FOUND),
+        (Opcode.GET_META, {}, Status.KEY_NOT_FOUND),
+        (Opcode.SET, {"extras": bytes(8), "cas": 1}, Status.KEY_NOT_FOUND),
+        (Opcode.REPLACE, {"extras": bytes(8)}, Status.KEY_NOT_FOUND),
+        (Opcode.DELETE, {}, Status.KEY_NOT_FOUND),
+        (Opcode.TOUCH, {"extras": bytes(4)}, Status.KEY_NOT_FOUND),
+        (Opcode.GET_AND_TOUCH, {"extras": bytes(4)}, Status.KEY_NOT_FOUND),
+        (Opcode.GET_AND_LOCK, {}, Status.KEY_NOT_FOUND),
+        (Opcode.UNLOCK, {"cas": 1}, Status.KEY_NOT_FOUND),
+        (Opcode.APPEND, {"value": b"2"}, Status.NOT_STORED),
+        (Opcode.APPEND, {"value": b"2", "cas": 7}, Status.NOT_STORED),
+        (Opcode.PREPEND, {"value": b"2"}, Status.NOT_STORED),
+        (Opcode.PREPEND, {"value": b"2", "cas": 7}, Status.NOT_STORED),
+    ],
 )
-def test_finds_no_document_that_is_not_there(opcode: Opcode) -> None:
-    """Reading, replacing, removing and touching need a document."""
-    extras = {Opcode.REPLACE: bytes(8), Opcode.TOUCH: bytes(4), Opcode.GET_AND_TOUCH: bytes(4)}.get(opcode, b"")
+def test_finds_no_document_that_is_not_there(opcode: Opcode, parts: dict[str, int | bytes], status: Status) -> None:
+    """All but inserts, counts and writes of any version need a document, and make none."""
     client = ready_client()
 
-    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(opcode, "ada", extras=extras))
+    assert status == status_of(client.ask_of(opcode, "ada", **parts))
     assert client.node.documents.get("default", "ada") is None
-
-
-def test_locking_and_unlocking_need_a_document() -> None:
-    """What is not there can neither be locked nor unlocked."""
-    client = ready_client()
-
-    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET_AND_LOCK, "ada"))
-    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.UNLOCK, "ada", cas=1))
 
 
 def test_adds_only_what_is_new() -> None:
@@ -99,18 +105,6 @@ def test_changes_only_the_version_that_is_meant(opcode: Opcode) -> None:
     reply = client.ask_of(opcode, "ada", cas=cas, **parts)
     assert Status.SUCCESS == status_of(reply)
     assert reply.cas > cas
-
-
-def test_setting_a_version_needs_the_document() -> None:
-    """A write that knows a CAS does not create."""
-    assert Status.KEY_NOT_FOUND == status_of(store(ready_client(), Opcode.SET, cas=1))
-
-
-@pytest.mark.parametrize("opcode", [Opcode.APPEND, Opcode.PREPEND])
-@pytest.mark.parametrize("cas", [0, 7])
-def test_adds_bytes_to_nothing(opcode: Opcode, cas: int) -> None:
-    """Bytes are added to a document that is there, and have a status of their own where it is not."""
-    assert Status.NOT_STORED == status_of(ready_client().ask_of(opcode, "ada", value=b"2", cas=cas))
 
 
 def test_adds_bytes_at_both_ends() -> None:
@@ -173,51 +167,30 @@ def test_counts_only_numbers(opcode: Opcode, value: bytes) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.INCREMENT, Opcode.DECREMENT])
 def test_creates_a_counter_where_it_may(opcode: Opcode) -> None:
-    """A counter begins with its initial value, which the delta does not touch, or not at all."""
+    """A counter begins with its initial value, which the delta does not touch, or not at all; it keeps its expiry."""
     client = ready_client()
 
     assert Status.KEY_NOT_FOUND == status_of(count(client, opcode, 1, 10, NO_CREATION))
     reply = count(client, opcode, 1, 10, 60)
     document = stored(client)
+    count(client, opcode, 1, 10, 90)
 
     assert 10 == int.from_bytes(reply.value, "big")
     assert (b"10", 0, 60.0) == (document.value, document.flags, document.expires_at)
-
-
-def test_a_counter_keeps_its_expiry() -> None:
-    """The expiry of a counting request is for a counter that it creates."""
-    client = ready_client()
-    count(client, Opcode.INCREMENT, 1, 10, 60)
-    count(client, Opcode.INCREMENT, 1, 10, 90)
-
     assert 60.0 == stored(client).expires_at
 
 
-@pytest.mark.parametrize(
-    ("opcode", "framing_extras", "expires_at"),
-    [
-        (Opcode.SET, b"", 90.0),
-        (Opcode.SET, PRESERVE, 60.0),
-        (Opcode.REPLACE, b"", 90.0),
-        (Opcode.REPLACE, PRESERVE, 60.0),
-    ],
-)
-def test_preserves_an_expiry(opcode: Opcode, framing_extras: bytes, expires_at: float) -> None:
-    """A write gives a new expiry, unless it asks to keep the one there is."""
+@pytest.mark.parametrize("opcode", [Opcode.SET, Opcode.REPLACE])
+def test_preserves_an_expiry(opcode: Opcode) -> None:
+    """A write gives a new expiry, unless it asks to keep the one there is; a write that creates has none to keep."""
     client = ready_client()
-    store(client, Opcode.SET, expiry=60)
+    store(client, Opcode.SET, expiry=60, framing_extras=PRESERVE)
+    created = stored(client).expires_at
+    store(client, opcode, b"2", expiry=90, framing_extras=PRESERVE)
+    kept = stored(client).expires_at
+    store(client, opcode, b"3", expiry=90)
 
-    store(client, opcode, b"2", expiry=90, framing_extras=framing_extras)
-
-    assert expires_at == stored(client).expires_at
-
-
-def test_preserves_no_expiry_where_there_is_no_document() -> None:
-    """A write that creates takes the expiry that it brings."""
-    client = ready_client()
-    store(client, Opcode.SET, expiry=90, framing_extras=PRESERVE)
-
-    assert 90.0 == stored(client).expires_at
+    assert [60.0, 60.0, 90.0] == [created, kept, stored(client).expires_at]
 
 
 @pytest.mark.parametrize("opcode", [Opcode.TOUCH, Opcode.GET_AND_TOUCH])
@@ -351,21 +324,14 @@ def test_tells_where_a_mutation_stands(opcode: Opcode) -> None:
 @pytest.mark.parametrize("opcode", [Opcode.GET, Opcode.GET_AND_TOUCH, Opcode.GET_AND_LOCK])
 def test_deflates_what_it_reads(opcode: Opcode) -> None:
     """A document travels deflated where that was granted and pays, and is stored inflated."""
-    value = b'"%b"' % (b"x" * 99)
     client = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
-    store(client, Opcode.SET, value)
     extras = bytes(4) if opcode is Opcode.GET_AND_TOUCH else b""
-
+    store(client, Opcode.SET, b'"x"')
+    short = client.ask_of(Opcode.GET, "ada")
+    value = b'"%b"' % (b"x" * 99)
+    store(client, Opcode.SET, value)
     reply = client.ask_of(opcode, "ada", extras=extras)
 
+    assert (Datatype.JSON, b'"x"') == (short.datatype, short.value)
     assert Datatype.JSON | Datatype.SNAPPY == reply.datatype
     assert value == inflate(reply.value) == stored(client).value
-
-
-def test_does_not_deflate_what_is_short() -> None:
-    """A short value travels as it is."""
-    client = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
-    store(client, Opcode.SET, b'"x"')
-    reply = client.ask_of(Opcode.GET, "ada")
-
-    assert (Datatype.JSON, b'"x"') == (reply.datatype, reply.value)

@@ -11,16 +11,11 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.documents import (
-    LOCK_SECONDS_DEFAULT,
-    LOCKED_CAS,
     FakeDocuments,
     vbucket_of,
     vbucket_uuid,
 )
-from triclinium_core.transcoding.flags import JSON_FLAGS
 
 WALL = 1_750_000_000
 
@@ -37,23 +32,6 @@ def new_store() -> FakeDocuments:
 def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: int) -> None:
     """The vbuckets are those that the official Python client 4.6.3 sends for these keys."""
     assert vbucket == vbucket_of(key, vbuckets)
-
-
-def test_finds_what_was_put() -> None:
-    """A document has value, flags, CAS and sequence number, and is found by bucket, key and collection."""
-    store = new_store()
-
-    document = store.put("default", "ada", b'{"born":1815}')
-
-    assert document == store.get("default", "ada") == store.get("default", b"ada")
-    assert (b'{"born":1815}', JSON_FLAGS, 1, math.inf) == (
-        document.value,
-        document.flags,
-        document.sequence_number,
-        document.expires_at,
-    )
-    assert store.get("other", "ada") is None
-    assert store.get("default", "ada", collection_id=8) is None
 
 
 @rows(
@@ -79,16 +57,6 @@ def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) ->
 
     assert parameter == caught.value.parameter
     assert store.get("default", "ada") is None
-
-
-def test_a_wrong_vbucket_finds_nothing() -> None:
-    """A client that hashes as it should not looks in the wrong place."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    address = store.address("default", "ada")
-
-    assert store.find(address) is not None
-    assert store.find(address._replace(vbucket=0)) is None
 
 
 def test_every_change_has_a_cas_of_its_own() -> None:
@@ -117,23 +85,6 @@ def test_sequence_numbers_count_within_a_vbucket() -> None:
     assert vbucket_uuid(1) != vbucket_uuid(2) != 0
 
 
-def test_counts_changes() -> None:
-    """Writing, locking, unlocking and removing are changes; reading and refusing are not."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    cas = store.lock("default", "ada")
-    address = store.address("default", "ada")
-    store.get("default", "ada")
-    with pytest.raises(Refused):
-        store.find_for_writing(address, cas + 1)
-    assert 2 == store.changes
-
-    store.unlock_at(address)
-    store.remove("default", "ada")
-
-    assert 4 == store.changes
-
-
 @pytest.mark.parametrize(
     ("value", "datatype"),
     [
@@ -151,19 +102,6 @@ def test_counts_changes() -> None:
 def test_sees_for_itself_what_is_json(value: bytes, datatype: Datatype) -> None:
     """The datatype of a document is what its value is, whatever the client said."""
     assert datatype == new_store().put("default", "ada", value).datatype
-
-
-def test_a_document_expires_at_its_moment() -> None:
-    """A document is there until its expiry and gone from then on."""
-    store = new_store()
-    store.now = 0.3
-    store.put("default", "ada", b"1", expires_after=10)
-
-    store.now = 10.29
-    assert store.get("default", "ada") is not None
-
-    store.now = 10.3
-    assert store.get("default", "ada") is None
 
 
 @pytest.mark.parametrize(
@@ -195,90 +133,6 @@ def test_tells_an_expiry_as_unix_time(expires_after: float, expiry: int) -> None
     assert expiry == store.unix_expiry(store.put("default", "ada", b"1", expires_after=expires_after))
 
 
-def test_a_lock_hides_the_cas_until_it_runs_out() -> None:
-    """Readers see all ones; only the holder can write; afterwards everybody can, and the CAS is that of the lock."""
-    store = new_store()
-    before = store.put("default", "ada", b"1")
-    cas = store.lock("default", "ada", seconds=5)
-    address = store.address("default", "ada")
-    locked = store.find(address)
-
-    assert locked is not None
-    assert cas == locked.cas != before.cas
-    assert LOCKED_CAS == store.visible_cas(locked)
-    assert locked == store.find_for_writing(address, cas)
-    for wrong in (0, before.cas, LOCKED_CAS):
-        with pytest.raises(Refused) as caught:
-            store.find_for_writing(address, wrong)
-        assert Status.LOCKED == caught.value.status
-
-    store.now = 5.0
-
-    assert cas == store.visible_cas(locked)
-    assert locked == store.find_for_writing(address, 0)
-
-
-def test_locks_for_15_seconds_unless_told() -> None:
-    """The default is the server's."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    store.lock("default", "ada")
-    document = store.get("default", "ada")
-
-    assert document is not None
-    assert LOCK_SECONDS_DEFAULT == 15 == document.locked_until
-
-
-def test_a_write_ends_the_lock() -> None:
-    """A new version is locked by nobody."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    store.lock("default", "ada")
-
-    assert not store.is_locked(store.put("default", "ada", b"2"))
-
-
-def test_a_lock_ended_leaves_the_cas() -> None:
-    """Whoever unlocked can still use the CAS that it has."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    cas = store.lock("default", "ada")
-
-    document = store.unlock_at(store.address("default", "ada"))
-
-    assert cas == document.cas == store.visible_cas(document)
-
-
-def test_a_writer_must_know_the_cas_or_not_care() -> None:
-    """A CAS of 0 is any; another one than the document's is refused; without a document there is none to know."""
-    store = new_store()
-    document = store.put("default", "ada", b"1")
-    address = store.address("default", "ada")
-
-    assert document == store.find_for_writing(address, 0) == store.find_for_writing(address, document.cas)
-    with pytest.raises(Refused) as caught:
-        store.find_for_writing(address, document.cas + 1)
-    assert Status.KEY_EXISTS == caught.value.status
-    assert store.find_for_writing(store.address("default", "bob"), 7) is None
-
-
-def test_a_removed_document_leaves_remains() -> None:
-    """What was removed or has expired is not found, but its remains are; of what never was there are none."""
-    store = new_store()
-    store.put("default", "ada", b"1")
-    store.put("default", "bob", b"1", expires_after=1)
-    store.remove("default", "ada")
-    store.now = 1.0
-    ada, bob, eve = (store.find_remains(store.address("default", key)) for key in ("ada", "bob", "eve"))
-
-    assert store.get("default", "ada") is store.get("default", "bob") is eve is None
-    assert ada is not None
-    assert bob is not None
-    assert ada.is_deleted
-    assert bob.is_deleted
-    assert b"" == ada.value
-
-
 def test_only_what_is_there_can_be_locked_or_removed() -> None:
     """A test that forgot to put a document is told so."""
     store = new_store()
@@ -287,17 +141,6 @@ def test_only_what_is_there_can_be_locked_or_removed() -> None:
         store.lock("default", "ada")
     with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to remove"):
         store.remove("default", "ada")
-
-
-def test_touching_makes_a_new_version() -> None:
-    """Another expiry is another version of the same value."""
-    store = new_store()
-    before = store.put("default", "ada", b"1", flags=7)
-
-    after = store.touch(store.address("default", "ada"), before, expires_at=9.0)
-
-    assert (b"1", 7, 9.0) == (after.value, after.flags, after.expires_at)
-    assert after.cas > before.cas
 
 
 def test_what_readers_find_in_one_vbucket() -> None:

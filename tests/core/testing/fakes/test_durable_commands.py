@@ -245,14 +245,6 @@ def test_committed_when_a_majority_has_it() -> None:
     assert b"2" == cluster.read()
 
 
-def test_one_of_two_is_enough() -> None:
-    """A majority, not all."""
-    cluster = pending(replicas=2)
-    cluster.nodes.release_replication(2)
-
-    assert [Status.SUCCESS] == statuses(cluster.client.wait(0.0))
-
-
 def test_a_node_that_comes_back_has_it_too() -> None:
     """A dead replica is no other case than one that replication does not reach."""
     cluster = Cluster(replicas=1)
@@ -369,23 +361,19 @@ def test_a_fault_strikes_when_it_is_settled() -> None:
     assert (False, True) == (silent.client.is_hung_up, ending.client.is_hung_up)
 
 
-@pytest.mark.parametrize("status", [Status.DURABILITY_IMPOSSIBLE, Status.DURABILITY_INVALID_LEVEL])
-def test_clients_without_xerror_are_hung_up_on(status: Status) -> None:
-    """What came with it cannot be told them."""
-    cluster = Cluster(replicas=3 if status is Status.DURABILITY_IMPOSSIBLE else 1)
-    client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
-    level = b"\1" if status is Status.DURABILITY_IMPOSSIBLE else b"\7"
-    cluster.write(client, framing_extras=encode_framing_extras({RequestFrameInfo.DURABILITY: level}))
-
-    assert client.is_hung_up
-
-
-def test_clients_without_xerror_are_told_to_come_again() -> None:
-    """Of a write in progress, and of one that is ambiguous."""
+def test_clients_without_xerror() -> None:
+    """They are told to come again where a write is in progress, and hung up on where nothing can be told them."""
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
+    told = statuses(cluster.write(client))
+    impossible = Cluster(replicas=3)
+    other = ready_client(impossible.nodes[0], connection=7, without=[HelloFeature.XERROR])
+    impossible.write(other)
+    cluster.write(client, framing_extras=encode_framing_extras({RequestFrameInfo.DURABILITY: b"\7"}))
 
-    assert [Status.TEMPORARY_FAILURE] == statuses(cluster.write(client))
+    assert [Status.TEMPORARY_FAILURE] == told
+    assert client.is_hung_up
+    assert other.is_hung_up
 
 
 # -- Those whose node is lost.

@@ -65,14 +65,6 @@ def test_plans_retries_for_made_up_statuses(version: int, code: int, retry: Retr
     assert entry.indicates_retry
 
 
-def test_has_version_and_revision() -> None:
-    """Version 1 is made from version 2, and its revision is four higher."""
-    newer, older = (parse_error_map(ERROR_MAP.encode(version)) for version in (2, 1))
-
-    assert (2, 9) == (newer.version, newer.revision)
-    assert (1, 13) == (older.version, older.revision)
-
-
 def test_version_1_lacks_the_newer_attributes() -> None:
     """An entry of version 1 says nothing that version 1 has no word for; all else is the same."""
     newer, older = (json.loads(ERROR_MAP.encode(version))["errors"] for version in (2, 1))

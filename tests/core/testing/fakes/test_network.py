@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 
-from tests.core.testing.node_client import NodeClient, ready_client, status_of
+from tests.core.testing.node_client import ready_client
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
@@ -174,22 +173,3 @@ def test_the_whole_cluster_names_its_nodes() -> None:
     assert [False, False] == [node.network.cuts_some for node in nodes]
     assert [0.25, 0.0] == [node.network.slowness for node in nodes]
     assert [True] == rung
-
-
-def test_one_client_is_cut_off_from_one_node() -> None:
-    """By the number of its connection."""
-    nodes = FakeNodes(nodes=2)
-    clients: list[NodeClient] = [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
-    nodes.partition(0, [1])
-
-    assert [] == nodes[0].bytes_received(1, ASK, 0.0)
-    assert Status.SUCCESS == status_of(clients[1].ask(Opcode.NOOP))
-
-
-@pytest.mark.parametrize(
-    "change", [lambda nodes: nodes.partition(2), lambda nodes: nodes.heal(2), lambda nodes: nodes.slow_down(2, 0.1)]
-)
-def test_a_node_that_there_is_not(change: Callable[[FakeNodes], None]) -> None:
-    """It is named by a place in the cluster."""
-    with pytest.raises(InvalidArgumentException, match="index"):
-        change(FakeNodes(nodes=2))

@@ -16,6 +16,7 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.command_log import COMMAND_LOG_MAX
 from triclinium_core.testing.fakes.faults import (
     Fault,
     delay,
@@ -26,7 +27,6 @@ from triclinium_core.testing.fakes.faults import (
     hang_up_mid_reply,
     locked,
     not_my_vbucket,
-    refuse_connection,
     status,
     temporary_failure,
     wrong_length,
@@ -53,67 +53,37 @@ def value_of(node: FakeNode) -> bytes | None:
 
 
 @rows(
-    ("fault", "applies", "sends", "hangs_up"),
+    ("fault", "applies", "sends", "hangs_up", "logged"),
     [
-        (drop_response(), True, False, False),
-        (hang_up(), False, False, True),
-        (hang_up_after_applying(), True, False, True),
-        (hang_up_mid_reply(), True, True, True),
-        (hang_up_mid_reply(bytes_sent=0), True, False, True),
-        (garble(), True, True, False),
-        (wrong_length(), True, True, False),
-        (status(Status.BUSY), False, True, False),
-        (temporary_failure(), False, True, False),
-        (locked(), False, True, False),
-        (not_my_vbucket(), False, True, False),
-        (delay(0.0), True, True, False),
-        (delay(1.0), True, False, False),
+        (drop_response(), True, False, False, None),
+        (hang_up(), False, False, True, None),
+        (hang_up_after_applying(), True, False, True, None),
+        (hang_up_mid_reply(), True, True, True, None),
+        (hang_up_mid_reply(bytes_sent=0), True, False, True, None),
+        (garble(), True, True, False, None),
+        (wrong_length(), True, True, False, None),
+        (status(0x7FF0), False, True, False, 0x7FF0),
+        (temporary_failure(), False, True, False, Status.TEMPORARY_FAILURE),
+        (locked(), False, True, False, Status.LOCKED),
+        (not_my_vbucket(), False, True, False, Status.NOT_MY_VBUCKET),
+        (delay(0.0), True, True, False, Status.SUCCESS),
+        (delay(1.0), True, False, False, Status.SUCCESS),
     ],
 )
-def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool) -> None:
-    """Each fault applies the command or not, sends something or not, and ends the connection or not."""
+def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
+    """Each fault applies the command or not, sends something or not, and ends the connection or not.
+
+    The status that is logged is what a client can read: a reply that was never whole has told it nothing.
+    """
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
 
     actions = write(client)
+    command = client.node.command_log[-1]
 
-    kinds = [SendReply] * sends + [HangUp] * hangs_up
-    assert kinds == [type(action) for action in actions]
+    assert [SendReply] * sends + [HangUp] * hangs_up == [type(action) for action in actions]
     assert (b"1" if applies else None) == value_of(client.node)
-    assert (fault, applies) == (client.node.command_log[-1].fault, client.node.command_log[-1].applied)
-
-
-@rows(
-    ("fault", "logged"),
-    [
-        (drop_response(), None),
-        (hang_up(), None),
-        (hang_up_after_applying(), None),
-        (hang_up_mid_reply(), None),
-        (garble(), None),
-        (wrong_length(), None),
-        (delay(1.0), Status.SUCCESS),
-        (status(0x7FF0), 0x7FF0),
-        (locked(), Status.LOCKED),
-        (not_my_vbucket(), Status.NOT_MY_VBUCKET),
-    ],
-)
-def test_logs_the_status_that_a_client_can_read(fault: Fault, logged: int | None) -> None:
-    """A reply that was never whole has told the client nothing."""
-    client = ready_client()
-    client.node.faults.next(Opcode.SET, fault)
-    write(client)
-
-    assert logged == client.node.command_log[-1].status
-
-
-def test_a_fault_strikes_once_and_the_connection_goes_on() -> None:
-    """After a dropped response the next command is answered as ever."""
-    client = ready_client()
-    client.node.faults.next(Opcode.SET, drop_response())
-    write(client)
-
-    assert b"1" == client.ask_of(Opcode.GET, "ada").value
+    assert (fault, applies, logged) == (command.fault, command.applied, command.status)
 
 
 def test_sends_a_status_as_it_is() -> None:
@@ -219,16 +189,6 @@ def test_after_hanging_up_nothing_is_heard() -> None:
     assert [] == list(client.node.bytes_received(1, client.encode(Opcode.NOOP), 0.0))
     assert commands + 1 == len(client.node.command_log)
     client.node.connection_lost(1, 0.0)
-
-
-def test_refuses_connections() -> None:
-    """Each attempt asks once; a refusal strikes as often as told."""
-    node = FakeNode()
-    assert node.accepts(0.0)
-
-    node.faults.next(None, refuse_connection(), times=2)
-
-    assert [False, False, True] == [node.accepts(0.0) for _ in range(3)]
 
 
 def test_holds_a_reply_back() -> None:
@@ -398,6 +358,16 @@ def test_logs_a_malformed_key_as_it_came() -> None:
     assert (b"\x80", 0) == (client.node.command_log[-1].key, client.node.command_log[-1].collection_id)
 
 
+def test_forgets_the_older_half_when_there_are_too_many() -> None:
+    """A node that serves for long keeps the newest commands only."""
+    client = ready_client()
+    client.node.command_log[:] = client.node.command_log[:1] * COMMAND_LOG_MAX
+    client.ask(Opcode.NOOP)
+
+    assert COMMAND_LOG_MAX // 2 + 1 == len(client.node.command_log)
+    assert [Opcode.HELLO, Opcode.NOOP] == [command.opcode for command in client.node.command_log[-2:]]
+
+
 def test_logs_whether_the_store_changed() -> None:
     """A lock is a change, a read is none, and neither is a write that is refused."""
     client = ready_client()
@@ -432,11 +402,6 @@ def test_takes_bytes_in_any_cut(piece: int) -> None:
 
     assert whole[1]
     assert whole == session(piece)
-
-
-def test_repeats_itself() -> None:
-    """Two nodes that are treated alike answer alike, byte for byte."""
-    assert session(7) == session(7)
 
 
 def test_connections_do_not_know_each_other() -> None:

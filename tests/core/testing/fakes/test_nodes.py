@@ -22,7 +22,6 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.places import NODES_MAX
 
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
-DEDUPE = HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP
 ADA = vbucket_of(b"ada", 1024)
 """The vbucket of the document that most tests use, which the first node has at first."""
 
@@ -131,13 +130,6 @@ def test_the_nodes_share_what_they_store(nodes: FakeNodes) -> None:
     assert [Opcode.GET, Opcode.SELECT_BUCKET] == [client.node.command_log[-1].opcode for client in (first, second)]
 
 
-def test_the_node_of_a_key(nodes: FakeNodes) -> None:
-    """By text or by bytes; there may be none."""
-    assert (0, 0) == (nodes.owner_of("ada"), nodes.owner_of(b"ada"))
-    nodes.move([ADA], to=None)
-    assert nodes.owner_of("ada") is None
-
-
 def test_a_lone_node_is_a_cluster_of_one() -> None:
     """What is changed there changes the node; one of several is not taken for all."""
     node = FakeNode()
@@ -166,16 +158,6 @@ def test_each_node_answers_for_its_own_vbuckets(nodes: FakeNodes) -> None:
     assert not nodes[1].command_log[-1].applied
     assert config == config_at(clients[1])
     assert nodes.documents.get("default", "ada") is None
-
-
-def test_a_config_that_the_client_has_is_not_embedded(nodes: FakeNodes) -> None:
-    """Where that was granted, the second refusal has an empty body, until the config changes."""
-    client = clients_of(nodes, DEDUPE)[1]
-    bodies = [client.ask_of(Opcode.GET, "ada").value for _ in range(2)]
-    nodes.move([ADA], to=2)
-    bodies += [client.ask_of(Opcode.GET, "ada").value for _ in range(2)]
-
-    assert [True, False, True, False] == [bool(body) for body in bodies]
 
 
 def test_configs_tell_the_nodes_apart(nodes: FakeNodes) -> None:
@@ -295,7 +277,7 @@ def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
     assert 1 == len(second.wait(0.0))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "parameter"),
     [
         (lambda nodes: nodes.move([1024], to=1), "vbuckets"),
@@ -312,20 +294,31 @@ def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
         (lambda nodes: nodes.hold_config(3), "index"),
         (lambda nodes: nodes.release_config(3), "index"),
         (lambda nodes: nodes.vbuckets_of(3), "index"),
+        (lambda nodes: nodes.partition(3), "index"),
+        (lambda nodes: nodes.heal(3), "index"),
+        (lambda nodes: nodes.slow_down(3, 0.1), "index"),
+        (lambda nodes: nodes.hold_replication(3), "index"),
+        (lambda nodes: nodes.release_replication(3), "index"),
+        (lambda nodes: nodes.announce_move([1024], to=1), "vbuckets"),
+        (lambda nodes: nodes.announce_move([1], to=2), "to"),
+        (lambda nodes: nodes.set_credentials(password=7), "password"),
+        (lambda nodes: nodes.set_credentials(tokens="a.b.c"), "tokens"),
+        (lambda nodes: nodes.set_credentials(tokens=["no token"]), "tokens"),
         (lambda nodes: nodes.set_config_revision(0), "revision"),
         (lambda nodes: nodes.set_config_revision(1, epoch=0), "epoch"),
     ],
 )
-def test_what_cannot_be_is_refused(nodes: FakeNodes, change: Callable[[FakeNodes], object], parameter: str) -> None:
+def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parameter: str) -> None:
     """By name, and nothing has changed; the third node is out already."""
+    nodes = FakeNodes(FakeNodeOptions(vbuckets=128))
     nodes.remove_node(2)
-    before = nodes.map
+    before = nodes.map, [node.options for node in nodes]
 
     with pytest.raises(InvalidArgumentException) as caught:
         change(nodes)
 
     assert parameter == caught.value.parameter
-    assert before is nodes.map
+    assert before == (nodes.map, [node.options for node in nodes])
 
 
 @pytest.mark.parametrize("leave", [FakeNodes.remove_node, FakeNodes.fail_over])
@@ -448,9 +441,10 @@ def test_the_alarm(nodes: FakeNodes) -> None:
     assert [-math.inf] * 4 == rung
 
 
-def test_alternate_addresses() -> None:
+@pytest.mark.parametrize("named", [2, [("a.example", 1), ("b.example", 1)]], ids=["numbered", "named"])
+def test_alternate_addresses(named: Any) -> None:
     """Each node has its own, and is found by it; a change is a config of the next revision."""
-    nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=2)
+    nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=named)
 
     assert [nodes[0], nodes[1], None] == [nodes.find("ext.example", port) for port in (31210, 31212, 31214)]
 
@@ -458,14 +452,6 @@ def test_alternate_addresses() -> None:
 
     assert nodes.find("ext.example", 31212) is None
     assert 2 == nodes.map.version.revision
-
-
-def test_alternate_addresses_of_named_nodes() -> None:
-    """Their ports are as far apart as those of numbered ones."""
-    options = FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)})
-    nodes = FakeNodes(options, nodes=[("a.example", 1), ("b.example", 1)])
-
-    assert ("ext.example", 31212) == nodes[1].options.alternate_addresses["external"]
 
 
 def test_alternate_addresses_that_two_would_have() -> None:
@@ -489,15 +475,6 @@ def test_announced_move() -> None:
     assert () == nodes.map.forward
 
 
-@pytest.mark.parametrize(("vbuckets", "to", "parameter"), [([1024], 0, "vbuckets"), ([0], 2, "to")])
-def test_impossible_announcements(vbuckets: list[int], to: int, parameter: str) -> None:
-    """Nobody could have such a vbucket, and nobody is there to have it."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        FakeNodes(nodes=2).announce_move(vbuckets, to=to)
-
-    assert parameter == caught.value.parameter
-
-
 def test_credentials_change_for_all_nodes() -> None:
     """What is not named stays as it is, and so do the connections that are authenticated."""
     nodes = FakeNodes(FakeNodeOptions(password="old", tokens=("a.b.c",)), 2)
@@ -508,18 +485,3 @@ def test_credentials_change_for_all_nodes() -> None:
     nodes.set_credentials(tokens=["d.e.f"])
 
     assert [("new", ("d.e.f",))] * 2 == [(node.options.password, node.options.tokens) for node in nodes]
-
-
-@pytest.mark.parametrize(
-    ("parameter", "arguments"),
-    [("password", {"password": 7}), ("tokens", {"tokens": "a.b.c"}), ("tokens", {"tokens": ["no token"]})],
-)
-def test_credentials_that_cannot_be(parameter: str, arguments: dict[str, Any]) -> None:
-    """Refused by name, and nothing changes."""
-    nodes = FakeNodes(nodes=2)
-    before = [node.options for node in nodes]
-    with pytest.raises(InvalidArgumentException) as caught:
-        nodes.set_credentials(**arguments)
-
-    assert parameter == caught.value.parameter
-    assert before == [node.options for node in nodes]

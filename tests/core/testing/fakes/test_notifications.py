@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import struct
 
-import pytest
-
 from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_request, encode_server_response
@@ -84,13 +81,6 @@ def test_needs_no_answer() -> None:
     assert [] == client.send(encode_server_response(ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION, opaque=1))
     assert commands == len(client.node.command_log)
     assert not client.is_hung_up
-
-
-@pytest.mark.parametrize(("revision", "epoch"), [(0, None), (1, 0)])
-def test_refuses_versions_that_no_config_has(revision: int, epoch: int | None) -> None:
-    """Revisions and epochs begin with 1."""
-    with pytest.raises(InvalidArgumentException):
-        FakeNode().set_config_revision(revision, 0.0, epoch=epoch)
 
 
 def test_takes_room() -> None:

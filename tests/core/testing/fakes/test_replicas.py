@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.kv_status import Status
@@ -198,14 +197,3 @@ def test_no_move_loses_writes(nodes: FakeNodes) -> None:
 
     assert b"2" == clients_of(nodes)[1].ask_of(Opcode.GET, "ada").value
     assert [1, 0, 2] == nodes.map.chain(ADA)
-
-
-@pytest.mark.parametrize("change", [FakeNodes.hold_replication, FakeNodes.release_replication])
-def test_a_node_that_there_is_not(nodes: FakeNodes, change: object) -> None:
-    """By name."""
-    assert callable(change)
-
-    with pytest.raises(InvalidArgumentException) as caught:
-        change(nodes, 3)
-
-    assert "index" == caught.value.parameter

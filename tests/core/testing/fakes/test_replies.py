@@ -60,13 +60,6 @@ def test_explains_failures_where_that_was_granted() -> None:
     assert (b"", Datatype.RAW) == (unexplained.value, unexplained.datatype)
 
 
-def test_failures_without_an_explanation_have_no_body() -> None:
-    """Where the status says it all, nothing is added."""
-    reply = ready_client().ask_of(Opcode.GET, "ada")
-
-    assert (Status.KEY_NOT_FOUND, b"", Datatype.RAW) == (reply.status, reply.value, reply.datatype)
-
-
 @pytest.mark.parametrize(("seconds", "least", "most"), [(0.0, 20, 30), (0.5, 495_000, 505_000)])
 def test_tells_how_long_it_took(seconds: float, least: float, most: float) -> None:
     """The server's duration comes in a flexible frame where that was granted, a delay included."""
@@ -77,8 +70,3 @@ def test_tells_how_long_it_took(seconds: float, least: float, most: float) -> No
 
     assert Magic.FLEXIBLE_CLIENT_RESPONSE == reply.magic
     assert least < decode_server_duration_us(int.from_bytes(code, "big")) < most
-
-
-def test_tells_no_duration_unless_asked() -> None:
-    """Without tracing a reply has the plain layout."""
-    assert Magic.CLIENT_RESPONSE == ready_client().ask(Opcode.NOOP).magic

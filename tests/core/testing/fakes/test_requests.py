@@ -91,33 +91,15 @@ def test_takes_what_is_well_formed(opcode: Opcode) -> None:
 
 
 @rows("opcode", WELL_FORMED)
-def test_refuses_wrong_extras(opcode: Opcode) -> None:
-    """Extras of another length than the command's are malformed."""
-    reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"extras": bytes(7)}))
+def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
+    """Extras of another length than the command's, a value or a CAS that it has no use for are malformed."""
+    client, right = ready_client(), WELL_FORMED[opcode]
+    extras, value, cas = (
+        status_of(client.ask_of(opcode, "ada", **(right | part))) != Status.INVALID_ARGUMENTS
+        for part in ({"extras": bytes(7)}, {"value": b"1"}, {"cas": 7})
+    )
 
-    assert Status.INVALID_ARGUMENTS == status_of(reply)
-    assert "the extras have 7 bytes; they must have" in str(as_json(reply.value))
-
-
-@rows("opcode", WELL_FORMED)
-def test_takes_a_value_only_where_there_is_one(opcode: Opcode) -> None:
-    """A value that the command has no use for is malformed."""
-    reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"value": b"1"}))
-
-    assert (opcode in TAKES_VALUE) == (Status.INVALID_ARGUMENTS != status_of(reply))
-
-
-@rows("opcode", WELL_FORMED)
-def test_takes_a_cas_only_where_there_is_one(opcode: Opcode) -> None:
-    """A CAS that the command has no use for is malformed."""
-    reply = ready_client().ask_of(opcode, "ada", **(WELL_FORMED[opcode] | {"cas": 7}))
-
-    assert (opcode in TAKES_CAS) == (Status.INVALID_ARGUMENTS != status_of(reply))
-
-
-def test_unlocking_takes_a_cas() -> None:
-    """Without a CAS nobody can be the holder of a lock."""
-    assert Status.INVALID_ARGUMENTS == status_of(ready_client().ask_of(Opcode.UNLOCK, "ada"))
+    assert (False, opcode in TAKES_VALUE, opcode in TAKES_CAS) == (extras, value, cas)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +112,8 @@ def test_unlocking_takes_a_cas() -> None:
         (Opcode.GET_ERROR_MAP, {}, "a value must be given"),
         (Opcode.GET_COLLECTION_ID, {}, "a value must be given"),
         (Opcode.HELLO, {"cas": 1}, "a CAS must not be given"),
+        (Opcode.UNLOCK, {"key": b"\0ada"}, "a CAS must be given"),
+        (Opcode.GET, {"key": b"\0ada", "datatype": Datatype.JSON}, "the datatype 0x01 was not granted"),
     ],
 )
 def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, int | bytes], context: str) -> None:
@@ -212,17 +196,6 @@ def test_without_collections_a_key_is_only_a_key() -> None:
     assert client.node.documents.get("default", "\tada") is not None
 
 
-def test_an_unknown_collection_comes_with_the_manifest_uid() -> None:
-    """A client learns how old its manifest is."""
-    client = ready_client()
-    client.node.collections.create("s", "c")
-
-    reply = client.ask_of(Opcode.GET, "ada", collection_id=99)
-
-    assert Status.UNKNOWN_COLLECTION == status_of(reply)
-    assert "2" == as_json(reply.value)["manifest_uid"]
-
-
 @pytest.mark.parametrize("vbuckets", [128, 1024])
 def test_refuses_a_vbucket_that_there_is_not(vbuckets: int) -> None:
     """A vbucket out of range belongs to nobody; the config comes along, once where it need not come twice."""
@@ -251,23 +224,16 @@ def test_sends_a_config_once_where_that_is_enough() -> None:
 
 
 @rows("opcode", WELL_FORMED)
-def test_preserves_an_expiry_only_where_one_is_written(opcode: Opcode) -> None:
-    """The frame info is refused where it makes no sense."""
-    framing_extras = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
+def test_frame_infos_stand_only_where_something_is_written(opcode: Opcode) -> None:
+    """Preserving an expiry and being durable are refused where they make no sense."""
+    client = ready_client()
+    preserves, is_durable = (
+        status_of(client.ask_of(opcode, "ada", framing_extras=encode_framing_extras(piece), **WELL_FORMED[opcode]))
+        != Status.NOT_SUPPORTED
+        for piece in ({RequestFrameInfo.PRESERVE_TTL: b""}, {RequestFrameInfo.DURABILITY: b"\1"})
+    )
 
-    reply = ready_client().ask_of(opcode, "ada", framing_extras=framing_extras, **WELL_FORMED[opcode])
-
-    assert (opcode in PRESERVES_EXPIRY) == (Status.NOT_SUPPORTED != status_of(reply))
-
-
-@rows("opcode", WELL_FORMED)
-def test_is_durable_only_where_something_is_written(opcode: Opcode) -> None:
-    """The frame info is refused where it makes no sense."""
-    framing_extras = encode_framing_extras({RequestFrameInfo.DURABILITY: b"\1"})
-
-    reply = ready_client().ask_of(opcode, "ada", framing_extras=framing_extras, **WELL_FORMED[opcode])
-
-    assert (opcode in IS_DURABLE) == (Status.NOT_SUPPORTED != status_of(reply))
+    assert (opcode in PRESERVES_EXPIRY, opcode in IS_DURABLE) == (preserves, is_durable)
 
 
 @pytest.mark.parametrize(
@@ -292,30 +258,20 @@ def test_reads_framing_extras(framing_extras: bytes, status: Status) -> None:
     assert status == status_of(reply)
 
 
-def test_refuses_flexible_frames_that_were_not_granted() -> None:
-    """The flexible layout has to be negotiated."""
-    client = ready_client(without=[HelloFeature.ALT_REQUEST])
-
-    reply = client.ask_of(Opcode.GET, "ada", framing_extras=encode_framing_extras({RequestFrameInfo.BARRIER: b""}))
-
-    assert Status.INVALID_ARGUMENTS == status_of(reply)
-
-
 @pytest.mark.parametrize(
-    ("feature", "piece"),
+    ("feature", "piece", "status"),
     [
-        (HelloFeature.PRESERVE_TTL, {RequestFrameInfo.PRESERVE_TTL: b""}),
-        (HelloFeature.SYNC_REPLICATION, {RequestFrameInfo.DURABILITY: b"\1"}),
+        (HelloFeature.ALT_REQUEST, {RequestFrameInfo.BARRIER: b""}, Status.INVALID_ARGUMENTS),
+        (HelloFeature.PRESERVE_TTL, {RequestFrameInfo.PRESERVE_TTL: b""}, Status.NOT_SUPPORTED),
+        (HelloFeature.SYNC_REPLICATION, {RequestFrameInfo.DURABILITY: b"\1"}, Status.NOT_SUPPORTED),
     ],
 )
-def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, bytes]) -> None:
-    """Preserving an expiry has to be negotiated, and durability too."""
+def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, bytes], status: Status) -> None:
+    """The flexible layout, preserving an expiry and durability have to be negotiated."""
     client = ready_client(without=[feature])
-    framing_extras = encode_framing_extras(piece)
+    reply = client.ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=encode_framing_extras(piece))
 
-    reply = client.ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=framing_extras)
-
-    assert Status.NOT_SUPPORTED == status_of(reply)
+    assert status == status_of(reply)
 
 
 @pytest.mark.parametrize(
@@ -342,11 +298,6 @@ def test_takes_datatypes_that_were_granted(granted: list[HelloFeature], datatype
 
     assert status == status_of(reply)
     assert (None if status else value) == (document and document.value)
-
-
-def test_takes_no_datatype_where_there_is_no_value() -> None:
-    """A request without a value has no datatype."""
-    assert Status.INVALID_ARGUMENTS == status_of(ready_client().ask_of(Opcode.GET, "ada", datatype=Datatype.JSON))
 
 
 def test_refuses_what_cannot_be_inflated() -> None:

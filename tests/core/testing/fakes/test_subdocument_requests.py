@@ -165,16 +165,14 @@ def test_flags_of_the_document(value: bytes, flags: int, status: Status) -> None
     assert status is mutate(value, flags)
 
 
-def test_an_insert_has_no_cas() -> None:
-    """There is no version of what must not exist."""
+def test_flags_that_want_no_version() -> None:
+    """There is no version of what must not exist, and nothing is created by reading."""
+    reading = lookup(Op.GET, b"a")
+
     assert Status.INVALID_ARGUMENTS is mutate(UPSERT, D.INSERT, cas=7)
-
-
-def test_flags_of_a_lookup() -> None:
-    """Nothing is created by reading."""
-    assert Status.SUCCESS is look_up(lookup(Op.GET, b"a"), D.ACCESS_DELETED)
-    assert Status.INVALID_ARGUMENTS is look_up(lookup(Op.GET, b"a"), D.UPSERT)
-    assert Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS is look_up(lookup(Op.GET, b"a"), D.REVIVE | D.ACCESS_DELETED)
+    assert Status.SUCCESS is look_up(reading, D.ACCESS_DELETED)
+    assert Status.INVALID_ARGUMENTS is look_up(reading, D.UPSERT)
+    assert Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS is look_up(reading, D.REVIVE | D.ACCESS_DELETED)
 
 
 def test_attributes_must_be_granted() -> None:

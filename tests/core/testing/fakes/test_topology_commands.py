@@ -70,17 +70,6 @@ def test_refuses_half_a_version(size: int) -> None:
     assert Status.INVALID_ARGUMENTS == status_of(ready_client().ask(Opcode.GET_CLUSTER_CONFIG, extras=bytes(size)))
 
 
-def test_answers_the_manifest() -> None:
-    """The manifest is JSON, and follows the changes."""
-    client = ready_client()
-    client.node.collections.create("inventory", "people")
-    reply = client.ask(Opcode.GET_COLLECTIONS_MANIFEST)
-
-    assert Datatype.JSON == reply.datatype
-    assert client.node.collections.encode() == reply.value
-    assert "2" == as_json(reply.value)["uid"]
-
-
 @pytest.mark.parametrize(
     ("path", "collection_id"),
     [
@@ -120,16 +109,21 @@ def test_refuses_paths_that_lead_nowhere(path: bytes, status: Status) -> None:
 
 
 def test_documents_lie_in_their_collection() -> None:
-    """The same key in two collections is two documents; a dropped collection is unknown, its successor empty."""
+    """The same key in two collections is two documents; a dropped one is unknown, its successor empty, others stay."""
     client = ready_client()
     collections = client.node.collections
     people = collections.create("_default", "people")
     client.ask_of(Opcode.SET, "ada", collection_id=people, extras=bytes(8), value=b"1")
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
     assert b"1" == client.ask_of(Opcode.GET, "ada", collection_id=people).value
+    client.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"2")
 
     collections.drop("_default", "people")
 
-    assert Status.UNKNOWN_COLLECTION == status_of(client.ask_of(Opcode.GET, "ada", collection_id=people))
+    unknown = client.ask_of(Opcode.GET, "ada", collection_id=people)
+    assert (Status.UNKNOWN_COLLECTION, "3") == (status_of(unknown), as_json(unknown.value)["manifest_uid"])
     people = collections.create("_default", "people")
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada", collection_id=people))
+    assert b"2" == client.ask_of(Opcode.GET, "ada").value
+    manifest = client.ask(Opcode.GET_COLLECTIONS_MANIFEST)
+    assert (Datatype.JSON, collections.encode()) == (manifest.datatype, manifest.value)
