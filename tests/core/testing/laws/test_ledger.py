@@ -39,13 +39,15 @@ def test_two_writes_are_applied() -> None:
 
 
 def test_read_is_answered_twice() -> None:
-    """A read changes nothing, so it may be sent again; a read that locks, or an expiry, is no write either."""
+    """A read changes nothing, so it may be sent again, and there is nothing to be applied."""
     books = Books()
-    read = books.ask(get())
+    read, question = books.ask(get()), books.ask(exists())
     books.apply(read)
     books.retry(read, IN_FLIGHT)
     books.apply(read)
     books.ledger.completed(read)
+    books.take_up(question.operation.opcode, books.send(question))
+    books.ledger.completed(question)
 
     books.ledger.check_frames()
 
@@ -61,40 +63,6 @@ def test_acknowledged_and_lost(write: DocumentOperation) -> None:
         books.ledger.completed(submission)
 
 
-@pytest.mark.parametrize("read", [get(), exists()], ids=named)
-def test_answered_read(read: DocumentOperation) -> None:
-    """Of a read there is nothing to be applied."""
-    books = Books()
-    submission = books.ask(read)
-    books.take_up(read.opcode, books.send(submission))
-    books.ledger.completed(submission)
-
-    books.ledger.check_frames()
-
-
-def test_acknowledged_by_another_answer() -> None:
-    """Of two writes of which one was applied, one may succeed."""
-    books = Books()
-    writes = [books.ask(upsert()), books.ask(upsert())]
-    books.apply(writes[0])
-    books.ledger.completed(writes[1])
-
-    with pytest.raises(Violation, match="is acknowledged, but"):
-        books.ledger.completed(writes[0])
-
-
-def test_timeout_of_what_was_applied() -> None:
-    """It is ambiguous; who calls it unambiguous lies."""
-    books = Books()
-    writes = [books.ask(upsert()), books.ask(upsert(b"<2>"))]
-    for write in writes:
-        books.apply(write)
-    books.ledger.failed(writes[0], AmbiguousTimeoutException())
-
-    with pytest.raises(Violation, match=f"operation .* {DENIED}"):
-        books.ledger.failed(writes[1], UnambiguousTimeoutException())
-
-
 def test_timeout_of_what_was_not_applied() -> None:
     """It may be called unambiguous, as long as it is not applied later."""
     books = Books()
@@ -106,29 +74,35 @@ def test_timeout_of_what_was_not_applied() -> None:
         books.take_up(Opcode.SET, opaque, applied=True)
 
 
-@pytest.mark.parametrize("is_ambiguous", [True, False])
-def test_abandoning_what_was_applied(is_ambiguous: bool) -> None:
-    """The client says of what was applied that nobody knows."""
-    books = Books()
-    write = books.ask(upsert())
-    books.apply(write)
-
-    if is_ambiguous:
-        books.ledger.abandoned(write, ambiguous=True)
-    else:
-        with pytest.raises(Violation, match=DENIED):
-            books.ledger.abandoned(write, ambiguous=False)
-
-
 def test_one_of_two_is_denied() -> None:
-    """Of two that look alike one may be denied, where one was applied, and not both."""
+    """Of two that look alike one may be denied, where one was applied, and not both; one may succeed, and not both."""
+    books, happy = Books(), Books()
+    for each in (books, happy):
+        first, second = each.ask(upsert()), each.ask(upsert())
+        each.apply(first)
+        if each is books:
+            each.ledger.abandoned(first, ambiguous=False)
+            with pytest.raises(Violation, match=DENIED):
+                each.ledger.abandoned(second, ambiguous=False)
+        else:
+            each.ledger.completed(second)
+            with pytest.raises(Violation, match="is acknowledged, but"):
+                each.ledger.completed(first)
+
+
+def test_what_was_applied_is_ambiguous() -> None:
+    """Who calls its timeout unambiguous lies, and so does who says that to those who leave."""
     books = Books()
-    writes = [books.ask(upsert()), books.ask(upsert())]
-    books.apply(writes[0])
-    books.ledger.abandoned(writes[0], ambiguous=False)
+    writes = [books.ask(upsert(b"<%d>" % number)) for number in range(4)]
+    for write in writes:
+        books.apply(write)
+    books.ledger.failed(writes[0], AmbiguousTimeoutException())
+    books.ledger.abandoned(writes[1], ambiguous=True)
 
     with pytest.raises(Violation, match=DENIED):
-        books.ledger.abandoned(writes[1], ambiguous=False)
+        books.ledger.failed(writes[2], UnambiguousTimeoutException())
+    with pytest.raises(Violation, match=DENIED):
+        books.ledger.abandoned(writes[3], ambiguous=False)
 
 
 def test_struck() -> None:

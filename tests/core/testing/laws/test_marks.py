@@ -45,12 +45,6 @@ def test_what_is_no_fragment(value: bytes) -> None:
     assert not is_fragment(value)
 
 
-def test_reading_fragments() -> None:
-    """They are read in the order in which they stand."""
-    assert [b"<7>"] == read_fragments(b"<7>")
-    assert [b"<12>", b"<1>", b"<3>"] == read_fragments(b"<12><1><3>")
-
-
 @pytest.mark.parametrize("data", [b"", b"x", b"<1>x", b"x<1>", b"<1>x<2>", b"<1><2", b"\xc3<1>"])
 def test_reading_what_nobody_wrote(data: bytes) -> None:
     """Anything beside marks, or nothing at all, is not what was written."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from tests.core.testing.asked import (
@@ -18,7 +20,6 @@ from tests.core.testing.asked import (
     upsert,
 )
 from tests.core.testing.callers import Callers, found
-from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -29,7 +30,6 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.operation.requests import DocumentOperation, Insert, Keyspace
 from triclinium_core.kv.operation.results import Cas, ExistsResult, MutationResult, Result
-from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.laws.submissions import Violation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
@@ -45,16 +45,6 @@ CHANGED = MutationResult(Cas(99))
 def insert(value: bytes = b"<1>") -> Insert:
     """Return a write that needs that there is no document."""
     return Insert(get().keyspace, "ada", value, BINARY_FLAGS)
-
-
-def test_stale_read() -> None:
-    """After a newer write was acknowledged, nobody who asks then finds the older one."""
-    callers = Callers()
-    older, newer = callers.upsert(), callers.upsert()
-    callers.find(newer)
-
-    with pytest.raises(Violation, match=REPLACED):
-        callers.find(older)
 
 
 def test_read_beside_a_write() -> None:
@@ -87,41 +77,23 @@ def test_lost_write() -> None:
         callers.miss(callers.ask(get()), DocumentNotFoundException())
 
 
-def test_lost_part() -> None:
-    """What was acknowledged to be added stands in the document."""
-    callers = Callers()
-    root = callers.upsert()
-    part = callers.append()
-    callers.find(root + part)
-
-    with pytest.raises(Violation, match=r"did not find operation 2 \(append 'ada'\), which was certainly applied"):
-        callers.find(root)
-
-
-def test_write_applied_twice() -> None:
-    """What was added once stands there once."""
+def test_what_nobody_wrote() -> None:
+    """A document holds what callers of this client wrote, and each write once."""
     callers = Callers()
     root, part = callers.upsert(), callers.append()
-
-    with pytest.raises(Violation, match=r"operation 3 \(get 'ada'\): .* has a write twice"):
-        callers.find(root + part + part)
-
-
-def test_what_nobody_wrote() -> None:
-    """A document holds what callers of this client wrote."""
-    callers = Callers()
-    root = callers.upsert()
 
     with pytest.raises(Violation, match="b'<8>' has b'<8>', which nobody wrote"):
         callers.find(b"<8>")
     with pytest.raises(Violation, match="b'<1>junk' is not what was written"):
         callers.find(root + b"junk")
+    with pytest.raises(Violation, match=r"operation 5 \(get 'ada'\): .* has a write twice"):
+        callers.find(root + part + part)
 
 
 def test_order_of_parts() -> None:
-    """What was prepended stands in front of what was stored, and what was appended behind."""
+    """What was prepended stands in front of what was stored, and what was appended behind; a store adds nothing."""
     callers = Callers()
-    root = callers.upsert()
+    older, root = callers.upsert(), callers.upsert()
     callers.change(append(behind := callers.model.marks.fragment()))
     callers.change(prepend(before := callers.model.marks.fragment()))
     callers.find(before + root + behind)
@@ -129,15 +101,8 @@ def test_order_of_parts() -> None:
     for data in (behind + root + before, root + behind + before, before + behind + root, before + behind, before):
         with pytest.raises(Violation, match="is in an order that cannot come about"):
             callers.find(data)
-
-
-def test_two_documents_in_one() -> None:
-    """A store replaces the document, it adds nothing."""
-    callers = Callers()
-    values = [callers.upsert(), callers.upsert()]
-
     with pytest.raises(Violation, match="is in an order that cannot come about"):
-        callers.find(values[0] + values[1])
+        callers.find(before + older + root + behind)
 
 
 @pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException()], ids=named)
@@ -155,34 +120,19 @@ def test_failure_of_what_is_found(error: CouchbaseException) -> None:
 
 
 @pytest.mark.parametrize("is_ambiguous", [True, False])
-def test_failure_of_what_was_found(is_ambiguous: bool) -> None:
-    """Nor can it be denied once somebody has found it."""
+@pytest.mark.parametrize("leaves", [True, False])
+def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
+    """Nor can it be denied once somebody has found it, to those who wait or to those who leave."""
     callers = Callers()
     value = callers.model.marks.fragment()
     write = callers.ask(upsert(value))
     callers.find(value)
 
-    if is_ambiguous:
-        callers.miss(write, AmbiguousTimeoutException())
-        callers.find(value)
-    else:
-        with pytest.raises(Violation, match=SEEN):
-            callers.miss(write, UnambiguousTimeoutException())
-
-
-def test_failure_in_flight() -> None:
-    """A write whose connection was lost may be found, or not."""
-    callers = Callers()
-    root, value = callers.upsert(), callers.model.marks.fragment()
-    write = callers.ask(upsert(value))
-    callers.miss(
-        write, RequestCanceledException("", ErrorContext(refused_reason=RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT))
-    )
-    callers.find(root)
-    callers.find(value)
-
-    with pytest.raises(Violation, match=REPLACED):
-        callers.find(root)
+    with contextlib.nullcontext() if is_ambiguous else pytest.raises(Violation, match=SEEN):
+        if leaves:
+            callers.leave(write, ambiguous=is_ambiguous)
+        else:
+            callers.miss(write, AmbiguousTimeoutException() if is_ambiguous else UnambiguousTimeoutException())
 
 
 @pytest.mark.parametrize("is_ambiguous", [True, False])
@@ -201,21 +151,6 @@ def test_abandoning_what_is_found(is_ambiguous: bool) -> None:
             callers.find(value)
 
 
-@pytest.mark.parametrize("is_ambiguous", [True, False])
-def test_abandoning_what_was_found(is_ambiguous: bool) -> None:
-    """Who leaves is not told that nothing was applied, where somebody has seen it."""
-    callers = Callers()
-    value = callers.model.marks.fragment()
-    write = callers.ask(upsert(value))
-    callers.find(value)
-
-    if is_ambiguous:
-        callers.leave(write, ambiguous=True)
-    else:
-        with pytest.raises(Violation, match=SEEN):
-            callers.leave(write, ambiguous=False)
-
-
 def test_abandoning_what_was_settled() -> None:
     """It comes too late to mean anything."""
     callers = Callers()
@@ -230,43 +165,20 @@ def test_abandoning_what_was_settled() -> None:
 
 
 def test_late_write() -> None:
-    """What nobody knows of may be applied at any time, until nothing is under way any more."""
-    for is_quiet in (False, True):
-        callers = Callers()
-        late = callers.model.marks.fragment()
-        callers.leave(callers.ask(upsert(late)), ambiguous=True)
-        if is_quiet:
-            callers.model.quieted()
-        newer = callers.upsert()
-        callers.find(newer)
-
-        if is_quiet:
-            with pytest.raises(Violation, match=REPLACED):
-                callers.find(late)
-        else:
-            callers.find(late)
-
-
-def test_late_write_that_is_waited_for() -> None:
-    """Whoever still waits is under way."""
+    """What nobody knows of may be applied at any time until nothing is under way; what is waited for is under way."""
     callers = Callers()
-    late = callers.model.marks.fragment()
-    callers.ask(upsert(late))
+    late, awaited = callers.model.marks.fragment(), callers.model.marks.fragment()
+    callers.leave(callers.ask(upsert(late)), ambiguous=True)
+    callers.ask(upsert(awaited))
+    callers.upsert()
+    callers.find(late)
+    callers.find(callers.upsert())
     callers.model.quieted()
     callers.upsert()
+    callers.find(awaited)
 
-    callers.find(late)
-
-
-def test_quiet_twice() -> None:
-    """What was over stays over."""
-    callers = Callers()
-    write = callers.ask(upsert(callers.model.marks.fragment()))
-    callers.hear(write, CHANGED)
-    over_by = callers.model.submissions[write].over_by
-    callers.model.quieted()
-
-    assert over_by == callers.model.submissions[write].over_by
+    with pytest.raises(Violation, match=REPLACED):
+        callers.find(late)
 
 
 @pytest.mark.parametrize(
@@ -292,23 +204,6 @@ def test_success_without_a_document(operation: DocumentOperation, result: Result
 
     with pytest.raises(Violation, match=NOT_THERE):
         callers.hear(token, result)
-
-
-@pytest.mark.parametrize(
-    ("operation", "result"),
-    [
-        (upsert(), CHANGED),
-        (insert(), CHANGED),
-        (increment(1 << 48), CHANGED),
-        (exists(), THERE_IS_NONE),
-    ],
-    ids=named,
-)
-def test_success_that_needs_no_document(operation: DocumentOperation, result: Result) -> None:
-    """What makes one succeeds where none is, and a question is answered."""
-    callers = Callers()
-
-    callers.hear(callers.ask(operation), result)
 
 
 @pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=named)
@@ -346,9 +241,12 @@ def test_failures_that_say_nothing_of_the_document() -> None:
 
 
 def test_a_collection_that_is_dropped() -> None:
-    """What was in it is gone, and never comes back; what was under way may be there or not."""
+    """What was in it is gone, and never comes back; what was under way may be there or not. Others stay."""
     callers = Callers()
     older = callers.upsert()
+    callers.model.dropped(Keyspace("travel", "inventory", "another"))
+    with pytest.raises(Violation, match=THERE):
+        callers.miss(callers.ask(get()), DocumentNotFoundException())
     under_way = callers.ask(upsert(callers.model.marks.fragment()))
     callers.model.dropped(get().keyspace)
     callers.miss(callers.ask(get()), DocumentNotFoundException())
@@ -357,16 +255,6 @@ def test_a_collection_that_is_dropped() -> None:
 
     with pytest.raises(Violation, match=REPLACED):
         callers.find(older)
-
-
-def test_another_collection_is_dropped() -> None:
-    """It takes nothing with it."""
-    callers = Callers()
-    callers.upsert()
-    callers.model.dropped(Keyspace("travel", "inventory", "another"))
-
-    with pytest.raises(Violation, match=THERE):
-        callers.miss(callers.ask(get()), DocumentNotFoundException())
 
 
 def test_a_lock_is_dropped_with_its_collection() -> None:

@@ -29,17 +29,6 @@ def test_open() -> None:
     assert tokens == list(callers.model.submissions)
 
 
-def test_submitted() -> None:
-    """Whoever asks is known from then on by the token."""
-    model = Model()
-    model.now = 3.0
-    submission = model.submitted(7, get())
-
-    assert submission is not None
-    assert {7: submission} == model.submissions
-    assert (7, get(), 3.0) == (submission.token, submission.operation, submission.begin[0])
-
-
 def test_what_concerns_no_document() -> None:
     """It is no part of any history, nor are tokens of which the model has not heard."""
     callers = Callers()

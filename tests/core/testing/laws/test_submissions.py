@@ -48,12 +48,10 @@ from triclinium_core.kv.operation.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.laws.submissions import (
-    BEFORE_ALL,
     CHANGES_CAS,
     NEVER,
     Place,
     Submission,
-    Violation,
     may_be_applied,
 )
 
@@ -64,7 +62,7 @@ def submission(operation: DocumentOperation) -> Submission:
 
 
 def test_begin() -> None:
-    """At first its caller waits, and nothing is certain."""
+    """At first its caller waits, and nothing is certain; once its caller was told, it is open no more."""
     begun = submission(upsert(keyspace=HOTELS))
 
     assert (7, at(1), Place(HOTELS, "ada")) == (begun.token, begun.begin, begun.place)
@@ -72,24 +70,8 @@ def test_begin() -> None:
     assert begun.is_open
     assert not begun.is_void
     assert "operation 7 (upsert 'ada')" == repr(begun)
-
-
-def test_settled() -> None:
-    """Once its caller was told, it is open no more."""
-    begun = submission(get())
     begun.settled = at(2)
-
     assert not begun.is_open
-
-
-def test_instants() -> None:
-    """Within a second they are in the order of their count; never is after all of them, and before all is before."""
-    assert BEFORE_ALL < (0.0, 0) < (0.0, 1) < (1.0, 0) < (1e9, 9) < NEVER
-
-
-def test_violation_is_a_failed_assertion() -> None:
-    """A test runner shows it as the failure of a test."""
-    assert issubclass(Violation, AssertionError)
 
 
 @pytest.mark.parametrize(
@@ -157,16 +139,11 @@ def test_expiry(operation: DocumentOperation) -> None:
 
 @pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=named)
 def test_no_expiry(operation: DocumentOperation) -> None:
-    """Without a number, or a field for one, nothing expires."""
-    assert submission(operation).expiry() is None
+    """Without a number, or a field for one, nothing expires; nor does what was not applied."""
+    refused = submission(upsert(expiry=10))
+    refused.is_void = True
 
-
-def test_expiry_of_what_was_not_applied() -> None:
-    """It has none."""
-    begun = submission(upsert(expiry=10))
-    begun.is_void = True
-
-    assert begun.expiry() is None
+    assert submission(operation).expiry() is refused.expiry() is None
 
 
 def test_absolute_expiry() -> None:
@@ -181,22 +158,15 @@ def test_absolute_expiry() -> None:
 
 
 def test_applied() -> None:
-    """The earliest witness counts, whoever comes later; and what was applied is over."""
-    begun = submission(Insert(HOTELS, "ada", b"<1>", 0))
-    begun.was_applied(at(5))
-    begun.was_applied(at(3))
-    begun.was_applied(at(4))
+    """The earliest witness counts, whoever comes later; what was applied is over, unless that is known to be earlier."""
+    begun, over = submission(Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
+    for second in (5, 3, 4):
+        begun.was_applied(at(second))
+    over.over_by = at(2)
+    over.was_applied(at(4))
 
     assert (at(3), at(3)) == (begun.applied_by, begun.over_by)
-
-
-def test_applied_after_all_was_over() -> None:
-    """A late witness does not make the end later that is known from elsewhere."""
-    begun = submission(upsert())
-    begun.over_by = at(2)
-    begun.was_applied(at(4))
-
-    assert (at(4), at(2)) == (begun.applied_by, begun.over_by)
+    assert (at(4), at(2)) == (over.applied_by, over.over_by)
 
 
 @rows(

@@ -11,8 +11,7 @@ from tests.rows import rows
 from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response
-from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.command_log import LoggedCommand
 from triclinium_core.testing.fakes.error_map import ERROR_MAP
@@ -39,7 +38,6 @@ from triclinium_core.testing.laws.troubles import (
     RETRIED_STATUSES,
     SURVIVABLE_DELAY,
     Troubles,
-    frame_size,
     is_survivable,
 )
 from triclinium_core.testing.simulation import Simulation
@@ -135,15 +133,6 @@ def test_fault_that_strikes_what_is_ours(fault: CommandFault, opcode: int) -> No
     assert not is_suspect(troubles, OTHER_STREAM)
 
 
-def test_lost() -> None:
-    """A stream that is gone excuses operations; other streams have no reason to go."""
-    troubles = Troubles()
-    troubles.lost(at(3))
-
-    assert at(3) == troubles.newest
-    assert not is_suspect(troubles)
-
-
 def test_trouble_has_its_place() -> None:
     """What happened at one node is none of another's; what happened to all is everybody's."""
     troubles = Troubles()
@@ -194,74 +183,36 @@ def test_stuck(before: bytes, size: int) -> None:
 
 
 def test_broken() -> None:
-    """What begins no frame is seen at its first byte, behind whole frames too."""
+    """What begins no frame is seen at its first byte, behind whole frames or without one."""
     troubles = Troubles()
     troubles.delivered(STREAM, REPLY + REPLY)
 
     assert not troubles.is_broken(STREAM)
 
     troubles.delivered(STREAM, REPLY + b"\x7e")
+    troubles.delivered(3, bytes(byte ^ 0xFF for byte in REPLY))
 
     assert troubles.is_broken(STREAM)
+    assert troubles.is_broken(3)
     assert not troubles.is_broken(OTHER_STREAM)
 
 
-def test_broken_from_the_beginning() -> None:
-    """No whole frame is needed to see it."""
-    troubles = Troubles()
-    troubles.delivered(STREAM, bytes(byte ^ 0xFF for byte in REPLY))
-
-    assert troubles.is_broken(STREAM)
-
-
-def test_frame_size() -> None:
-    """It counts everything that is on the wire."""
-    parts = {"framing_extras": b"\x01\x02", "extras": b"abc", "key": b"key-1", "value": b"<1234>"}
-    data = encode_request(Opcode.SET, opaque=1, **parts)  # type: ignore[arg-type]
-    (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
-
-    assert isinstance(frame, Frame)
-    assert len(data) == frame_size(frame) == 24 + 2 + 3 + 5 + 6
-
-
-@rows(
-    "fault",
-    [
-        AnswerNotMyVbucket(),
-        AnswerNotMyVbucket(with_config=False),
-        Delay(SURVIVABLE_DELAY),
-        *(AnswerStatus(code) for code in RETRIED_STATUSES + RETRIED_BY_MAP),
-    ],
+SURVIVED: tuple[CommandFault, ...] = (
+    AnswerNotMyVbucket(),
+    AnswerNotMyVbucket(with_config=False),
+    Delay(SURVIVABLE_DELAY),
+    *(AnswerStatus(code) for code in RETRIED_STATUSES + RETRIED_BY_MAP),
 )
+
+
+@rows("fault", [*SURVIVED, *HARMLESS, *HARMFUL, Delay(SURVIVABLE_DELAY + 0.001)])
 def test_survivable(fault: CommandFault) -> None:
-    """Who waits a little, or retries what may be retried, gets an answer."""
-    assert is_survivable(fault, Opcode.GET)
-
-
-@rows(
-    "fault",
-    [
-        DropResponse(),
-        Delay(SURVIVABLE_DELAY + 0.001),
-        HangUpBeforeApplying(),
-        HangUpAfterApplying(),
-        HangUpMidReply(),
-        Garble(),
-        WrongLength(),
-        *(
-            AnswerStatus(code)
-            for code in {*HARMLESS_STATUSES, *INVALIDATING_STATUSES}.difference(RETRIED_STATUSES + RETRIED_BY_MAP)
-        ),
-    ],
-)
-def test_not_survivable(fault: CommandFault) -> None:
-    """Where no answer comes, or a final one, patience does not help."""
-    assert not is_survivable(fault, Opcode.GET)
+    """Who waits a little, or retries what may be retried, gets an answer; else patience does not help."""
+    assert (fault in SURVIVED) == is_survivable(fault, Opcode.GET)
 
 
 def test_unlocking_what_is_locked() -> None:
     """To an unlock, LOCKED is an answer; what else may be retried still may."""
-    assert is_survivable(AnswerStatus(Status.LOCKED), Opcode.GET_AND_LOCK)
     assert not is_survivable(AnswerStatus(Status.LOCKED), Opcode.UNLOCK)
     assert is_survivable(AnswerStatus(Status.TEMPORARY_FAILURE), Opcode.UNLOCK)
 
