@@ -8,6 +8,8 @@ from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
 from triclinium_core.testing.laws.model import Model
 
+OLD_CAS, NEW_CAS = Cas(5), Cas(6)
+
 
 def found(data: bytes, cas: int = 0) -> GetResult:
     """Return a document that was read; each content has a version of its own unless told otherwise."""
@@ -72,3 +74,11 @@ class Callers:
     def count(self, operation: Operation, content: int) -> None:
         """Count, and be told this number."""
         self.hear(self.ask(operation), CounterResult(content, self.new_cas()))
+
+
+def two_versions() -> Model:
+    """Return what callers know who were told two versions of a document."""
+    callers = Callers()
+    for cas in (OLD_CAS, NEW_CAS):
+        callers.change(upsert(callers.model.marks.fragment()), cas)
+    return callers.model

@@ -5,15 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.core.testing.asked import HOTELS, TRAVEL
-from tests.core.testing.callers import Callers
+from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
-    Concatenate,
-    Count,
     Decrement,
     DocumentOperation,
     Exists,
@@ -27,7 +25,6 @@ from triclinium_core.kv.operation.requests import (
     Prepend,
     Remove,
     Replace,
-    Store,
     Touch,
     Unlock,
     Upsert,
@@ -37,23 +34,14 @@ from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.testing.laws.marks import COUNTERS_MAX
 from triclinium_core.testing.laws.model import Model
 from triclinium_core.testing.laws.submissions import Place
-from triclinium_core.testing.recipes import COUNTER_KINDS, TEXT_KINDS, UNDERSTOOD, Recipe, choices_of, drawn_recipe
+from triclinium_core.testing.recipes import UNDERSTOOD, Recipe, choices_of, drawn_recipe
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
 NOT_UNDERSTOOD = {GetReplica, LookupIn, LookupInReplica, MutateIn}
 """A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
-OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 MAJORITY = DurabilityLevel.MAJORITY
-
-
-def two_versions() -> Model:
-    """Return what callers know who were told two versions of a document."""
-    callers = Callers()
-    for cas in (OLD_CAS, NEW_CAS):
-        callers.change(Upsert(TRAVEL, "ada", callers.model.marks.fragment(), BINARY_FLAGS), cas)
-    return callers.model
 
 
 @rows(
@@ -91,11 +79,6 @@ def test_making(recipe: Recipe, operation: Operation) -> None:
     assert operation == recipe.make(two_versions())
 
 
-def test_every_kind_is_made() -> None:
-    """Whatever concerns a document can be made."""
-    assert KINDS == {name: type(Recipe(name, TEXT, cas=0).make(two_versions())) for name in KINDS}
-
-
 @pytest.mark.parametrize(("position", "cas"), [(None, 0), (0, NEW_CAS), (1, OLD_CAS), (2, NEW_CAS), (3, OLD_CAS)])
 def test_choosing_a_cas(position: int | None, cas: int) -> None:
     """The newest comes first, and behind the oldest it begins again; without a position there is none."""
@@ -123,13 +106,6 @@ def test_making_without_marks(kind: str) -> None:
 def test_the_model_understands_the_rest() -> None:
     """Every operation on a document is drawn, but for those that have a reason not to be."""
     assert set(UNDERSTOOD) == {kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)} - NOT_UNDERSTOOD
-
-
-def test_kinds_of_documents() -> None:
-    """What would make a counter a document of bytes is not asked of it, nor the other way round."""
-    assert set(KINDS) == {*TEXT_KINDS, *COUNTER_KINDS}
-    assert not any(issubclass(KINDS[name], Count) for name in TEXT_KINDS)
-    assert not any(issubclass(KINDS[name], Store | Concatenate) for name in COUNTER_KINDS)
 
 
 def test_drawing() -> None:

@@ -104,15 +104,6 @@ def test_beginning_connected() -> None:
     assert 2 == machine.node.faults.pending
 
 
-def test_beginning_from_the_first_byte_on() -> None:
-    """Then nothing has moved yet."""
-    machine = KVStateMachine()
-    machine.begin(is_connected=False, strike=None)
-
-    assert [False] == [link.is_open for link in machine.simulation.links.values()]
-    assert 0 == machine.node.faults.pending == len(machine.node.command_log)
-
-
 def test_documents_on_the_node() -> None:
     """They are found where they are, as they are now."""
     machine = connected()
@@ -148,17 +139,6 @@ def test_recovering(is_busy: bool) -> None:
     assert machine.simulation.is_healthy
     assert [b"<1>", b"<2>"] == [result.data for result in reads]
     assert is_busy == (len(machine.model.submissions) > 5)
-
-
-def test_recovering_from_nothing() -> None:
-    """Who is healthy serves at once, and first what is under way."""
-    machine = connected()
-    machine.submit(Touch(DEFAULT, "ada", 0))
-    machine.recover(is_busy=True)
-
-    assert 2.5 == machine.now
-    assert 6 == len(machine.model.submissions)
-    assert [] == machine.model.open
 
 
 def test_recovering_while_somebody_waits() -> None:

@@ -228,9 +228,11 @@ def test_frame_infos_stand_only_where_something_is_written(opcode: Opcode) -> No
     """Preserving an expiry and being durable are refused where they make no sense."""
     client = ready_client()
     preserves, is_durable = (
-        status_of(client.ask_of(opcode, "ada", framing_extras=encode_framing_extras(piece), **WELL_FORMED[opcode]))
+        status_of(
+            client.ask_of(opcode, "ada", framing_extras=encode_framing_extras({info: data}), **WELL_FORMED[opcode])
+        )
         != Status.NOT_SUPPORTED
-        for piece in ({RequestFrameInfo.PRESERVE_TTL: b""}, {RequestFrameInfo.DURABILITY: b"\1"})
+        for info, data in ((RequestFrameInfo.PRESERVE_TTL, b""), (RequestFrameInfo.DURABILITY, b"\1"))
     )
 
     assert (opcode in PRESERVES_EXPIRY, opcode in IS_DURABLE) == (preserves, is_durable)

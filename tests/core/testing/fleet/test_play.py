@@ -26,13 +26,13 @@ from triclinium_core.testing.fleet.calls import Call, ProcessWithoutRetries
 from triclinium_core.testing.fleet.play import play
 
 SMALL = Scenario(
-    fleet=Fleet(clients=60, period=1.0, timeout=1.5, clients_per_process=7),
-    service=SimulatedService(capacity=90.0),
+    fleet=Fleet(clients=20, period=1.0, timeout=1.5, clients_per_process=7),
+    service=SimulatedService(capacity=30.0),
     outage=Outage(3.0, 5.0),
     duration=12.0,
     bucket=0.5,
 )
-"""Sixty operations a second, and two seconds in which nobody answers."""
+"""Twenty operations a second, and two seconds in which nobody answers."""
 
 EVERY_STRATEGY = rows("strategy", STRATEGIES)
 
@@ -122,14 +122,14 @@ def test_without_trouble_everything_succeeds_at_once(strategy: str) -> None:
     """The liveness half: enough capacity and no outage are no excuse, so nothing fails and nothing is sent twice."""
     figures = run(replace(SMALL, outage=None), strategy)
 
-    assert (720, 720, 720, 0) == (
+    assert (240, 240, 240, 0) == (
         figures.totals.begun,
         figures.totals.sent,
         figures.totals.succeeded,
         figures.totals.failed,
     )
     assert figures.recovered_after is None
-    assert all(29 <= bucket.begun <= 31 for bucket in figures.buckets)
+    assert all(9 <= bucket.begun <= 11 for bucket in figures.buckets)
 
 
 @EVERY_STRATEGY
@@ -146,13 +146,12 @@ def test_it_recovers_where_rejections_are_free(strategy: str, kind: OutageKind) 
     assert recovered_after <= 2 * SMALL.fleet.timeout
 
 
-@EVERY_STRATEGY
-def test_seeds_matter(strategy: str) -> None:
+def test_seeds_matter() -> None:
     """Another seed is another history, of the same kind."""
-    first, second = run(SMALL, strategy, 1), run(SMALL, strategy, 2)
+    first, second = run(SMALL, "standard", 1), run(SMALL, "standard", 2)
 
     assert first != second
-    assert first.totals.begun == second.totals.begun == 720
+    assert first.totals.begun == second.totals.begun == 240
 
 
 def test_the_storm_of_best_effort() -> None:
@@ -164,15 +163,6 @@ def test_the_storm_of_best_effort() -> None:
     assert 1.0 == buckets[1.0].amplification
 
 
-def test_who_fails_fast_does_not_amplify() -> None:
-    """Neither does a client without retries: what the outage met is lost, and nothing else."""
-    fast, none = run(SMALL, "fail_fast"), run(SMALL, "none")
-
-    assert fast.totals == none.totals
-    assert 1.0 == fast.totals.amplification
-    assert fast.totals.failed == pytest.approx(120, abs=2)
-
-
 def test_wrong_credentials_end_the_default_strategy_at_once() -> None:
     """Best effort goes on asking, the default strategy does not: a retry would not help."""
     assert SMALL.outage is not None
@@ -182,16 +172,6 @@ def test_wrong_credentials_end_the_default_strategy_at_once() -> None:
     # What was under way when it began is sent once more.
     assert 1.0 == pytest.approx(sensible.totals.amplification, abs=0.01)
     assert (stubborn.totals.amplification or 0.0) > 2.0
-
-
-def test_writes_are_not_sent_again_after_a_closed_connection() -> None:
-    """They may have been applied; what is refused was not, and is sent again."""
-    fleet = replace(SMALL.fleet, idempotent=False)
-    refused = run(replace(SMALL, fleet=fleet, outage=Outage(3.0, 5.0, OutageKind.REFUSES)), "best_effort")
-    closed = run(replace(SMALL, fleet=fleet, outage=Outage(3.0, 5.0, OutageKind.CLOSES)), "best_effort")
-
-    assert 1.0 == closed.totals.amplification
-    assert (refused.totals.amplification or 0.0) > 2.0
 
 
 def test_a_storm_can_keep_a_service_down() -> None:
@@ -264,5 +244,5 @@ def test_the_queue_of_a_bucket_is_its_longest() -> None:
 
 def test_an_unknown_strategy_is_named() -> None:
     """With those that there are."""
-    with pytest.raises(InvalidArgumentException, match="there is no strategy 'hope'; there is none, best_effort"):
+    with pytest.raises(InvalidArgumentException, match="'hope'.*best_effort"):
         run(SMALL, "hope")

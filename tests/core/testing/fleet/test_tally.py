@@ -71,12 +71,3 @@ def test_latencies_of_any_size_are_counted() -> None:
 
         assert latencies[50.0] < 1e-5
         assert latency == pytest.approx(latencies[99.0], rel=0.05)
-
-
-def test_nothing_happened() -> None:
-    """There are no percentiles of nothing, and nothing is divided by it."""
-    figures = Tally(SCENARIO).figures("")
-
-    assert [] == figures.latencies
-    assert figures.totals.amplification is None
-    assert figures.buckets[0].amplification is None

@@ -10,8 +10,7 @@ from itertools import count
 
 import pytest
 
-from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
+from tests.rows import rows
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import Outcome
@@ -20,22 +19,23 @@ from triclinium_core.testing.simulation.regressions import REGRESSIONS
 MODULE = "triclinium_core.testing.simulation"
 
 
-def run(*arguments: str, make_nodes: Callable[[FakeNodeOptions, int], FakeNodes] = FakeNodes) -> tuple[int, list[str]]:
+def run(*arguments: str) -> tuple[int, list[str]]:
     """Return exit status and lines of a run on a clock that a second passes on whenever it is read."""
     printed: list[str] = []
     seconds = count(100)
-    status = main(arguments, clock=lambda: float(next(seconds)), write=printed.append, make_nodes=make_nodes)
+    status = main(arguments, clock=lambda: float(next(seconds)), write=printed.append)
     return status, printed
 
 
-def broken(options: FakeNodeOptions, nodes: int) -> FakeNodes:
-    """Return no cluster."""
-    raise AssertionError("no history begins")
+@pytest.fixture(scope="module")
+def good_run() -> tuple[int, list[str]]:
+    """Return what a run of two histories ends with, and prints."""
+    return run("--seeds", "2")
 
 
-def test_a_good_run() -> None:
-    """It tells how far it is, what it was, and that every law holds."""
-    status, printed = run("--seeds", "2")
+def test_a_good_run(good_run: tuple[int, list[str]]) -> None:
+    """It tells how far it is, what it was, and that every law holds: a cluster that does what it says is believed."""
+    status, printed = good_run
 
     assert 0 == status
     assert printed[0].startswith("1 of 2 seeds, ")
@@ -46,15 +46,27 @@ def test_a_good_run() -> None:
     assert max(len(line) for line in printed) <= 80
 
 
+@pytest.mark.native
+def test_several_processes(good_run: tuple[int, list[str]]) -> None:
+    """They play the same histories as one does, as ``python -m`` runs them."""
+    command = [sys.executable, "-m", MODULE, "--seeds", "2", "--jobs", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "" == done.stderr
+    assert good_run[1][2:] == done.stdout.splitlines()[4:]
+
+
 def test_seeds_from_another_one_on() -> None:
     """With both arguments, the seed is the first of so many."""
-    _, printed = run("--seeds", "1", "--seed", "7")
+    _, played, printed = recorded("--seeds", "2", "--seed", "7")
 
-    assert "\nseed 7: every law holds, after 1.0 s\n" == printed[0]
+    assert [7, 8] == played
+    assert "\n2 seeds, 7 to 8: every law holds, after 0.0 s\n" in printed
 
 
-def drawn(number: int) -> tuple[list[int], str]:
-    """Return the seeds of a run that draws five, and what it says of them."""
+def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
+    """Return how many processes were asked for, the seeds that they were given, and what is said; nothing is played."""
+    asked: list[int] = []
     played: list[int] = []
     printed: list[str] = []
 
@@ -63,27 +75,27 @@ def drawn(number: int) -> tuple[list[int], str]:
         return Outcome(seed, Figures(), ())
 
     def spread(jobs: int) -> Callable[[Callable[[int], Outcome], Iterable[int]], Iterable[Outcome]]:
+        asked.append(jobs)
         return lambda work, seeds: map(record, seeds)
 
-    main(["--seeds", "5", "--draw", str(number)], clock=lambda: 0.0, write=printed.append, spread=spread)
-    return played, next(line for line in printed if "drawn" in line)
+    assert 0 == main(arguments, clock=lambda: 0.0, write=printed.append, spread=spread)
+    return asked, played, printed
 
 
 def test_seeds_are_drawn() -> None:
     """Behind those that ever broke a law; one number draws the same, another one others."""
-    (one, title), (another, _) = drawn(7), drawn(8)
+    one, again, another = (recorded("--seeds", "5", "--draw", number) for number in ("7", "7", "8"))
 
-    assert (one, title) == drawn(7)
-    assert [*REGRESSIONS] == one[:-5] == another[:-5]
-    assert 10 == len({*one[-5:], *another[-5:]})
-    assert f"\n{len(REGRESSIONS)} known seeds and 5 drawn from 7: every law holds, after 0.0 s\n" == title
+    assert one == again
+    assert [*REGRESSIONS] == one[1][:-5] == another[1][:-5]
+    assert 10 == len({*one[1][-5:], *another[1][-5:]})
+    assert f"\n{len(REGRESSIONS)} known seeds and 5 drawn from 7: every law holds, after 0.0 s\n" in one[2]
 
 
 def test_one_seed() -> None:
-    """Alone it is played step by step, the same every time."""
+    """Alone it is played step by step."""
     status, printed = run("--seed", "7")
 
-    assert (status, printed) == run("--seed", "7")
     assert 0 == status
     assert printed[0].startswith("     0.000  ")
     assert "\nseed 7: every law holds\n" in printed
@@ -92,59 +104,35 @@ def test_one_seed() -> None:
 
 def test_progress_is_told_now_and_then() -> None:
     """Ten times, however many seeds there are; the work is given to whoever does it."""
-    asked: list[int] = []
-    printed: list[str] = []
+    asked, _, printed = recorded("--seeds", "40", "--jobs", "3")
 
-    def spread(jobs: int) -> Callable[[Callable[[int], Outcome], Iterable[int]], Iterable[Outcome]]:
-        asked.append(jobs)
-        return lambda work, seeds: [done for done in [work(0)] for _ in seeds]
-
-    status = main(["--seeds", "40", "--jobs", "3"], clock=lambda: 0.0, write=printed.append, spread=spread)
-
-    assert ([3], 0) == (asked, status)
+    assert [3] == asked
     assert [f"{4 * tenth} of 40 seeds" for tenth in range(1, 10)] == [
         line.partition(",")[0] for line in printed if "of 40" in line
     ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@rows(
+    ("arguments", "named"),
     [
-        (["--seed", "x"], "argument --seed: 'x' is no whole number of at least 0"),
-        (["--seed", "-1"], "argument --seed: "),
-        (["--seeds", "0"], "argument --seeds: '0' is no whole number of at least 1"),
-        (["--jobs", "0"], "argument --jobs: '0' is no whole number of at least 1"),
-        (["--seed", "4", "--draw", "4"], "argument --draw: not allowed with argument --seed"),
-        (["--draw", "-1"], "argument --draw: "),
-        (["--see", "4"], "unrecognized arguments: --see 4"),
-        (["4"], "unrecognized arguments: 4"),
+        (["--seed", "x"], "--seed: 'x'"),
+        (["--seed", "-1"], "--seed: "),
+        (["--seeds", "0"], "--seeds: '0'"),
+        (["--jobs", "0"], "--jobs: '0'"),
+        (["--seed", "4", "--draw", "4"], "--draw"),
+        (["--draw", "-1"], "--draw: "),
+        (["--see", "4"], "--see 4"),
+        (["4"], "4"),
     ],
 )
-def test_wrong_arguments(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are named, nothing is played, and the exit status is 2."""
-    with pytest.raises(SystemExit) as left:
-        run(*arguments, make_nodes=broken)
-
-    assert 2 == left.value.code
-    assert words in capsys.readouterr().err
-
-
-def test_the_module_is_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """As ``python -m`` does it."""
-    monkeypatch.setattr(sys, "argv", ["simulation", "--seeds", "1"])
+def test_wrong_arguments(
+    arguments: list[str], named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are named, nothing is played, and the exit status is 2: as ``python -m`` does it."""
+    monkeypatch.setattr(sys, "argv", ["simulation", *arguments])
     with pytest.raises(SystemExit) as left:
         runpy.run_module(MODULE, run_name="__main__")
+    captured = capsys.readouterr()
 
-    assert 0 == left.value.code
-    assert "seed 0: every law holds" in capsys.readouterr().out
-
-
-@pytest.mark.native
-def test_several_processes() -> None:
-    """They play the same histories as one does."""
-    command = [sys.executable, "-m", MODULE, "--seeds", "2", "--jobs", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    _, printed = run("--seeds", "2")
-
-    assert "" == done.stderr
-    assert printed[2:] == done.stdout.splitlines()[4:]
+    assert (2, "") == (left.value.code, captured.out)
+    assert named in captured.err

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from tests.core.kv.simulated import ADDRESS, client_options, get, upsert
-from triclinium_core.kv.actions import OpenStream
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.events import AuthenticatorChanged, StreamId, TimePassed, Token
+from triclinium_core.kv.events import AuthenticatorChanged, Token
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Midpoint, Simulation
+from triclinium_core.testing.simulation import Simulation
 from triclinium_core.testing.simulation.crowd import Crowd
 
 
@@ -77,15 +75,6 @@ def test_statistics_are_added_up() -> None:
     assert statistics.in_flight == sum(one.in_flight for one in alone)
     assert 0 == statistics.orphans
     assert sum(statistics.retries_by_reason.values()) == sum(sum(one.retries_by_reason.values()) for one in alone)
-
-
-def test_time_passes_for_those_who_are_due() -> None:
-    """A client that has started already does not start again with another."""
-    clients = [ClientMachine(client_options(ADDRESS), rng=Midpoint()) for _ in range(2)]
-    clients[1].handle(TimePassed(), 0.0)
-    actions = Crowd(clients).handle(TimePassed(), 0.0)
-
-    assert [StreamId(2)] == [action.stream for action in actions if isinstance(action, OpenStream)]
 
 
 def test_a_new_user_is_everybodys() -> None:

@@ -8,20 +8,20 @@ import pytest
 
 from triclinium_core.testing.fakes.faults import CommandFault, Fault, RefuseConnection
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.laws.submissions import Violation
 from triclinium_core.testing.recipes import UNDERSTOOD
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.hour import EventfulHour, play
 from triclinium_core.testing.simulation.upheavals import DATA_FAULTS
 
-SEEDS = 8
+SEEDS = (0, 3, 4)
+"""Of three clients, of one and of two."""
 
 
 @pytest.fixture(scope="module")
 def hours() -> list[EventfulHour]:
     """Return some histories that are over."""
-    played = [EventfulHour(seed) for seed in range(SEEDS)]
+    played = [EventfulHour(seed) for seed in SEEDS]
     for hour in played:
         hour.run()
     return played
@@ -33,7 +33,7 @@ def test_every_kind_of_operation_is_asked_for(hours: list[EventfulHour]) -> None
 
     assert set(UNDERSTOOD) == {type(submission.operation) for submission in asked}
     assert len({submission.place.keyspace for submission in asked}) == 2
-    assert len(asked) > 300 * SEEDS
+    assert len(asked) > 300 * len(SEEDS)
     assert {len(hour.nodes) for hour in hours} <= {3, 4, 5}
     assert {1, 2, 3} == {len(hour.simulation.clients) for hour in hours}
 
@@ -61,7 +61,7 @@ def test_everything_happens(hours: list[EventfulHour]) -> None:
         "collections created",
     } <= set(total.changes)
     assert total.operations == sum(total.outcomes.values())
-    assert total.virtual_seconds > 60 * SEEDS
+    assert total.virtual_seconds > 60 * len(SEEDS)
 
 
 def test_all_faults_may_strike() -> None:
@@ -70,13 +70,12 @@ def test_all_faults_may_strike() -> None:
     assert {RefuseConnection} == set(get_args(Fault)) - set(get_args(CommandFault))
 
 
-def test_a_seed_is_one_history() -> None:
+def test_a_seed_is_one_history(hours: list[EventfulHour]) -> None:
     """Line by line."""
-    first, again, other = play(3), play(3), play(4)
+    again = play(SEEDS[0])
 
-    assert first == again
-    assert first.timeline != other.timeline
-    assert first.law is None
+    assert again.law is None
+    assert [*hours[0].simulation.timeline] == [*again.timeline] != [*hours[1].simulation.timeline]
 
 
 class Dead(FakeNodes):
@@ -88,11 +87,11 @@ class Dead(FakeNodes):
 
 def test_who_does_not_recover_is_found_out() -> None:
     """Sixty virtual seconds after the last trouble, with what is wrong."""
-    outcome = next(outcome for seed in range(SEEDS) if (outcome := play(seed, Dead)).law is not None)
+    outcome = next(outcome for seed in range(9) if (outcome := play(seed, Dead)).law is not None)
 
     assert outcome.law is not None
     assert outcome.law.startswith("not serving 60 s after the last trouble: ")
-    assert "everything is in order again" in outcome.timeline[-1] or len(outcome.timeline) > 9
+    assert len(outcome.timeline) > 9
 
 
 class Crashing(FakeNodes):
@@ -117,9 +116,3 @@ def test_operations_must_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(Violation, match="1 operations are open after their deadlines"):
         hour._live_in_peace()
-
-
-def test_the_options_of_nodes() -> None:
-    """Replicas or none, as it is drawn."""
-    assert {0, 1} == {EventfulHour(seed).nodes[0].options.replicas for seed in range(20)}
-    assert FakeNodeOptions().buckets != EventfulHour(0).nodes[0].options.buckets

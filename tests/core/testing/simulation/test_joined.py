@@ -7,8 +7,7 @@ import math
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.kv.actions import OpenStream, SendBytes
-from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
@@ -16,10 +15,10 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
-from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up_mid_reply, refuse_connection
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import Link, Midpoint, Simulation
+from triclinium_core.testing.simulation import Simulation
 
 BUCKET = Keyspace("default")
 
@@ -48,11 +47,6 @@ def ready() -> Simulation:
     return simulation
 
 
-def test_midpoint() -> None:
-    """The randomness of a simulation is none."""
-    assert {0.5} == {Midpoint().random() for _ in range(3)}
-
-
 def test_round_trip() -> None:
     """By default client and node get along, and no time passes."""
     simulation = Simulation()
@@ -65,13 +59,6 @@ def test_round_trip() -> None:
     assert {write, read} == set(simulation.results)
     assert (0.0, 0, {}) == (simulation.now, simulation.open_operations, simulation.errors)
     assert ["0.000 127.0.0.1:11210 ready"] * 2 == simulation.log
-
-
-def test_tokens_count_up() -> None:
-    """Each submission has its own."""
-    simulation = Simulation()
-
-    assert [1, 2, 3] == [simulation.submit(get()) for _ in range(3)]
 
 
 def test_own_node_and_options() -> None:
@@ -87,26 +74,6 @@ def test_own_node_and_options() -> None:
 
     assert ["0.000 node.example:4000 ready"] == simulation.log
     assert "refused the credentials of 'ada'" in other.log[0]
-
-
-def test_feed_returns_what_was_ordered() -> None:
-    """And has carried it out already."""
-    simulation = Simulation()
-    actions = simulation.feed(TimePassed())
-
-    assert [OpenStream(StreamId(1), "127.0.0.1", 11210, False)] == actions
-    assert {1: Link()} == simulation.links
-
-
-def test_opening() -> None:
-    """A stream is open when the node accepts it; then the client speaks first."""
-    simulation = Simulation()
-    simulation.tick()
-    simulation.open(StreamId(1))
-    link = simulation.links[StreamId(1)]
-
-    assert link.is_open
-    assert (True, 0, 0) == (len(link.outgoing) > 0, len(link.incoming), link.handed_over)
 
 
 def test_refusing() -> None:
@@ -146,16 +113,6 @@ def test_handing_over_and_delivering_piece_by_piece() -> None:
 
     assert token in simulation.errors
     assert 0 == simulation.open_operations
-
-
-def test_nothing_to_move_moves_nothing() -> None:
-    """Empty hands on both sides are no event."""
-    simulation = ready()
-    stream = newest(simulation)
-    simulation.hand_over(stream)
-    simulation.deliver(stream)
-
-    assert stream in simulation.links
 
 
 def test_losing() -> None:
@@ -210,19 +167,6 @@ def test_hanging_up() -> None:
     assert "closed by the server" in simulation.log[2]
 
 
-def test_losing_a_stream_that_was_hung_up() -> None:
-    """The node has forgotten it already."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, hang_up())
-    simulation.submit(get())
-    stream = newest(simulation)
-    simulation.hand_over(stream)
-    simulation.lose(stream)
-    simulation.run()
-
-    assert 0 == simulation.open_operations
-
-
 def test_closed_streams_are_not_heard_of_again() -> None:
     """What the node still sends on one goes nowhere."""
     simulation = ready()
@@ -242,29 +186,6 @@ def test_closed_streams_are_not_heard_of_again() -> None:
     assert 0 == simulation.open_operations
 
 
-def test_closing_before_the_stream_is_open() -> None:
-    """A connect that takes too long is called off, and the node has never heard of it."""
-    simulation = Simulation()
-    simulation.advance(10.0)
-
-    assert {} == simulation.links
-    assert "still connecting" in simulation.log[0]
-
-
-def test_node_that_answers_late() -> None:
-    """Replies that were held back come when time has passed, not before."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, delay(1.0))
-    token = simulation.submit(get())
-    simulation.flow()
-
-    assert token not in simulation.settled_at
-
-    simulation.run()
-
-    assert {token: 1.0} == {key: at for key, at in simulation.settled_at.items() if key == token}
-
-
 def test_advance_stops_where_something_is_due() -> None:
     """Deadlines fire at their time, although no bytes move."""
     simulation = ready()
@@ -274,19 +195,6 @@ def test_advance_stops_where_something_is_due() -> None:
 
     assert 2.5 == simulation.settled_at[token]
     assert 60 == simulation.now
-
-
-def test_advance_lets_held_back_replies_go() -> None:
-    """They lie on the link when their time has come."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, delay(1.0))
-    simulation.submit(get())
-    simulation.hand_over(newest(simulation))
-    simulation.advance(0.5)
-    early = len(simulation.links[newest(simulation)].incoming)
-    simulation.advance(0.5)
-
-    assert 0 == early < len(simulation.links[newest(simulation)].incoming)
 
 
 def test_abandon() -> None:
@@ -358,16 +266,6 @@ def test_consulting() -> None:
     assert [token] == [refusal.token for refusal in simulation.refusals]
 
 
-def test_retries_are_kept() -> None:
-    """What the client would log."""
-    simulation = Simulation()
-    simulation.node.faults.next(None, refuse_connection(), times=3)
-    token = simulation.submit(get())
-    simulation.run()
-
-    assert {token} == {retry.token for retry in simulation.retries}
-
-
 class Restless:
     """A strategy that asks for no time to pass."""
 
@@ -391,16 +289,6 @@ def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.0 == simulation.now
 
 
-def test_settled_twice_is_noticed() -> None:
-    """An operation that ends a second time fails the test."""
-    simulation = ready()
-    token = simulation.submit(get())
-    simulation.run()
-
-    with pytest.raises(AssertionError, match="settled twice"):
-        simulation._settle(token)
-
-
 def test_callers_mistakes_raise() -> None:
     """They are the test's own."""
     simulation = Simulation()
@@ -410,24 +298,3 @@ def test_callers_mistakes_raise() -> None:
     with pytest.raises(KeyError):
         simulation.open(StreamId(99))
     simulation.abandon(Token(99))
-
-
-def test_same_script_same_run() -> None:
-    """There is no randomness but what is given."""
-
-    def play() -> tuple[list[str], dict[Token, float], list[bytes]]:
-        simulation = Simulation()
-        simulation.node.faults.next(Opcode.GET, hang_up())
-        simulation.node.faults.next(None, refuse_connection(), times=2)
-        sent = [
-            action.data
-            for token in range(3)
-            for action in simulation.feed(TimePassed())
-            if token and isinstance(action, SendBytes)
-        ]
-        for key in ("a", "b", "c"):
-            simulation.submit(get(key))
-        simulation.run()
-        return simulation.log, simulation.settled_at, sent
-
-    assert play() == play()

@@ -9,7 +9,7 @@ import pytest
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Upsert
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.testing.fakes.faults import delay, refuse_connection
+from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.simulation import Simulation
 from triclinium_core.testing.simulation.watched import WatchedSimulation
@@ -66,17 +66,6 @@ def test_nobody_is_at_an_unknown_address() -> None:
     assert simulation.log
     assert not any("ready" in line for line in simulation.log)
     assert not any(link.is_open for link in simulation.links.values())
-
-
-def test_each_node_has_faults_of_its_own() -> None:
-    """A refusal of the first does not strike the second."""
-    nodes = second_alone()
-    nodes[0].faults.always(None, refuse_connection())
-    simulation = Simulation(nodes, options_for(f"couchbase://{SECOND}"))
-    simulation.submit(Noop(BUCKET))
-    simulation.run()
-
-    assert (1, 0) == (len(simulation.results), len(nodes[0].command_log))
 
 
 def test_time_comes_from_whoever_is_due_first() -> None:

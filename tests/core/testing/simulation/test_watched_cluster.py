@@ -10,7 +10,6 @@ from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TR
 from tests.core.testing.distorted import DistortedMachine, fails_instead
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.testing.fakes.faults import hang_up
 from triclinium_core.testing.fakes.nodes import FakeNodes
@@ -58,14 +57,6 @@ def simulation() -> Watched:
     simulation.flow()
     assert 4 == len(simulation.results)
     return simulation
-
-
-def test_nothing_is_wrong(simulation: Watched) -> None:
-    """So nothing may fail, anywhere."""
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(0)
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(1, HOTELS)
 
 
 @pytest.mark.parametrize(
@@ -191,18 +182,6 @@ def test_an_old_owner_may_still_be_asked(simulation: Watched) -> None:
         simulation.fail(0)
 
 
-def test_a_node_that_leaves_is_no_trouble(simulation: Watched) -> None:
-    """Its streams end, and nobody fails because of that."""
-    simulation.submit(get(simulation.key_of(1)))
-    simulation.nodes.remove_node(1)
-    simulation.look_around()
-    simulation.flow()
-
-    assert any("not in the cluster map" in line for line in simulation.log)
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(0)
-
-
 def test_a_collection_that_was_dropped(simulation: Watched) -> None:
     """While it is gone operations in it fail; then it is there again, and empty."""
     key = simulation.key_of(0)
@@ -229,33 +208,3 @@ def test_nothing_else_is_dropped(simulation: Watched) -> None:
 
     with pytest.raises(Violation, match=THERE):
         simulation.flow()
-
-
-def test_what_a_heal_lets_through_is_seen(simulation: Watched) -> None:
-    """Commands that a cut held back are taken up when time passes, and are read then."""
-    key = simulation.key_of(1)
-    simulation.nodes.partition(1)
-    simulation.look_around()
-    token = simulation.submit(upsert(key, value=simulation.model.marks.fragment()))
-    simulation.flow_for(1.0)
-    simulation.nodes.heal(1)
-    simulation.look_around()
-    simulation.flow()
-    simulation.check_frames()
-
-    assert token in simulation.results
-
-
-def test_a_connection_to_a_node_that_cannot_be_reached_may_be_given_up(simulation: Watched) -> None:
-    """The client opens it, waits in vain, and closes it."""
-    simulation.nodes.partition(1)
-    simulation.look_around()
-    stream = next(stream for stream, link in simulation.links.items() if link.node is simulation.nodes[1])
-    simulation.lose(stream)
-    tokens: list[Token] = []
-    for _ in range(5):
-        tokens.append(simulation.submit(get(simulation.key_of(1))))
-        simulation.flow_for(3.0)
-
-    assert set(tokens) == set(simulation.errors)
-    assert any("still" in line for line in simulation.log)

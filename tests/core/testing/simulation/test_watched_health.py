@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from tests.core.testing.asked import TRAVEL, exists, get, upsert
+from tests.core.testing.asked import TRAVEL, exists, get
 from tests.core.testing.distorted import Watched, ready
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up, refuse_connection
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
 from triclinium_core.testing.laws.submissions import Violation
 
 READY = "None: READY, None; travel: READY, None"
-
-
-def test_at_first() -> None:
-    """A client that has not begun has nothing under way; one that connects has, and is not healthy yet."""
-    simulation = Watched()
-
-    assert simulation.is_quiet
-
-    simulation.tick()
-
-    assert not simulation.is_quiet
-    assert not simulation.is_healthy
-
-    simulation.flow()
-
-    assert simulation.is_quiet
-    assert simulation.is_healthy
 
 
 def test_under_way() -> None:
@@ -95,31 +78,6 @@ def test_behind_an_open_breaker() -> None:
     assert simulation.is_healthy
 
 
-def test_flowing_for_some_time() -> None:
-    """Everything moves as soon as it can, and everybody agrees on the time."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.GET, delay(1.0))
-    token = simulation.serve(get())
-    simulation.flow_for(0.9)
-
-    assert token not in simulation.settled_at
-    assert 0.9 == simulation.now == simulation.model.now
-
-    simulation.flow_for(0.2)
-
-    assert {1.0} == {simulation.settled_at[token]}
-    assert 1.1 == simulation.now == simulation.model.now
-
-
-def test_flowing_for_no_time() -> None:
-    """What can move at once does."""
-    simulation = ready()
-    token = simulation.submit(get())
-    simulation.flow_for(0.0)
-
-    assert {token} < simulation.settled_at.keys()
-
-
 def test_frames_of_a_stream_that_is_lost() -> None:
     """What the driver had begun to hand over has left, wherever it is now."""
     simulation = ready()
@@ -177,12 +135,3 @@ def test_what_concerns_no_document() -> None:
     assert token in simulation.results
     assert lost in simulation.errors
     assert {1} == simulation.model.submissions.keys()
-
-
-def test_time_of_the_model() -> None:
-    """It is the simulation's at every event."""
-    simulation = ready()
-    simulation.now += 0.25
-    token = simulation.submit(upsert(simulation.model.marks.fragment()))
-
-    assert 0.25 == simulation.model.submissions[token].begin[0]
