@@ -21,13 +21,11 @@ from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.faults import (
     drop_response,
-    hang_up,
     refuse_connection,
 )
 from triclinium_core.testing.laws.submissions import Place, Violation
 from triclinium_core.testing.simulation.watched import WatchedSimulation
 from triclinium_core.testing.state_machine import COLLECTION_ID, KVStateMachine
-from triclinium_core.testing.strategies import Strike
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")
@@ -61,7 +59,6 @@ def test_run_without_a_defect() -> None:
         (sends_twice, "was applied 2 times|was ended though nothing was wrong with it"),
         (is_never_ambiguous, "was applied, and is said not to have been"),
         (loses_answers, "is open after its deadline"),
-        (never_opens, "not serving 60 s after the last fault"),
     ],
 )
 def test_run_with_a_defect(defect: Distort, message: str) -> None:
@@ -93,15 +90,6 @@ def test_run_with_a_rule_and_a_law_of_ones_own() -> None:
     run_state_machine_as_test(Touching, settings=FEW)
 
     assert Touching.seen > 0
-
-
-def test_beginning_connected() -> None:
-    """Then everything is ready, and a fault may wait."""
-    machine = KVStateMachine()
-    machine.begin(is_connected=True, strike=Strike(Opcode.GET, hang_up(), 2))
-
-    assert machine.simulation.is_healthy
-    assert 2 == machine.node.faults.pending
 
 
 def test_documents_on_the_node() -> None:

@@ -16,20 +16,16 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.events import LossCause
-from triclinium_core.kv.operation.requests import Get
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     Fault,
     drop_response,
     garble,
     hang_up,
     refuse_connection,
-    status,
     temporary_failure,
 )
 from triclinium_core.testing.laws.submissions import Place
-from triclinium_core.testing.laws.troubles import RETRIED_BY_MAP
 from triclinium_core.testing.recipes import Recipe
 from triclinium_core.testing.state_machine import KVStateMachine
 from triclinium_core.testing.strategies import Strike
@@ -44,37 +40,17 @@ def commands(machine: KVStateMachine, opcode: Opcode) -> list[Fault | None]:
     return [command.fault for command in machine.node.command_log if command.opcode == opcode]
 
 
-def test_operating() -> None:
-    """An operation is submitted, and nothing moves."""
-    machine = connected()
-    machine.operate(recipe=Recipe("upsert", ADA), retry_strategy="default")
-
-    assert ["upsert"] == [submission.operation.name for submission in machine.model.open]
-    assert [] == commands(machine, Opcode.SET)
-
-
 def test_exchanging() -> None:
-    """It is submitted, and everything moves."""
+    """An operation is submitted, and nothing moves, or everything does."""
     machine = connected()
+    machine.operate(recipe=Recipe("upsert", FAR_ADA), retry_strategy="default")
+    waiting = [submission.operation.name for submission in machine.model.open], commands(machine, Opcode.SET)
     machine.exchange(recipe=Recipe("upsert", FAR_ADA), retry_strategy="default")
 
+    assert (["upsert"], []) == waiting
     assert [] == machine.model.open
-    assert [None] == commands(machine, Opcode.SET)
+    assert [None, None] == commands(machine, Opcode.SET)
     assert machine.document(FAR_ADA) is not None
-
-
-@pytest.mark.parametrize(
-    ("name", "is_settled"), [("default", False), ("fail fast", True), ("raises", True), ("asks", False)]
-)
-def test_retry_strategies(name: str, is_settled: bool) -> None:
-    """They go by their names."""
-    machine = connected()
-    machine.strike(strike=Strike(Opcode.GET, temporary_failure()), is_standing=False)
-    token = machine.submit(Get(DEFAULT, "ada"), retry_strategy=name)
-    machine.simulation.flow()
-
-    assert is_settled == (token in machine.simulation.errors)
-    assert (name == "asks") == bool(machine.simulation.consulted)
 
 
 def test_struck_exchange() -> None:
@@ -87,17 +63,6 @@ def test_struck_exchange() -> None:
     assert [temporary_failure()] == commands(machine, Opcode.SET)
     assert [None] == commands(machine, Opcode.GET_META) == commands(machine, Opcode.GET_COLLECTION_ID)
     assert TemporaryFailureException in {type(error) for error in machine.simulation.errors.values()}
-
-
-@pytest.mark.parametrize("code", RETRIED_BY_MAP, ids=hex)
-def test_struck_by_a_status_of_the_error_map(code: int) -> None:
-    """The node's map has a row for it, so that it is retried."""
-    machine = connected()
-    machine.struck_exchange(
-        recipe=Recipe("get", ADA), retry_strategy="default", fault=status(code), is_for_question=False
-    )
-
-    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] == [retry.reason for retry in machine.simulation.retries]
 
 
 def test_struck_question() -> None:
@@ -219,16 +184,6 @@ def test_losing_a_stream(begun: int, error: type[Exception] | None) -> None:
     assert {error} - {None} == {type(found) for found in machine.simulation.errors.values()} - {
         DocumentNotFoundException
     }
-
-
-def test_losing_a_stream_that_was_never_there() -> None:
-    """A connect fails; nothing was handed over."""
-    machine = KVStateMachine()
-    machine.begin(is_connected=False, strike=None)
-    machine.lose_stream(position=3, cause=LossCause.UNREACHABLE, begun=100)
-
-    assert {} == machine.simulation.links
-    assert "address unreachable" in machine.simulation.log[0]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
     assert in_common.items() <= ours.items()
     assert ("travel", "vbucket") == (ours["name"], ours["nodeLocator"])
     assert 32 == len(ours["uuid"])
+    assert ours["uuid"] != config_of(options, bucket="other")["uuid"]
     assert [{"hostname": "10.0.0.5:12000", "ports": {"direct": 12000}}] == ours["nodes"]
     assert {
         "hashAlgorithm": "CRC",
@@ -58,14 +59,6 @@ def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
         "serverList": ["10.0.0.5:12000"],
         "vBucketMap": [[0]] * 128,
     } == ours["vBucketServerMap"]
-
-
-def test_buckets_have_uuids_of_their_own() -> None:
-    """Two buckets can be told apart by their uuid, the same one each time."""
-    ours, others = (config_of(FakeNodeOptions(), bucket=bucket) for bucket in "ab")
-
-    assert ours["uuid"] != others["uuid"]
-    assert ours == config_of(FakeNodeOptions(), bucket="a")
 
 
 def test_leaves_the_host_to_the_client() -> None:

@@ -276,27 +276,15 @@ def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) 
 @rows("opcode", [*WRITES, Opcode.ADD])
 @rows("framing_extras", [b"", durable()])
 def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
-    """Of nobody, whether it is durable or not."""
-    cluster = pending()
-
-    assert [Status.SYNC_WRITE_IN_PROGRESS] == statuses(cluster.write(opcode=opcode, framing_extras=framing_extras))
-    assert b"1" == cluster.read()
-
-
-@pytest.mark.parametrize(("opcode", "cas"), [(Opcode.GET_AND_LOCK, 0), (Opcode.UNLOCK, 5)])
-def test_no_lock_meanwhile(opcode: Opcode, cas: int) -> None:
-    """The document is neither locked nor unlocked."""
-    cluster = pending()
-
-    assert Status.SYNC_WRITE_IN_PROGRESS == status_of(cluster.client.ask_of(opcode, cluster.key, cas=cas))
-
-
-def test_other_documents_do_not_wait() -> None:
-    """Of the same vbucket, of another collection or bucket."""
+    """Of nobody, whether it is durable or not, nor a lock; other documents do not wait."""
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == place)
 
+    assert [Status.SYNC_WRITE_IN_PROGRESS] == statuses(cluster.write(opcode=opcode, framing_extras=framing_extras))
+    for lock, cas in ((Opcode.GET_AND_LOCK, 0), (Opcode.UNLOCK, 5)):
+        assert Status.SYNC_WRITE_IN_PROGRESS == status_of(cluster.client.ask_of(lock, cluster.key, cas=cas))
+    assert b"1" == cluster.read()
     assert Status.SUCCESS == status_of(cluster.client.ask_of(Opcode.SET, other, extras=STORE))
 
 
@@ -390,31 +378,23 @@ def test_what_only_a_dead_node_has_is_gone_with_it() -> None:
     assert not cluster.is_pending
 
 
-def test_a_node_that_lives_again_commits_what_it_had() -> None:
-    """Nobody can read or write the document before; no timeout ends it."""
+@pytest.mark.parametrize("is_released_first", [True, False])
+def test_a_node_that_lives_again_commits_what_it_had(is_released_first: bool) -> None:
+    """Nobody can read or write the document before, and a dead node commits nothing; no timeout ends it."""
     cluster = pending()
     cluster.nodes.kill(0)
+    if is_released_first:
+        cluster.nodes.release_replication(1)
+        assert cluster.is_pending
     cluster.nodes.revive(0)
     client = cluster.connect()
-    meanwhile = [cluster.read(client), *statuses(cluster.write(client))]
-    client.wait(100.0)
-    later = cluster.read(client)
-    cluster.nodes.release_replication(1)
+    if not is_released_first:
+        meanwhile = [cluster.read(client), *statuses(cluster.write(client))]
+        client.wait(100.0)
+        assert [Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS] * 3 == [*meanwhile, cluster.read(client)]
+        cluster.nodes.release_replication(1)
 
-    assert [Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS] * 3 == [*meanwhile, later]
     assert b"2" == cluster.read(client)
-
-
-def test_a_dead_node_commits_nothing() -> None:
-    """Not before it lives again, even if its replicas could have it."""
-    cluster = pending()
-    cluster.nodes.kill(0)
-    cluster.nodes.release_replication(1)
-    meanwhile = cluster.is_pending
-    cluster.nodes.revive(0)
-
-    assert meanwhile
-    assert b"2" == cluster.read(cluster.connect())
 
 
 def test_a_vbucket_that_moves_takes_its_writes_along() -> None:

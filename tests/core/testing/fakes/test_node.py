@@ -32,7 +32,6 @@ from triclinium_core.testing.fakes.faults import (
     wrong_length,
 )
 from triclinium_core.testing.fakes.node import FakeNode
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 STORE = bytes(8)
 
@@ -71,10 +70,7 @@ def value_of(node: FakeNode) -> bytes | None:
     ],
 )
 def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
-    """Each fault applies the command or not, sends something or not, and ends the connection or not.
-
-    The status that is logged is what a client can read: a reply that was never whole has told it nothing.
-    """
+    """Each applies the command or not, answers or not, hangs up or not; what is logged is what a client can read."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
 
@@ -153,15 +149,6 @@ def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
     assert announced == struct.unpack_from(">I", action.data, 8)[0]
     assert [] == client.frames.receive(action.data)
     assert is_malformed == (client.frames.malformed is not None)
-
-
-def test_a_fault_strikes_a_refused_command_too() -> None:
-    """What would have been a failure is lost just as well."""
-    client = ready_client()
-    client.node.faults.next(Opcode.GET, drop_response())
-
-    assert [] == client.send(client.encode_of(Opcode.GET, "nobody"))
-    assert not client.node.command_log[-1].applied
 
 
 @pytest.mark.parametrize(
@@ -404,17 +391,6 @@ def test_takes_bytes_in_any_cut(piece: int) -> None:
     assert whole == session(piece)
 
 
-def test_connections_do_not_know_each_other() -> None:
-    """Features, credentials and bucket are those of one connection; the documents are the node's."""
-    first = ready_client()
-    second = NodeClient(first.node, connection=2)
-    second.hello([HelloFeature.XERROR])
-    write(first)
-
-    assert Status.NO_ACCESS == status_of(second.ask_of(Opcode.GET, "ada"))
-    assert b"1" == ready_client(first.node, connection=3).ask_of(Opcode.GET, "ada").value
-
-
 def test_configs_name_the_ports_that_it_is_served_on() -> None:
     """They may become known after the node was made; its version stays."""
     client = ready_client()
@@ -457,15 +433,6 @@ def test_no_request_makes_it_raise(opcode: Opcode, parts: dict[str, int | bytes]
     reply = ready_client().ask(opcode, **parts)
 
     assert reply.status in set(Status)
-
-
-@pytest.mark.parametrize("options", [5, {}, FakeNodeOptions], ids=str)
-def test_refuses_what_are_no_options(options: object) -> None:
-    """Anything but options is refused by name."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        FakeNode(options)  # type: ignore[arg-type]
-
-    assert "options" == caught.value.parameter
 
 
 def test_commands_wait_for_room() -> None:

@@ -353,31 +353,18 @@ def test_a_node_that_is_killed(nodes: FakeNodes) -> None:
     assert nodes[0].accepts(1.0)
 
 
-def test_a_dead_node_spends_no_fault_on_callers(nodes: FakeNodes) -> None:
-    """And one who comes in just then is hung up on."""
-    nodes.kill(1)
-
-    assert [HangUp(9)] == list(nodes[1].connection_opened(9, 0.0))
-    assert [] == list(nodes[1].bytes_received(9, b"\x80", 0.0))
-
-
-def test_a_client_that_leaves_a_dead_node_is_not_hung_up_on(nodes: FakeNodes) -> None:
-    """It has gone already when the driver comes."""
+def test_who_meets_a_dead_node(nodes: FakeNodes) -> None:
+    """Who comes in just then is hung up on, who left is not, and who was there before it came back is all the same."""
     clients_of(nodes)
-    nodes.kill(0)
+    for node in (0, 1, 2):
+        nodes.kill(node)
     nodes[0].connection_lost(1, 0.0)
+    nodes.revive(2)
 
-    assert math.inf == nodes[0].wakeup
-    assert [] == list(nodes[0].time_passed(0.0))
-
-
-def test_killed_and_revived_in_one_moment(nodes: FakeNodes) -> None:
-    """The connections of before are gone all the same."""
-    clients_of(nodes)
-    nodes.kill(0)
-    nodes.revive(0)
-
-    assert [HangUp(1)] == list(nodes[0].bytes_received(1, b"\x80", 0.0))
+    assert (math.inf, []) == (nodes[0].wakeup, list(nodes[0].time_passed(0.0)))
+    assert [HangUp(2), HangUp(9)] == [*nodes[1].time_passed(0.0), *nodes[1].connection_opened(9, 0.0)]
+    assert [] == list(nodes[1].bytes_received(9, b"\x80", 0.0))
+    assert [HangUp(3)] == list(nodes[2].bytes_received(3, b"\x80", 0.0))
 
 
 def test_a_node_with_a_stale_map(nodes: FakeNodes) -> None:
@@ -408,16 +395,6 @@ def test_one_clock_for_all(nodes: FakeNodes) -> None:
     assert 5.0 == nodes.now
     with pytest.raises(ValueError, match="goes back"):
         nodes[1].time_passed(4.0)
-
-
-def test_the_earliest_wakeup_counts(nodes: FakeNodes) -> None:
-    """Whichever node it is of."""
-    clients = clients_of(nodes)
-    for client, seconds in zip(clients, (9.0, 3.0, 6.0), strict=True):
-        client.node.faults.next(Opcode.NOOP, delay(seconds))
-        client.send(client.encode(Opcode.NOOP))
-
-    assert 3.0 == nodes.wakeup
 
 
 def test_the_alarm(nodes: FakeNodes) -> None:

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of, with_options
+from tests.core.testing.node_client import NodeClient, ready_client, status_of, with_options
 from triclinium_core.kv.node.scram import MECHANISMS, ScramClient
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.error_map import parse_error_map
@@ -43,26 +43,15 @@ def test_every_hello_replaces_the_features() -> None:
     assert 16 == len(client.ask(Opcode.SET, key=b"a", extras=bytes(8)).extras)
 
 
-@pytest.mark.parametrize("feature", [HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF])
-def test_notifications_need_duplex(feature: HelloFeature) -> None:
-    """Whoever wants to be notified must let the node speak first."""
+def test_notifications_need_duplex() -> None:
+    """Whoever wants to be notified must let the node speak first; of both forms the brief one is granted."""
     client = NodeClient(FakeNode())
-    client.hello([HelloFeature.XERROR])
+    full, brief = HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF
 
-    refused = client.hello([feature])
-
-    assert Status.INVALID_ARGUMENTS == status_of(refused)
-    assert f"feature 0x{feature:02x} needs DUPLEX" in str(as_json(refused.value))
-    assert [feature, HelloFeature.DUPLEX] == granted(client.hello([feature, HelloFeature.DUPLEX]).value)
-
-
-def test_brief_notifications_replace_full_ones() -> None:
-    """Of both forms the brief one is granted."""
-    both = [HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF]
-
-    reply = NodeClient(FakeNode()).hello(both)
-
-    assert [HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF] == granted(reply.value)
+    for feature in (full, brief):
+        assert Status.INVALID_ARGUMENTS == status_of(client.hello([feature]))
+        assert [feature, HelloFeature.DUPLEX] == granted(client.hello([feature, HelloFeature.DUPLEX]).value)
+    assert [HelloFeature.DUPLEX, brief] == granted(client.hello([HelloFeature.DUPLEX, full, brief]).value)
 
 
 @pytest.mark.parametrize(
@@ -150,47 +139,36 @@ def test_refuses_mechanisms_that_are_not_offered(mechanism: bytes) -> None:
     assert Status.AUTH_ERROR == status_of(reply)
 
 
-def test_refuses_a_malformed_exchange() -> None:
-    """A first message that is none ends the exchange before it has begun, and another may follow."""
-    client = NodeClient(FakeNode())
-
-    assert Status.AUTH_ERROR == status_of(client.ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=b"nonsense"))
-    assert Status.SUCCESS == status_of(client.authenticate_scram("SCRAM-SHA1"))
-
-
 def test_keeps_the_steps_of_an_exchange_apart() -> None:
-    """A step needs a beginning, and a beginning is not begun twice."""
+    """A step needs a beginning, which is a message of SCRAM and is not begun twice; another exchange may follow."""
     client = NodeClient(FakeNode())
     first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
 
     statuses = [
-        status_of(client.ask(Opcode.SASL_STEP, key=b"SCRAM-SHA1", value=b"x")),
-        status_of(client.ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first)),
-        status_of(client.ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first)),
-        status_of(client.ask(Opcode.SASL_STEP, key=b"SCRAM-SHA1", value=b"x")),
+        status_of(client.ask(opcode, key=b"SCRAM-SHA1", value=value))
+        for opcode, value in (
+            (Opcode.SASL_AUTH, b"nonsense"),
+            (Opcode.SASL_STEP, b"x"),
+            (Opcode.SASL_AUTH, first),
+            (Opcode.SASL_AUTH, first),
+            (Opcode.SASL_STEP, b"x"),
+        )
     ]
 
     invalid = Status.INVALID_ARGUMENTS
-    assert [invalid, Status.AUTH_CONTINUE, invalid, Status.AUTH_ERROR] == statuses
+    assert [Status.AUTH_ERROR, invalid, Status.AUTH_CONTINUE, invalid, Status.AUTH_ERROR] == statuses
+    assert Status.SUCCESS == status_of(client.authenticate_scram("SCRAM-SHA1"))
 
 
 def test_authenticating_takes_the_bucket() -> None:
-    """By a password, and without a word; a token leaves it."""
+    """By a password, and without a word; a token leaves it. A failure takes the old credentials too."""
     client = ready_client(with_options(tokens=("a.b.c",)))
     message = b"n,,\x01auth=Bearer a.b.c\x01\x01"
 
     assert Status.SUCCESS == status_of(client.ask(Opcode.SASL_AUTH, key=b"OAUTHBEARER", value=message))
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
-    assert Status.SUCCESS == status_of(client.authenticate_plain())
-    assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
-
-
-def test_authenticates_anew() -> None:
-    """Credentials may be renewed on a live connection; a failure takes the old ones too."""
-    client = ready_client()
-
     assert Status.SUCCESS == status_of(client.authenticate_scram("SCRAM-SHA512"))
-    assert Status.SUCCESS == status_of(client.ask(Opcode.NOOP))
+    assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
     assert Status.AUTH_ERROR == status_of(client.authenticate_plain(password="wrong"))
     assert Status.NO_ACCESS == status_of(client.ask(Opcode.NOOP))
 

@@ -51,11 +51,6 @@ def test_a_bucket_that_the_outage_ends_in_does_not_count() -> None:
     assert 0.5 == recovered_after(buckets((100, 100), (100, 100), (100, 100)), Outage(0.5, 1.5))
 
 
-def test_without_an_outage_there_is_nothing_to_recover_from() -> None:
-    """Then it is None, too."""
-    assert recovered_after(buckets((100, 100)), None) is None
-
-
 def test_figures_as_json() -> None:
     """Every number stands in it, and JSON takes all of them."""
     scenario = Scenario(

@@ -73,15 +73,6 @@ def test_a_timeout_is_told_as_one(outcome: Outcome, cost: int) -> None:
     assert 100 - cost == quota(process)
 
 
-def test_the_quota_ends_the_retries_of_all() -> None:
-    """Three operations get one each, and the fourth none."""
-    process = SmithyProcess(standard, Fleet(), random.Random(1))
-    found = [process.call(0.0, 9.0).fail(Outcome.REFUSED, 0.0) is not None for _ in range(4)]
-
-    assert [True, True, True, False] == found
-    assert 0 == quota(process)
-
-
 def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
     """The operation is over at once, and what it took goes back."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))

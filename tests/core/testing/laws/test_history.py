@@ -13,7 +13,6 @@ from tests.core.testing.asked import (
     at,
     get,
     increment,
-    lock,
     named,
     prepend,
     remove,
@@ -29,8 +28,6 @@ THERE = "found no document, but one was certainly there"
 NOT_THERE = "found a document, but there certainly was none"
 NEVER_APPLIED = "which was never applied to this document"
 REPLACED = "wrote, but that was certainly replaced"
-DATE = 2_000_000_000
-"""An expiry that is a date."""
 
 
 def test_at_first_there_is_no_document() -> None:
@@ -52,16 +49,6 @@ def test_absent_after_a_write(write: DocumentOperation) -> None:
 
     with pytest.raises(Violation, match=THERE):
         scene.history.check_absent(scene.asked(get(), 2.1, 4))
-
-
-@pytest.mark.parametrize("write", [append(), touch(), increment()], ids=named)
-def test_absent_after_what_makes_no_document(write: DocumentOperation) -> None:
-    """What changes a document, or counts without having made the counter, says nothing; nor does an unknown write."""
-    scene = Scene()
-    scene.acknowledged(write, 1, 2)
-    scene.asked(upsert(), 1, 2)
-
-    scene.history.check_absent(scene.asked(get(), 3, 4))
 
 
 def test_a_write_is_no_witness_against_itself() -> None:
@@ -132,14 +119,6 @@ def test_absent_after_a_touch(write: DocumentOperation) -> None:
         scene.history.check_absent(reader)
 
 
-def test_absent_after_a_date() -> None:
-    """When a date is, the callers do not know, so a document with one may expire as soon as it is made."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=DATE), 1, 2)
-
-    scene.history.check_absent(scene.asked(get(), 3, 4))
-
-
 @pytest.mark.parametrize(
     ("operation", "keeps"),
     [
@@ -163,16 +142,6 @@ def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, kee
     else:
         with pytest.raises(Violation, match=THERE):
             scene.history.check_absent(reader)
-
-
-@pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
-def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: float) -> None:
-    """A write that may have come before the one with the expiry, or after the document expired, explains nothing."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
-    scene.acknowledged(touch(), begin, settled)
-
-    scene.history.check_absent(scene.asked(get(), 7, 8))
 
 
 def test_absent_after_the_expiring_document_was_removed() -> None:
@@ -301,27 +270,6 @@ def test_lost_part(operation: DocumentOperation) -> None:
 
     with pytest.raises(Violation, match=re.escape(f"did not find {part!r}, which was certainly applied")):
         scene.history.check_content(reader, root, [])
-
-
-@pytest.mark.parametrize("operation", [touch(), get(), lock()], ids=named)
-def test_what_is_no_part(operation: DocumentOperation) -> None:
-    """Only what adds to a document is missed in it."""
-    scene = Scene()
-    root = scene.acknowledged(upsert(), 1, 2)
-    scene.acknowledged(operation, 3, 4)
-
-    scene.history.check_content(scene.asked(get(), 5, 6), root, [])
-
-
-def test_part_that_was_replaced() -> None:
-    """What was added before the document was written anew, or perhaps before, is not missed."""
-    scene = Scene()
-    scene.acknowledged(upsert(), 1, 2)
-    scene.acknowledged(append(), 3, 4)
-    root = scene.acknowledged(upsert(b"<4>"), 3, 5)
-    scene.acknowledged(append(b"<5>"), 5, 6)
-
-    scene.history.check_content(scene.asked(get(), 7, 8), root, [])
 
 
 def test_part_of_which_nobody_knows() -> None:

@@ -48,38 +48,6 @@ def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
         scene.history.check_cas_was_current(scene.asked(replace(CAS), 4.1, 6))
 
 
-def test_success_with_a_cas_that_was_told_again() -> None:
-    """It counts when it was told first."""
-    scene, _ = told()
-    scene.acknowledged(upsert(), 3, 4)
-    scene.history.learn_cas(scene.acknowledged(get(), 3, 5), CAS, b"<1>")
-
-    with pytest.raises(Violation, match=WAS_REPLACED):
-        scene.history.check_cas_was_current(scene.asked(replace(CAS), 6, 7))
-
-
-def test_success_after_a_change_that_came_before() -> None:
-    """A change that was under way when the CAS was told may be the one before it; of other versions nothing is known."""
-    scene, _ = told()
-    scene.acknowledged(upsert(), 2, 4)
-    scene.history.check_cas_was_current(scene.asked(replace(CAS), 5, 6))
-    scene.acknowledged(upsert(), 5, 6)
-
-    for given in (0, OTHER_CAS):
-        scene.history.check_cas_was_current(scene.asked(replace(given), 7, 8))
-        scene.history.check_cas_is_outdated(scene.asked(replace(OTHER_CAS), 7, 8))
-
-
-def test_success_after_a_change_of_which_nobody_knows() -> None:
-    """It may not have been applied; the success shows that it was not, or later."""
-    scene, _ = told()
-    scene.asked(upsert(), 3, 4)
-    scene.refused(upsert(), 3, 4)
-    scene.acknowledged(get(), 3, 4)
-
-    scene.history.check_cas_was_current(scene.asked(replace(CAS), 5, 6))
-
-
 def test_mismatch_though_nobody_changed_anything() -> None:
     """The CAS of the newest write is current, as long as nobody else may have changed the document."""
     scene, _ = told()

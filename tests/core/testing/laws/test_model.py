@@ -25,7 +25,6 @@ from triclinium_core.errors import (
     CouchbaseException,
     DocumentExistsException,
     DocumentNotFoundException,
-    RequestCanceledException,
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.requests import DocumentOperation, Insert, Keyspace
@@ -105,14 +104,17 @@ def test_order_of_parts() -> None:
         callers.find(before + older + root + behind)
 
 
-@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException()], ids=named)
-def test_failure_of_what_is_found(error: CouchbaseException) -> None:
-    """A write that failed for certain is not found afterwards; one of which nobody knows may be."""
+@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException(), None], ids=named)
+def test_failure_of_what_is_found(error: CouchbaseException | None) -> None:
+    """A write that failed for certain, or was certainly not applied when its caller left, is not found afterwards."""
     callers = Callers()
     root = callers.upsert()
     value = callers.model.marks.fragment()
     write = callers.ask(insert(value))
-    callers.miss(write, error)
+    if error is None:
+        callers.leave(write, ambiguous=False)
+    else:
+        callers.miss(write, error)
     callers.find(root)
 
     with pytest.raises(Violation, match=r"found operation 2 \(insert 'ada'\), which was never applied"):
@@ -133,35 +135,6 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
             callers.leave(write, ambiguous=is_ambiguous)
         else:
             callers.miss(write, AmbiguousTimeoutException() if is_ambiguous else UnambiguousTimeoutException())
-
-
-@pytest.mark.parametrize("is_ambiguous", [True, False])
-def test_abandoning_what_is_found(is_ambiguous: bool) -> None:
-    """Who leaves and is told that nothing was applied is right for ever after."""
-    callers = Callers()
-    callers.upsert()
-    value = callers.model.marks.fragment()
-    write = callers.ask(upsert(value))
-    callers.leave(write, ambiguous=is_ambiguous)
-
-    if is_ambiguous:
-        callers.find(value)
-    else:
-        with pytest.raises(Violation, match="which was never applied"):
-            callers.find(value)
-
-
-def test_abandoning_what_was_settled() -> None:
-    """It comes too late to mean anything."""
-    callers = Callers()
-    value = callers.model.marks.fragment()
-    write = callers.ask(upsert(value))
-    callers.hear(write, CHANGED)
-    settled = callers.model.submissions[write].settled
-    callers.leave(write, ambiguous=False)
-
-    assert settled == callers.model.submissions[write].settled
-    callers.find(value)
 
 
 def test_late_write() -> None:
@@ -230,14 +203,6 @@ def test_document_exists() -> None:
 
     with pytest.raises(Violation, match=NOT_THERE):
         callers.miss(inserts[2], DocumentExistsException())
-
-
-def test_failures_that_say_nothing_of_the_document() -> None:
-    """They need an excuse, and no history."""
-    callers = Callers()
-
-    for error in (RequestCanceledException(), UnambiguousTimeoutException(), CouchbaseException()):
-        callers.miss(callers.ask(get()), error)
 
 
 def test_a_collection_that_is_dropped() -> None:

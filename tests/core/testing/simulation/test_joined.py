@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
+from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
@@ -197,17 +197,6 @@ def test_advance_stops_where_something_is_due() -> None:
     assert 60 == simulation.now
 
 
-def test_abandon() -> None:
-    """The caller leaves, and hears nothing more."""
-    simulation = ready()
-    token = simulation.submit(get())
-    simulation.abandon(token)
-    simulation.flow()
-
-    assert token not in simulation.settled_at
-    assert 1 == simulation.machine.statistics().orphans
-
-
 def test_run_ends_with_the_last_operation() -> None:
     """Or when the time is over, whatever comes first; without operations at once."""
     simulation = Simulation()
@@ -287,14 +276,3 @@ def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError, match="without time passing"):
         simulation.advance(1.0)
     assert 0.0 == simulation.now
-
-
-def test_callers_mistakes_raise() -> None:
-    """They are the test's own."""
-    simulation = Simulation()
-
-    with pytest.raises(InvalidArgumentException):
-        simulation.submit(Get(Keyspace(None), "k"))
-    with pytest.raises(KeyError):
-        simulation.open(StreamId(99))
-    simulation.abandon(Token(99))

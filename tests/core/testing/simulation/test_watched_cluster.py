@@ -80,19 +80,6 @@ def test_trouble_at_one_node(simulation: Watched, trouble: Callable[[FakeNodes],
         simulation.fail(0)
 
 
-def test_a_dead_node(simulation: Watched) -> None:
-    """It may end its streams, but nothing fails that the other has."""
-    simulation.nodes.kill(1)
-    simulation.look_around()
-    simulation.flow()
-    token = simulation.submit(get(simulation.key_of(1)))
-    simulation.flow_for(3.0)
-
-    assert token in simulation.errors
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(0)
-
-
 def test_the_end_of_trouble(simulation: Watched) -> None:
     """It excuses what was under way, and nothing that comes later."""
     simulation.nodes.slow_down(1, 0.001)
@@ -112,18 +99,6 @@ def test_a_collection_is_everybodys(simulation: Watched) -> None:
 
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.fail(0)
-
-
-def test_who_knows_no_map_may_need_any_node() -> None:
-    """It is told by one of them where a document is."""
-    simulation = Watched()
-    simulation.nodes.partition(0)
-    simulation.look_around()
-    simulation.tick()
-    token = simulation.submit(get(simulation.key_of(1)))
-    simulation.flow_for(3.0)
-
-    assert token in simulation.errors
 
 
 def test_a_document_without_a_node(simulation: Watched) -> None:

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, exists, get, lock, named, upsert
-from tests.core.testing.distorted import Watched, content, fails_instead, fails_with, ready
+from tests.core.testing.asked import exists, get, lock, named, upsert
+from tests.core.testing.distorted import content, fails_instead, fails_with, ready
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
-    CasMismatchException,
     CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
     RequestCanceledException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.requests import DocumentOperation, Unlock
-from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
@@ -32,7 +27,6 @@ from triclinium_core.retry.strategy import (
 from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
-    refuse_connection,
     temporary_failure,
 )
 from triclinium_core.testing.laws.ledger import SURVIVABLE_STRIKES
@@ -59,35 +53,6 @@ def test_failure_for_no_reason(error: CouchbaseException) -> None:
 
     with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
         simulation.submit(get())
-
-
-def test_failure_that_is_an_answer() -> None:
-    """It needs a history, and no excuse."""
-    for operation, error in (
-        (get(), DocumentNotFoundException()),
-        (Unlock(HOTELS, "ada", Cas(1)), DocumentNotLockedException()),
-        (Unlock(HOTELS, "ada", Cas(1)), CasMismatchException()),
-    ):
-        simulation = ready(fails_with(error))
-
-        assert simulation.errors[simulation.submit(operation)] is error
-
-    simulation = ready()
-    simulation.store(upsert)
-    simulation.client.distort = fails_with(DocumentExistsException())
-
-    assert simulation.submit(upsert(simulation.model.marks.fragment())) in simulation.errors
-
-
-def test_failure_of_a_client_that_never_connected() -> None:
-    """Who begins while a connection is not there cannot be served."""
-    simulation = Watched()
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.tick()
-    token = simulation.submit(get())
-    simulation.flow_for(TIMEOUT)
-
-    assert isinstance(simulation.errors[token], UnambiguousTimeoutException)
 
 
 def test_failure_beside_a_lost_connection() -> None:
@@ -232,20 +197,6 @@ def test_failure_beside_a_breaker() -> None:
 
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.serve(exists())
-
-
-def test_failure_behind_a_breaker_that_opens_meanwhile() -> None:
-    """Who began before it opened, and has to try again after that, waits for it in vain."""
-    simulation = ready(circuit_breaker=BREAKER)
-    simulation.node.faults.next(Opcode.GET, drop_response(), times=3)
-    for _ in range(3):
-        simulation.serve(get())
-    simulation.flow_for(TIMEOUT - 0.0005)
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    token = simulation.serve(get())
-    simulation.flow_for(TIMEOUT)
-
-    assert RetryReason.CIRCUIT_BREAKER_OPEN in simulation.errors[token].context.retry_reasons
 
 
 @pytest.mark.parametrize("is_locked", [True, False])

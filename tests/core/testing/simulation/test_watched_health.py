@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.core.testing.asked import TRAVEL, exists, get
+from tests.core.testing.asked import exists, get
 from tests.core.testing.distorted import Watched, ready
 from triclinium_core.kv.events import LossCause
-from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
+from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 from triclinium_core.testing.laws.submissions import Violation
 
 READY = "None: READY, None; travel: READY, None"
@@ -111,27 +110,3 @@ def test_withholding() -> None:
     assert 1.0 == simulation.model.now == simulation.troubles.newest[0]
     assert is_excused(simulation, stream)
     assert not is_excused(simulation, other)
-
-
-def test_closing_while_bytes_are_withheld() -> None:
-    """A keep-alive without an answer, since nothing moves, costs the connection."""
-    simulation = ready()
-    simulation.advance(60.0)
-
-    assert {} == {stream: link for stream, link in simulation.links.items() if link.is_open}
-
-
-def test_what_concerns_no_document() -> None:
-    """The laws are about documents; our own NOOP is none of them."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.NOOP, hang_up())
-    token = simulation.serve(Noop(TRAVEL))
-    simulation.flow_for(1.0)
-    lost = simulation.submit(Noop(TRAVEL))
-    simulation.advance(3.0)
-    simulation.check_frames()
-
-    assert {token} == {retry.token for retry in simulation.retries}
-    assert token in simulation.results
-    assert lost in simulation.errors
-    assert {1} == simulation.model.submissions.keys()
