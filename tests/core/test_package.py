@@ -9,7 +9,8 @@ from importlib import import_module
 import pytest
 
 import triclinium_core
-from tests.core.retry.request_cases import Fixed, annotation, machine_of
+from tests.core.retry.request_cases import annotation, machine_of
+from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.options import ClientOptions, PasswordAuthenticator

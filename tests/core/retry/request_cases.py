@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.actions import Fail, RequestAction
 from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore, parse_entry
+from triclinium_core.retry.events import KvResponse, RequestEvent, ResponseReceived
 from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
@@ -17,17 +20,6 @@ from triclinium_core.retry.states import RequestState
 from triclinium_core.retry.strategy import AnyRetryStrategy, BestEffortRetryStrategy, RetryAction
 
 NODE = "10.0.0.1:11210"
-
-
-class Fixed:
-    """Randomness that always draws the same number."""
-
-    def __init__(self, number: float = 0.5) -> None:
-        self.number = number
-
-    def random(self) -> float:
-        """Return the number."""
-        return self.number
 
 
 class Says:
@@ -142,3 +134,19 @@ def machine_of(
 ) -> RetryMachine:
     """Return the machine of a request."""
     return RetryMachine(request, rng=Fixed(), state=state, error_maps=error_maps, retry_attempts=retry_attempts)
+
+
+def answer(status: int, node: str | None = NODE) -> ResponseReceived:
+    """Return a KV answer."""
+    return ResponseReceived(KvResponse(status, node))
+
+
+def hear(machine: RetryMachine, event: RequestEvent, now: float = 100.0) -> list[RequestAction]:
+    """Feed one event; without an instant at the submission."""
+    return list(machine.handle(event, now))
+
+
+def error_of(actions: Iterable[RequestAction]) -> CouchbaseException:
+    """Return the error that the one Fail among ``actions`` carries."""
+    (error,) = [action.error for action in actions if isinstance(action, Fail)]
+    return error

@@ -57,7 +57,7 @@ CUT = Explanation(
     counts_as_retry=True,
     error="UnambiguousTimeoutException",
     message="too late",
-    orders=(RefreshTopology(), CloseConnection("it is of no use")),
+    orders=(RefreshTopology(), RefreshCollection(), CloseConnection("it is of no use")),
 )
 FAILED = Explanation(
     service=Service.KV,
@@ -114,25 +114,14 @@ def test_json_of_a_retry() -> None:
 
 
 def test_json_of_a_completion() -> None:
-    """Without a reason nothing is said of flags, and without a retry nothing of delays."""
+    """Without a reason nothing is said of flags, and without a retry nothing of delays; the keys are the same."""
     told = COMPLETED.to_json()
 
     assert RETRIED.to_json().keys() == told.keys()
-    assert [None] * 10 == [
-        told[key]
-        for key in (
-            "reason",
-            "meaning",
-            "allows_non_idempotent_retry",
-            "always_retry",
-            "error_map_has_a_say",
-            "strategy_answer",
-            "delay_ms",
-            "dispatches",
-            "error",
-            "message",
-        )
-    ]
+    assert {
+        *("reason", "meaning", "allows_non_idempotent_retry", "always_retry", "error_map_has_a_say"),
+        *("strategy_answer", "delay_ms", "dispatches", "error", "message"),
+    } == {key for key, value in told.items() if value is None}
 
 
 def test_a_cut_delay_adds_its_clause() -> None:
@@ -145,92 +134,55 @@ def test_a_cut_delay_adds_its_clause() -> None:
     ) == CUT.clauses
 
 
-def test_words_of_a_retry() -> None:
-    """A newcomer reads what happened, whether a repetition is safe, the reason, who decides, and what comes."""
-    assert [
-        "kv get: the node answered LOCKED [0x09].",
-        "Sending it twice does no harm: it is idempotent (list: get).",
-        (
-            "The retry reason is KV_LOCKED: the document is locked (list: locked). The node's error map has no say in "
-            f"this, for the client knows the status ({ERROR_MAP_CLAUSE}). This reason permits a retry of any request."
-        ),
-        f"Patience is asked, and wants a retry in 250 ms ({DECISION_CLAUSES[DecidedBy.STRATEGY]}).",
-        "So the request is sent again in 250 ms.",
-    ] == RETRIED.sentences()
-
-
-def test_words_of_a_cut_delay() -> None:
-    """A request that will not be sent again says so, with the error that it ends with, and what else is done."""
-    assert [
-        (
-            "This reason is always retried, so no strategy is asked; the delay is the fixed one "
-            f"({DECISION_CLAUSES[DecidedBy.CONTROLLED_BACKOFF]})."
-        ),
-        (
-            f"So the request waits 500 ms, all the time that is left, and is not sent again ({CAPPING_CLAUSE}). "
-            "This counts as a retry. Then it fails with UnambiguousTimeoutException: too late."
-        ),
-        "Besides, the client will bring its cluster map up to date.",
-        "Besides, the client will close the connection: it is of no use.",
-    ] == CUT.sentences()[3:]
-
-
-def test_words_of_a_refusal() -> None:
-    """What may have been applied is not sent again, whatever the strategy says."""
-    assert [
-        "kv upsert: the socket closed.",
-        "Sending it twice may do harm: it is not idempotent (list: silent).",
-        (
-            "The retry reason is SOCKET_CLOSED_WHILE_IN_FLIGHT: the socket was closed before the answer came (on the wire). "
-            "This reason permits a retry of an idempotent request only."
-        ),
-        (
-            "No strategy may send it again, since an attempt may have been applied "
-            f"({DECISION_CLAUSES[DecidedBy.ORCHESTRATOR]})."
-        ),
-        "So the request fails with RequestCanceledException: not retried.",
-    ] == FAILED.sentences()
-
-
-def test_words_of_a_strategy_that_is_overruled() -> None:
-    """What it wanted is told, and that it does not matter."""
-    overruled = replace(FAILED, strategy_answer="wants a retry in 250 ms")
-
-    assert (
-        "Patience is asked, and wants a retry in 250 ms. But no strategy may send it again, since an attempt may have "
-        f"been applied ({DECISION_CLAUSES[DecidedBy.ORCHESTRATOR]})."
-    ) == overruled.sentences()[3]
-
-
-def test_words_of_an_error_map_without_a_say_in_an_answer_that_is_final() -> None:
-    """They stand behind the clause."""
-    told = replace(COMPLETED, error_map_has_a_say=False)
-
-    assert (
-        "There is no reason to retry it (list: known). The node's error map has no say in this, for the client knows "
-        f"the status ({ERROR_MAP_CLAUSE})."
-    ) == told.sentences()[2]
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
+# Of an overruled strategy it is told what it wanted; of a map without a say it is told in every kind of answer.
+@rows(
+    "told",
     [
-        (RetryAction.after(0.25), "wants a retry in 250 ms"),
-        (RetryAction.after(0), "wants a retry in 0 ms"),
-        (RetryAction.after(0.25, within=0.1), "wants a retry in 250 ms, but only within 100 ms"),
-        (RetryAction.no_retry(), "refuses"),
-        (RetryAction.no_retry(DocumentLockedException), "refuses"),
-        (
-            RetryAction.no_retry(TERMINAL_ERRORS[RetryReason.TLS_ERROR]),
-            "refuses: TLS_ERROR is one of the five terminal reasons",
-        ),
-        (ZeroDivisionError("mine"), "raises ZeroDivisionError"),
-        (None, "answers what is no RetryAction"),
+        RETRIED,
+        CUT,
+        FAILED,
+        COMPLETED,
+        replace(FAILED, strategy_answer="wants a retry in 250 ms"),
+        replace(COMPLETED, error_map_has_a_say=False),
     ],
 )
-def test_words_of_answers(answer: object, expected: str) -> None:
-    """Whatever a strategy answers has its words, and what it raises."""
-    assert expected == words_of_answer(answer, RetryReason.TLS_ERROR)
+def test_all_that_is_known_stands_in_the_sentences(told: Explanation) -> None:
+    """A newcomer reads the same facts as a program, in the order of the steps, each with its clause."""
+    facts = [str(told.service), told.operation, told.happened, *told.clauses, *map(words_of, told.orders)]
+    if told.reason is not None:
+        facts += [str(told.reason), told.reason.meaning]
+    if told.strategy_answer is not None:
+        facts += [told.strategy, told.strategy_answer]
+    if told.delay is not None:
+        facts.append(f"{milliseconds(told.delay)} ms")
+    facts += [word for word in (told.error, told.message) if word is not None]
+    sentences = told.sentences()
+
+    assert [] == [fact for fact in facts if fact not in " ".join(sentences)]
+    assert told.idempotent is ("not idempotent" not in sentences[1])
+    assert (told.outcome is Outcome.RETRY and bool(told.dispatches)) is ("sent again in" in sentences[4])
+    assert told.counts_as_retry is ("counts as a retry" in sentences[4] or bool(told.dispatches))
+
+
+@rows(
+    ("answer", "facts"),
+    [
+        (RetryAction.after(0.25), ["250 ms"]),
+        (RetryAction.after(0), ["0 ms"]),
+        (RetryAction.after(0.25, within=0.1), ["250 ms", "100 ms"]),
+        (RetryAction.no_retry(), ["refuses"]),
+        (RetryAction.no_retry(DocumentLockedException), ["refuses"]),
+        (RetryAction.no_retry(TERMINAL_ERRORS[RetryReason.TLS_ERROR]), ["refuses", "TLS_ERROR", "five terminal"]),
+        (ZeroDivisionError("mine"), ["raises ZeroDivisionError"]),
+        (None, ["no RetryAction"]),
+    ],
+)
+def test_words_of_answers(answer: object, facts: list[str]) -> None:
+    """Whatever a strategy answers has its words, and what it raises; a terminal reason is named where it decides."""
+    words = words_of_answer(answer, RetryReason.TLS_ERROR)
+
+    assert [] == [fact for fact in facts if fact not in words]
+    assert ("TLS_ERROR" in words) is ("TLS_ERROR" in facts)
 
 
 def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,16 +190,7 @@ def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> N
     refusal = RetryAction.no_retry(DocumentLockedException)
     monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.KV_LOCKED, DocumentLockedException)
 
-    assert "refuses: KV_LOCKED is one of the six terminal reasons" == words_of_answer(refusal, RetryReason.KV_LOCKED)
-
-
-def test_words_of_a_completion() -> None:
-    """A success needs no strategy."""
-    assert [
-        "There is no reason to retry it (list: known).",
-        f"The answer is final, and no strategy is asked ({DECISION_CLAUSES[DecidedBy.RESPONSE]}).",
-        "So the request succeeds.",
-    ] == COMPLETED.sentences()[2:]
+    assert "KV_LOCKED is one of the six" in words_of_answer(refusal, RetryReason.KV_LOCKED)
 
 
 @rows("decided_by", DecidedBy)
@@ -274,7 +217,7 @@ def test_whoever_decides_has_a_sentence_and_a_clause(decided_by: DecidedBy, outc
     assert all(sentence.endswith(".") for sentence in told.sentences())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("seconds", "expected"),
     [
         (0.0, 0),
@@ -293,12 +236,3 @@ def test_milliseconds(seconds: float, expected: float) -> None:
     actual = milliseconds(seconds)
 
     assert (expected, type(expected)) == (actual, type(actual))
-
-
-def test_words_of_orders() -> None:
-    """Each order has half a sentence of its own."""
-    assert [
-        "bring its cluster map up to date",
-        "forget the collection id and ask for it again",
-        "close the connection: no reason",
-    ] == [words_of(order) for order in (RefreshTopology(), RefreshCollection(), CloseConnection("no reason"))]

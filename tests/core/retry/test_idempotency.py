@@ -93,10 +93,19 @@ def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
     assert row.clause.startswith(heading[row.service])
 
 
-@rows("operation", sorted(IDEMPOTENT_KV))
-def test_kv_reads(operation: str) -> None:
-    """A listed operation is idempotent."""
-    assert is_idempotent(Service.KV, operation)
+@rows(
+    ("service", "readonly", "method", "expected"),
+    [
+        *((service, True, method, True) for service in (Service.QUERY, Service.ANALYTICS) for method in ("", "POST")),
+        *((service, False, "GET", False) for service in (Service.QUERY, Service.ANALYTICS)),
+        *((service, False, "POST", True) for service in (Service.SEARCH, Service.VIEWS)),
+        *((Service.MANAGEMENT, True, method, True) for method in ("GET", "get")),
+        *((Service.MANAGEMENT, True, method, False) for method in ("POST", "PUT", "DELETE", "")),
+    ],
+)
+def test_services(service: Service, readonly: bool, method: str, expected: bool) -> None:
+    """A query where it is marked readonly, search and views by any method, management by GET alone."""
+    assert expected is is_idempotent(service, "query", readonly=readonly, method=method)
 
 
 @rows("operation", NOT_IDEMPOTENT_KV)
@@ -106,50 +115,12 @@ def test_everything_else_of_kv(operation: str) -> None:
     assert idempotent_row(Service.KV, operation) is None
 
 
-@pytest.mark.parametrize("service", [Service.QUERY, Service.ANALYTICS])
-@pytest.mark.parametrize("method", ["", "GET", "POST"])
-def test_readonly_services(service: Service, method: str) -> None:
-    """A query may be repeated if, and only if, it is marked readonly."""
-    assert is_idempotent(service, "query", readonly=True, method=method)
-    assert not is_idempotent(service, "query", readonly=False, method=method)
-    assert not is_idempotent(service, "query", method=method)
-
-
-@pytest.mark.parametrize("service", [Service.SEARCH, Service.VIEWS])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_reading_services(service: Service, method: str) -> None:
-    """Search and views only read, even by POST."""
-    assert is_idempotent(service, "query", method=method)
-
-
-@pytest.mark.parametrize(
-    ("method", "expected"),
-    [("GET", True), ("get", True), ("POST", False), ("PUT", False), ("DELETE", False), ("", False)],
-)
-def test_management(method: str, expected: bool) -> None:
-    """Every GET call is idempotent, and no other one, readonly or not."""
-    assert expected is is_idempotent(Service.MANAGEMENT, "get_all_buckets", readonly=True, method=method)
-
-
-def test_every_service_has_an_answer() -> None:
-    """The match over the conditions is complete: no row raises."""
-    assert 6 == len(Service)
-    assert [True, False] == [is_idempotent(Service.KV, name) for name in ("get", "upsert")]
-
-
 def test_a_special_row_comes_before_the_general_one() -> None:
     """A service may have a row for all operations and one for a single operation."""
     general = IdempotentOperation(Service.SEARCH, ANY_OPERATION, Idempotency.ALWAYS, "Search")
     special = IdempotentOperation(Service.SEARCH, "pause", Idempotency.IF_GET, "Search")
 
     assert {(Service.SEARCH, "*"): general, (Service.SEARCH, "pause"): special} == index_rows((general, special))
-
-
-def test_index_refuses_a_second_row() -> None:
-    """Two rows for one operation would leave the answer to their order."""
-    row = IDEMPOTENT_OPERATIONS[1]
-    with pytest.raises(ValueError, match="^two rows for kv get$"):
-        index_rows((*IDEMPOTENT_OPERATIONS, row))
 
 
 def test_a_second_row_fails_at_import() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.request_cases import Awaits, Fixed
+from tests.core.retry.request_cases import Awaits
+from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.calls.terms import CallTerms

@@ -18,10 +18,8 @@ from triclinium_core.retry.kv_responses import (
     ERRORS_BY_ATTRIBUTE,
     RETRYABLE_STATUSES,
     KvVerdict,
-    RetryableStatus,
     classify,
     error_of_entry,
-    index_lines,
     is_success,
 )
 from triclinium_core.retry.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
@@ -102,29 +100,7 @@ def test_dcp_is_excluded(status: int, operation: str) -> None:
     assert KV_STATUSES[status].error is verdict.error
 
 
-@rows(
-    ("operation", "status", "expected"),
-    [
-        ("unlock", Status.LOCKED, errors.CasMismatchException),
-        ("get_collection_id", Status.UNKNOWN_COLLECTION, errors.CollectionNotFoundException),
-        ("get_collection_id", Status.UNKNOWN_SCOPE, errors.ScopeNotFoundException),
-        ("range_scan_continue", Status.NOT_MY_VBUCKET, errors.CouchbaseException),
-        ("upsert", Status.LOCKED, errors.DocumentLockedException),
-        ("upsert", Status.TEMPORARY_FAILURE, errors.TemporaryFailureException),
-        ("upsert", Status.SYNC_WRITE_IN_PROGRESS, errors.DurableWriteInProgressException),
-        ("upsert", Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, errors.DurableWriteReCommitInProgressException),
-        ("insert", Status.KEY_EXISTS, errors.DocumentExistsException),
-        ("replace", Status.KEY_EXISTS, errors.CasMismatchException),
-        ("insert", Status.NOT_STORED, errors.DocumentExistsException),
-        ("append", Status.NOT_STORED, errors.DocumentNotFoundException),
-    ],
-)
-def test_error_of_the_operation(operation: str, status: Status, expected: type[CouchbaseException]) -> None:
-    """The error that a status stands for, retried or not, is that of the operation (decisions C11, C32)."""
-    assert expected is classify(operation, status, None).error
-
-
-@pytest.mark.parametrize("operation", ["increment", "decrement", *OPERATIONS])
+@rows("operation", ["increment", "decrement", *OPERATIONS])
 def test_a_counter_that_lost_a_race(operation: str) -> None:
     """It is retried, as a temporary failure; nothing else is for that status, whatever a map says (decision D25)."""
     is_counter = operation in {"increment", "decrement"}
@@ -153,7 +129,24 @@ def test_known_and_not_listed(status: int) -> None:
         assert expected == verdict.close_connection
 
 
-@pytest.mark.parametrize("status", IMPOSSIBLE, ids=hex)
+@rows(
+    ("operation", "status", "expected"),
+    [
+        ("lookup_in", 0xCC, None),
+        ("lookup_in", 0xD3, None),
+        ("mutate_in", 0xCC, CouchbaseException),
+        ("mutate_in", 0xD3, CouchbaseException),
+        ("exists", Status.KEY_NOT_FOUND, None),
+        ("get", Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
+    ],
+)
+def test_successes_of_some(operation: str, status: int, expected: type[CouchbaseException] | None) -> None:
+    """Failures at a path are part of what a lookup found, and a missing document is an answer to exists only."""
+    assert (expected is None) is is_success(operation, status)
+    assert expected is classify(operation, status, EVERYTHING).error
+
+
+@rows("status", IMPOSSIBLE)
 def test_what_cannot_be_an_answer(status: int) -> None:
     """It says nothing of the request, and costs nobody else anything, but for the operations that have it."""
     verdict = classify("get", status, EVERYTHING)
@@ -164,39 +157,13 @@ def test_what_cannot_be_an_answer(status: int) -> None:
     assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
 
 
-@pytest.mark.parametrize("status", [0xCC, 0xD3], ids=hex)
-def test_failures_at_a_path(status: int) -> None:
-    """They are part of what a lookup found, and the end of a mutation, which is applied whole or not at all."""
-    assert is_success("lookup_in", status)
-    assert CouchbaseException is classify("mutate_in", status, EVERYTHING).error
-
-
-def test_missing_documents_answer_exists() -> None:
-    """And nothing else."""
-    assert is_success("exists", Status.KEY_NOT_FOUND)
-    assert not is_success("get", Status.KEY_NOT_FOUND)
-
-
-def test_connection_invalidating() -> None:
-    """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
-    assert {0x08, 0x0B, 0x1F, 0x25} == set(CONNECTION_INVALIDATING)
-
-
-@pytest.mark.parametrize("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF], ids=hex)
+@rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
-    """Nobody says that it may be retried, so it is not."""
+    """Nobody says that it may be retried, so it is not; five statuses have a class all the same (decision C13)."""
     verdict = classify("get", status, None)
 
-    assert KvVerdict(None, CouchbaseException, verdict.clause) == verdict
+    assert KvVerdict(None, ERRORS_WITHOUT_A_MAP.get(status, CouchbaseException), verdict.clause) == verdict
     assert verdict.clause.endswith("no entry, so no retry indication")
-
-
-@pytest.mark.parametrize("status", ERRORS_WITHOUT_A_MAP, ids=hex)
-def test_left_to_the_map_without_an_entry(status: int) -> None:
-    """The five statuses of decision C13 surface as their class when the node has no entry."""
-    verdict = classify("get", status, None)
-
-    assert KvVerdict(None, ERRORS_WITHOUT_A_MAP[status], verdict.clause) == verdict
 
 
 @rows("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP])
@@ -260,13 +227,6 @@ def test_the_whole_chain() -> None:
     )
 
 
-def test_special_handling_is_named() -> None:
-    """The reason for the lost connection says which attribute, of which status."""
-    mapped = entry(Attribute.SPECIAL_HANDLING)
-
-    assert "the error map says special-handling of status 0x0d" == classify("get", 0x0D, mapped).close_connection
-
-
 @given(
     st.sampled_from([*OPERATIONS, *DCP_OPERATIONS]), st.integers(0, 0xFFFF), st.frozensets(st.sampled_from(Attribute))
 )
@@ -276,13 +236,6 @@ def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> 
         verdict = classify(operation, status, mapped)
         assert verdict.reason is None or verdict.error is not None
         assert verdict.clause.startswith("RFC 0049 ")
-
-
-def test_index_refuses_a_second_line() -> None:
-    """Two lines for one status would leave its reason to their order."""
-    line = RetryableStatus(Status.LOCKED, R.KV_LOCKED, frozenset(), "KV: Locked 0x09")
-    with pytest.raises(ValueError, match="^two lines for status 0x09$"):
-        index_lines([*RETRYABLE_STATUSES.values(), line])
 
 
 def test_a_second_line_fails_at_import() -> None:

@@ -12,8 +12,6 @@ from triclinium_core.retry.kv_status import (
     ERRORS_WITHOUT_A_MAP,
     KV_STATUSES,
     Status,
-    StatusRow,
-    index_rows,
     status_name,
 )
 
@@ -149,10 +147,10 @@ def test_every_status_has_its_name() -> None:
     assert expected == {int(status): status.name for status in Status}
 
 
-def test_every_status_is_known_but_five() -> None:
-    """Every status has a row, except those that are left to the error map on purpose."""
+def test_five_are_left_to_the_map() -> None:
+    """Every other status has a row; these have a class for the node that sent no map."""
     assert set(STATUSES) == set(KV_STATUSES)
-    assert set(LEFT_TO_THE_MAP) == set(ERRORS_WITHOUT_A_MAP)
+    assert {number: error_class(name) for number, (_, name) in LEFT_TO_THE_MAP.items()} == ERRORS_WITHOUT_A_MAP
 
 
 @rows("number", STATUSES)
@@ -167,25 +165,13 @@ def test_row(number: int) -> None:
     assert ONLY_OF.get(number, frozenset()) == row.only_of
 
 
-@pytest.mark.parametrize("number", LEFT_TO_THE_MAP, ids=hex)
-def test_error_without_a_map(number: int) -> None:
-    """A status that is left to the map has a class for the node that sent none."""
-    assert error_class(LEFT_TO_THE_MAP[number][1]) is ERRORS_WITHOUT_A_MAP[number]
-
-
-@pytest.mark.parametrize(
+@rows(
     ("status", "expected"),
     [(0x86, "TEMPORARY_FAILURE"), (0x0D, "CONFIG_ONLY"), (0x7FF0, None), (0xFFFF, None), (-1, None)],
 )
 def test_status_name(status: int, expected: str | None) -> None:
     """A status that the protocol did not have has no name of ours."""
     assert expected == status_name(status)
-
-
-def test_index_refuses_a_second_row() -> None:
-    """Two rows for one status would leave its meaning to their order."""
-    with pytest.raises(ValueError, match="^two rows for status 0x09$"):
-        index_rows([*KV_STATUSES.values(), StatusRow(Status.LOCKED, errors.DocumentLockedException)])
 
 
 def test_a_second_row_fails_at_import() -> None:

@@ -9,26 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.retry.request_cases import (
-    NODE,
-    Awaits,
-    Raises,
-    Says,
-    Unbuildable,
-    annotation,
-    machine_of,
-)
+from tests.core.retry.request_cases import NODE, Says, annotation, answer, error_of, hear, machine_of
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.retry.actions import (
-    CloseConnection,
     Complete,
-    ConsultStrategy,
     Dispatch,
     Fail,
-    Ignore,
     RefreshCollection,
     RefreshTopology,
     ReportRefusal,
@@ -37,19 +26,15 @@ from triclinium_core.retry.actions import (
     RetryAfter,
 )
 from triclinium_core.retry.events import (
-    Abandoned,
     Dispatched,
     DispatchFailed,
     HandedOver,
     KvResponse,
-    RequestEvent,
     ResponseReceived,
     ServiceResponse,
     SocketClosed,
-    StrategyDecided,
     TimePassed,
 )
-from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.machine import RetryMachine
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.service import Service
@@ -62,31 +47,7 @@ from triclinium_core.retry.strategy import (
 R, S = RetryReason, RequestState
 
 START = 100.0
-LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
-
-
-def answer(status: int, node: str | None = NODE) -> ResponseReceived:
-    """Return a KV answer."""
-    return ResponseReceived(KvResponse(status, node))
-
-
-def error_of(actions: list[RequestAction] | tuple[RequestAction, ...]) -> CouchbaseException:
-    """Return the error that the one Fail among ``actions`` carries."""
-    (error,) = [action.error for action in actions if isinstance(action, Fail)]
-    return error
-
-
-def hear(machine: RetryMachine, event: RequestEvent, now: float = START) -> list[RequestAction]:
-    """Feed one event."""
-    return list(machine.handle(event, now))
-
-
-def retry(machine: RetryMachine, status: int, now: float) -> tuple[float, float]:
-    """Feed an answer that is retried, wait, and dispatch again; return the delay and the instant after it."""
-    (delay,) = [action.delay for action in hear(machine, answer(status), now) if isinstance(action, RetryAfter)]
-    assert [Dispatch()] == hear(machine, TimePassed(), now + delay)
-    hear(machine, Dispatched(NODE, 1), now + delay)
-    return delay, now + delay
+LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED = 0x09, 0x86, 0x07, 0x88
 
 
 def test_a_new_request() -> None:
@@ -164,28 +125,17 @@ def test_a_final_answer() -> None:
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
 
 
-def test_best_effort_sequence() -> None:
-    """Every failure waits twice as long as the one before, and the reasons are kept as a set."""
-    machine, now = machine_of(annotation()), START
-    delays = []
-    for status in (LOCKED, LOCKED, TEMPORARY, LOCKED, TEMPORARY):
-        delay, now = retry(machine, status, now)
-        delays.append(delay)
-
-    assert [0.001, 0.002, 0.004, 0.008, 0.016] == delays
-    assert 5 == machine.retry_attempts
-    assert {R.KV_LOCKED, R.KV_TEMPORARY_FAILURE} == machine.retry_reasons
-    assert R.KV_TEMPORARY_FAILURE is machine.last_reason
-
-
 def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
-    machine, now = machine_of(annotation(), state=RequestState.PENDING), START
+    machine = machine_of(annotation(), state=S.PENDING)
     written = []
     monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
-    hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"))
+    now = START
     for status in (LOCKED, NOT_MY_VBUCKET, TEMPORARY):
-        _, now = retry(machine, status, now)
+        hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"), now)
+        hear(machine, answer(status), now)
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, TimePassed(), now)
 
     assert [] == written
 
@@ -269,8 +219,8 @@ def test_what_a_strategy_sees() -> None:
     assert R.KV_LOCKED is reason
 
 
-@pytest.mark.parametrize("idempotent", [True, False])
-@pytest.mark.parametrize("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
+@rows("idempotent", [True, False])
+@rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
 def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryReason) -> None:
     """A frame that was never begun is as a failed dispatch, for the reason given."""
     machine = machine_of(annotation(idempotent=idempotent))
@@ -299,37 +249,6 @@ def test_services() -> None:
     assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
 
 
-@pytest.mark.parametrize("state", [S.PENDING, S.IN_FLIGHT])
-def test_abandoned(state: RequestState) -> None:
-    """Who has left is told nothing, and nothing is awaited."""
-    machine = machine_of(annotation(), state=state)
-
-    assert [] == hear(machine, Abandoned())
-    assert (S.ABANDONED, math.inf) == (machine.state, machine.wakeup)
-
-
-def test_abandoned_while_waiting() -> None:
-    """The retry that was ordered does not happen."""
-    machine = machine_of(annotation())
-    hear(machine, answer(LOCKED))
-    hear(machine, Abandoned())
-
-    assert math.inf == machine.wakeup
-    assert [Ignore()] == hear(machine, TimePassed(), 100.001)
-
-
-@pytest.mark.parametrize("late", [answer(0x00), answer(0x01), SocketClosed(HandedOver.ALL), TimePassed(), Abandoned()])
-def test_exactly_one_settlement(late: RequestEvent) -> None:
-    """A response, a closed socket or a deadline that comes after the end changes nothing."""
-    for first in (answer(0x00), answer(0x01), TimePassed()):
-        machine = machine_of(annotation())
-        settled = [action for action in hear(machine, first, 102.5) if isinstance(action, Complete | Fail)]
-        state = machine.state
-        assert 1 == len(settled)
-        assert [Ignore()] == hear(machine, late, 103.0)
-        assert state is machine.state
-
-
 def test_taken_over_at_the_first_failure() -> None:
     """A machine may be made when the first attempt has failed, with what is known from before."""
     machine = RetryMachine(
@@ -349,90 +268,6 @@ def test_taken_over_at_the_first_failure() -> None:
     assert 4 == machine.retry_attempts
     assert 4 == machine.error_context(101.0).retry_attempts
     assert 2.0 == machine.snapshot(101.0).since_first_failure
-
-
-def test_a_connection_of_no_more_use() -> None:
-    """It is closed after the request is settled."""
-    assert [Fail, CloseConnection] == [type(action) for action in hear(machine_of(annotation()), answer(0x25))]
-
-
-def test_an_event_that_cannot_happen() -> None:
-    """A mistake of the caller raises, naming event and state, and changes nothing."""
-    machine = machine_of(annotation(), state=S.PENDING)
-    with pytest.raises(InvalidEvent, match="^ResponseReceived cannot happen to a request that is pending$"):
-        machine.handle(answer(0x00), START)
-
-    assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
-
-
-def test_a_socket_that_closed_in_flight() -> None:
-    """A write fails and a read is sent again."""
-    write, read = machine_of(annotation()), machine_of(annotation(idempotent=True))
-
-    assert errors.RequestCanceledException is type(error_of(hear(write, SocketClosed(HandedOver.ALL))))
-    assert RetryAfter(0.001, True) == hear(read, SocketClosed(HandedOver.ALL))[-1]
-
-
-def test_a_strategy_that_raises() -> None:
-    """The request fails with that as the cause (decision C28)."""
-    error = error_of(hear(machine_of(annotation(Raises(OSError("down")))), answer(LOCKED)))
-
-    assert errors.RequestCanceledException is type(error)
-    assert OSError is type(error.__cause__)
-
-
-def test_an_error_that_cannot_be_built() -> None:
-    """A class of the application's own that takes no context does not break the machine."""
-    error = error_of(hear(machine_of(annotation(Says(RetryAction.no_retry(Unbuildable)))), answer(LOCKED)))
-
-    assert errors.RequestCanceledException is type(error)
-    assert TypeError is type(error.__cause__)
-
-
-@pytest.mark.parametrize(
-    ("decided", "expected"),
-    [
-        (StrategyDecided(RetryAction.no_retry()), errors.DocumentLockedException),
-        (StrategyDecided(None), errors.RequestCanceledException),
-        (StrategyDecided(None, OSError("down")), errors.RequestCanceledException),
-    ],
-)
-def test_a_strategy_that_is_awaited(decided: StrategyDecided, expected: type[CouchbaseException]) -> None:
-    """The driver is told to consult it, and its answer is followed."""
-    strategy = Awaits()
-    failing, retrying = machine_of(annotation(strategy)), machine_of(annotation(strategy))
-    (consult,) = hear(failing, answer(LOCKED))
-    hear(retrying, answer(LOCKED))
-
-    assert isinstance(consult, ConsultStrategy)
-    assert (strategy, R.KV_LOCKED) == (consult.strategy, consult.reason)
-    assert expected is type(error_of(hear(failing, decided)))
-    assert RetryAfter(0.25, True) == hear(retrying, StrategyDecided(RetryAction.after(0.25)))[-1]
-
-
-def test_an_awaited_strategy_is_not_asked_about_everything() -> None:
-    """What is always retried needs no answer."""
-    assert RetryAfter(0.001, True) == hear(machine_of(annotation(Awaits())), answer(NOT_MY_VBUCKET))[-1]
-
-
-def test_the_deadline() -> None:
-    """In flight it times out; a delay beyond it is cut; a failure after it is not retried."""
-    in_flight, cut, late = (machine_of(annotation(Says(RetryAction.after(9.0)))) for _ in range(3))
-
-    assert errors.AmbiguousTimeoutException is type(error_of(hear(in_flight, TimePassed(), 102.5)))
-    assert RetryAfter(0.5, False) == hear(cut, answer(LOCKED), 102.0)[-1]
-    assert S.EXPIRING is cut.state
-    assert [] == hear(cut, TimePassed(), 102.4)
-    assert errors.UnambiguousTimeoutException is type(error_of(hear(cut, TimePassed(), 102.5)))
-    assert errors.UnambiguousTimeoutException is type(error_of(hear(late, answer(LOCKED), 102.5)))
-
-
-def test_a_limit_of_the_strategy() -> None:
-    """A delay that is cut to the strategy's own limit ends with the failure's own error."""
-    machine = machine_of(annotation(Says(RetryAction.after(0.2, within=0.1))))
-
-    assert RetryAfter(0.1, False) == hear(machine, answer(LOCKED))[-1]
-    assert errors.DocumentLockedException is type(error_of(hear(machine, TimePassed(), 100.1)))
 
 
 def test_a_request_that_is_over_leaves_nothing() -> None:

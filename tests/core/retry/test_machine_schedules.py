@@ -6,7 +6,6 @@ import pytest
 
 from tests.core.retry.request_cases import NODE, annotation, machine_of, map_entry, map_store
 from triclinium_core.errors import (
-    DocumentLockedException,
     FeatureNotAvailableException,
     TemporaryFailureException,
     UnambiguousTimeoutException,
@@ -257,31 +256,6 @@ def test_max_duration_with_a_driver_that_oversleeps() -> None:
     assert FeatureNotAvailableException is type(fail.error)
 
 
-def test_a_schedule_without_an_end() -> None:
-    """``max-duration`` 0 leaves it to the deadline, to which the thirteenth delay is cut."""
-    run = Run(machine(timeout=2.5))
-    run.answer(*[EXPONENTIAL] * 12)
-    order = run.machine.handle(ResponseReceived(KvResponse(EXPONENTIAL, NODE)), run.now)[-1]
-
-    assert [10, 2, 4, 8, 16, 32, 64, 128, 256, 500, 500, 500] == run.delays_ms
-    assert isinstance(order, RetryAfter)
-    assert not order.dispatches
-    assert (2.5, 13) == (run.machine.wakeup, run.machine.retry_attempts)
-
-    (fail,) = run.machine.handle(TimePassed(), 2.5)
-
-    assert isinstance(fail, Fail)
-    assert UnambiguousTimeoutException is type(fail.error)
-
-
-def test_best_effort_does_not_follow_schedules() -> None:
-    """The shipped strategies take the permission and nothing else from the map."""
-    run = Run(machine(BestEffortRetryStrategy()))
-    run.answer(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT)
-
-    assert [1, 2, 4, 8, 16, 32, 64, 128] == run.delays_ms
-
-
 def test_one_counter_for_both_backoffs() -> None:
     """The controlled backoff and the strategy's go on from the same count (decision C3)."""
     run = Run(machine(BestEffortRetryStrategy()))
@@ -299,16 +273,3 @@ def test_the_newest_map_counts() -> None:
 
     assert isinstance(fail, Fail)
     assert TemporaryFailureException is type(fail.error)
-
-
-def test_what_it_wraps_decides_the_rest() -> None:
-    """A locked document is best effort's affair, and a terminal reason fails fast."""
-    pending = machine_of(annotation(ErrorMapRetryStrategy()), state=S.PENDING)
-    (_, fail) = pending.handle(DispatchFailed(R.COLLECTION_NOT_FOUND), 100.0)
-    run = Run(machine())
-    run.answer(LOCKED, LOCKED)
-
-    assert isinstance(fail, Fail)
-    assert not isinstance(fail.error, DocumentLockedException)
-    assert "CollectionNotFoundException" == type(fail.error).__name__
-    assert [1, 2] == run.delays_ms

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from tests.core.retry.request_cases import (
     Says,
     Unbuildable,
     annotation,
+    error_of,
     machine_of,
     map_entry,
     map_store,
@@ -39,14 +39,11 @@ from triclinium_core.retry.actions import (
     RefreshTopology,
     ReportRefusal,
     ReportRetry,
-    RequestAction,
     RetryAfter,
 )
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.events import (
-    Abandoned,
     Dispatched,
-    DispatchFailed,
     HandedOver,
     KvResponse,
     RequestEvent,
@@ -65,13 +62,6 @@ R, S = RetryReason, RequestState
 
 LOCKED = ResponseReceived(KvResponse(0x09, NODE))
 NOT_MY_VBUCKET = ResponseReceived(KvResponse(0x07, NODE))
-
-
-def error_of(actions: object) -> CouchbaseException:
-    """Return the error of the last of ``actions``, a Fail."""
-    last: RequestAction = list(actions)[-1]  # type: ignore[call-overload]
-    assert isinstance(last, Fail)
-    return last.error
 
 
 class Computes:
@@ -162,20 +152,10 @@ def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: ty
     assert [ReportRefusal, Fail] == [type(action) for action in actions]
     assert RequestCanceledException is type(error)
     assert cause is type(error.__cause__)
-    assert (
-        str(error) == f"upsert 'airline_10': the retry strategy failed with {cause.__name__} when asked about KV_LOCKED"
-    )
+    assert cause.__name__ in str(error)
     assert ("KV_LOCKED", 0) == (error.context.refused_reason, error.context.retry_attempts)
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
     assert [Ignore()] == list(machine.handle(TimePassed(), 102.5))
-
-
-def test_a_coroutine_that_nobody_awaits_is_closed() -> None:
-    """Python has nothing to warn of when a strategy's method is async by mistake."""
-    answer = answer_later()
-    machine_of(annotation(Computes(lambda: answer))).handle(LOCKED, 100.5)
-
-    assert inspect.CORO_CLOSED == inspect.getcoroutinestate(answer)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
@@ -188,56 +168,15 @@ def test_what_ends_the_process_passes(error: BaseException) -> None:
     assert S.IN_FLIGHT is machine.state
 
 
-@pytest.mark.parametrize("handed_over", [HandedOver.PART, HandedOver.ALL])
-@pytest.mark.parametrize(
-    "answer", [RetryAction.after(0.0), RetryAction.after(0.0, within=9.0), RetryAction(0.0, Refusal)]
-)
-def test_a_hostile_strategy_cannot_repeat_a_write(handed_over: HandedOver, answer: RetryAction) -> None:
-    """A write that may have been applied is not sent again, whoever asks for it, now or later."""
-    at_once = machine_of(annotation(Says(answer)))
-    later = machine_of(annotation(Awaits()))
-    later.handle(SocketClosed(handed_over), 100.5)
-
-    events: list[tuple[RetryMachine, RequestEvent]] = [
-        (at_once, SocketClosed(handed_over)),
-        (later, StrategyDecided(answer)),
-    ]
-    for machine, event in events:
-        error = error_of(machine.handle(event, 100.6))
-        assert (Refusal if answer.error else RequestCanceledException) is type(error)
-        assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
-        assert 0 == machine.retry_attempts
-
-
-def test_a_hostile_reason_cannot_repeat_a_write() -> None:
-    """Nor does it help to report an unsent frame as one that is always retried: then it was not sent."""
-    machine = machine_of(annotation(Says(RetryAction.after(0.0))))
-    actions = machine.handle(SocketClosed(HandedOver.ALL, None, R.KV_NOT_MY_VBUCKET), 100.5)
-
-    assert RequestCanceledException is type(error_of(actions))
-
-
-@pytest.mark.parametrize("idempotent", [True, False])
-def test_an_unknown_reason(idempotent: bool) -> None:
-    """UNKNOWN is retried for a read, as the RFC's pseudo-code says, and fails a write (decision C4)."""
-    machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)
-    machine.handle(DispatchFailed(R.UNKNOWN), 100.5)
-
-    assert (S.WAITING if idempotent else S.FAILED) is machine.state
-
-
-@pytest.mark.parametrize("asked", [Refusal, CouchbaseException, DocumentLockedException])
+@rows("asked", [Refusal, CouchbaseException, DocumentLockedException])
 def test_the_error_that_a_strategy_asks_for(asked: type[CouchbaseException]) -> None:
-    """It comes before the status's own, with the same words and context."""
+    """It comes before the status's own, with the same context, and by its name in the report."""
     actions = machine_of(annotation(Says(RetryAction.no_retry(asked)))).handle(LOCKED, 100.5)
-    error = error_of(actions)
-    report = actions[0]
+    error, report = error_of(actions), actions[0]
 
-    assert asked is type(error)
+    assert (asked, "KV_LOCKED") == (type(error), error.context.refused_reason)
     assert isinstance(report, ReportRefusal)
     assert asked.__name__ == report.error
-    assert "KV_LOCKED" == error.context.refused_reason
-    assert "and is not retried: retry when the lock has been released" in str(error)
 
 
 def consulting(*, idempotent: bool = False) -> tuple[RetryMachine, Awaits]:
@@ -277,15 +216,6 @@ def test_an_asynchronous_retry() -> None:
     assert (S.WAITING, 101.25, 1) == (machine.state, machine.wakeup, machine.retry_attempts)
 
 
-def test_an_asynchronous_refusal() -> None:
-    """The status's own exception, or the one that is asked for."""
-    plain, _ = consulting()
-    asking, _ = consulting()
-
-    assert DocumentLockedException is type(error_of(plain.handle(StrategyDecided(RetryAction.no_retry()), 101.0)))
-    assert Refusal is type(error_of(asking.handle(StrategyDecided(RetryAction.no_retry(Refusal)), 101.0)))
-
-
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
@@ -307,16 +237,8 @@ def test_an_asynchronous_failure(event: StrategyDecided, cause: type[BaseExcepti
     assert RequestCanceledException is type(error_of(actions))
 
 
-def test_an_asynchronous_delay_is_capped() -> None:
-    """The time that the strategy took has passed: the rest is what a delay is cut to."""
-    machine, _ = consulting()
-
-    assert RetryAfter(0.5, dispatches=False) == machine.handle(StrategyDecided(RetryAction.after(1.0)), 102.0)[-1]
-    assert S.EXPIRING is machine.state
-
-
-@pytest.mark.parametrize("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(Refusal)])
-@pytest.mark.parametrize("now", [102.5, 102.6])
+@rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(Refusal)])
+@rows("now", [102.5, 102.6])
 def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
     """A strategy that took until the deadline or longer is too late, even if nobody told the machine the time (C23)."""
     machine, _ = consulting()
@@ -327,15 +249,8 @@ def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
     assert 0 == machine.retry_attempts
 
 
-@pytest.mark.parametrize(
-    "late",
-    [
-        StrategyDecided(RetryAction.after(0.0)),
-        StrategyDecided(RetryAction.no_retry()),
-        StrategyDecided(None, OSError()),
-    ],
-)
-@pytest.mark.parametrize("closed", [True, False])
+@rows("late", [StrategyDecided(RetryAction.after(0.0)), StrategyDecided(None, OSError())])
+@rows("closed", [True, False])
 def test_the_deadline_before_the_answer(late: StrategyDecided, closed: bool) -> None:
     """The request times out while the strategy thinks, ambiguously where its write was in flight; the answer is ignored."""
     machine = machine_of(annotation(Awaits()))
@@ -344,15 +259,6 @@ def test_the_deadline_before_the_answer(late: StrategyDecided, closed: bool) -> 
 
     assert (AmbiguousTimeoutException if closed else UnambiguousTimeoutException) is type(error)
     assert [Ignore()] == list(machine.handle(late, 102.6))
-    assert S.FAILED is machine.state
-
-
-def test_abandoned_while_consulting() -> None:
-    """The answer to a question of somebody who has left is ignored."""
-    machine, _ = consulting()
-    machine.handle(Abandoned(), 101.0)
-
-    assert [Ignore()] == list(machine.handle(StrategyDecided(RetryAction.after(0.0)), 101.5))
 
 
 def test_an_asynchronous_strategy_is_not_asked_what_nobody_is_asked() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.retry.request_cases import Fixed
+from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.kv_responses import KvVerdict
 from triclinium_core.retry.occasions import OCCASIONS, Occasion, kv_answered, service_answered_code

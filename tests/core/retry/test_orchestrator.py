@@ -22,7 +22,7 @@ from triclinium_core.retry.orchestrator import (
 )
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.strategy import RetryAction
 
 R = RetryReason
 
@@ -35,9 +35,7 @@ each_kind = rows("idempotent", [True, False])
 
 @rows("reason", ALWAYS)
 @each_kind
-@rows(
-    ("retry_attempts", "delay"), [(0, 0.001), (1, 0.01), (2, 0.05), (3, 0.1), (4, 0.5), (5, 1.0), (6, 1.0), (99, 1.0)]
-)
+@rows(("retry_attempts", "delay"), [(0, 0.001), (3, 0.1), (99, 1.0)])
 def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
     """The controlled backoff, whatever the strategy would have said: it is not asked."""
     request = retry_request(idempotent=idempotent, retry_attempts=retry_attempts)
@@ -45,14 +43,6 @@ def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: i
 
     assert Retry(delay, dispatches=True) == decide(request, reason, strategy)
     assert Retry(delay, dispatches=True) == decide_without_strategy(request, reason)
-
-
-@pytest.mark.parametrize("reason", ALWAYS)
-def test_always_retried_within_the_deadline(reason: RetryReason) -> None:
-    """The controlled backoff is capped too (decision C3), and ends with the timeout."""
-    request = retry_request(retry_attempts=5, remaining=0.25)
-
-    assert Retry(0.25, dispatches=False, times_out=True) == decide_without_strategy(request, reason)
 
 
 @rows("reason", SOMETIMES)
@@ -76,18 +66,12 @@ def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
     assert TimeOut() == decide_without_strategy(request, reason)
 
 
-@pytest.mark.parametrize("answer", [RetryAction.after(0.0), RetryAction.no_retry(Refusal)])
+@rows("answer", [RetryAction.after(0.0), RetryAction.no_retry(Refusal)])
 def test_an_answer_after_the_deadline(answer: RetryAction) -> None:
     """An answer that had to be awaited may come too late, and then is not followed (decision C23)."""
+    assert TimeOut() != judge(retry_request(remaining=2 * RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=-1.0), R.UNKNOWN, answer)
-
-
-def test_just_before_the_deadline() -> None:
-    """As long as a real instant is left, the strategy is asked."""
-    request = retry_request(remaining=2 * RESOLUTION)
-
-    assert Refuse() == decide(request, R.KV_LOCKED, Says(RetryAction.no_retry()))
 
 
 @rows("reason", RetryReason)
@@ -103,13 +87,9 @@ def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> 
 
 
 def test_refusals_carry_the_error() -> None:
-    """What the strategy asks the caller to get is passed on, or nothing."""
+    """What the strategy asks the caller to get is passed on, or nothing; also where its retry is overruled."""
     assert Refuse(Refusal) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry(Refusal))
     assert Refuse(None) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry())
-
-
-def test_a_retry_that_is_overruled_carries_the_error() -> None:
-    """A strategy that allows an unsafe retry and names an error gets at least the error."""
     assert Refuse(Refusal) == judge(retry_request(), R.UNKNOWN, RetryAction(0.1, Refusal))
 
 
@@ -159,18 +139,16 @@ def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason,
         assert (False, True) == (request.idempotent, reason in UNSAFE)
 
 
-@pytest.mark.parametrize("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
+@rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
 def test_answers_of_the_wrong_type(answer: object) -> None:
-    """What is no RetryAction is told as such, and how it looks."""
-    texts = []
-    with pytest.raises(TypeError) as caught:
+    """What is no RetryAction is shown, with what it must be."""
+    with pytest.raises(TypeError, match="must answer a RetryAction") as asked:
         decide(retry_request(), R.KV_LOCKED, Says(answer))
-    texts.append(str(caught.value))
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(TypeError, match="must answer a RetryAction") as judged:
         judge(retry_request(), R.KV_LOCKED, answer)
-    texts.append(str(caught.value))
 
-    assert [f"the retry strategy answered {answer!r}; it must answer a RetryAction"] * 2 == texts
+    assert repr(answer) in str(asked.value)
+    assert repr(answer) in str(judged.value)
 
 
 async def answer_later() -> RetryAction:
@@ -186,19 +164,5 @@ def test_a_coroutine_from_a_plain_method() -> None:
         with pytest.raises(TypeError) as caught:
             decide(retry_request(), R.KV_LOCKED, Says(answer))
 
-    assert "the retry strategy answered a coroutine; make retry_after itself an `async def`" == str(caught.value)
+    assert "make retry_after itself an `async def`" in str(caught.value)
     assert inspect.CORO_CLOSED == inspect.getcoroutinestate(answer)
-
-
-def test_what_a_strategy_raises_passes() -> None:
-    """The machine turns it into a failure of the request; here it comes out as it is."""
-    with pytest.raises(ZeroDivisionError, match="^mine$"):
-        decide(retry_request(), R.KV_LOCKED, Raises(ZeroDivisionError("mine")))
-
-
-def test_one_counter_for_both_backoffs() -> None:
-    """The controlled and the strategy's delays follow from the same count (decision C3)."""
-    request = retry_request(retry_attempts=3)
-
-    assert Retry(0.1, dispatches=True) == decide(request, R.KV_NOT_MY_VBUCKET, BestEffortRetryStrategy())
-    assert Retry(0.008, dispatches=True) == decide(request, R.KV_LOCKED, BestEffortRetryStrategy())

@@ -68,19 +68,6 @@ def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> N
 
 
 @each_reason
-def test_always_retried_is_always_safe(reason: RetryReason) -> None:
-    """What no strategy can stop must be harmless for a write."""
-    assert reason.allows_non_idempotent_retry or not reason.always_retry
-
-
-@each_reason
-def test_is_its_name(reason: RetryReason) -> None:
-    """A reason is a string, so that an error context can carry it."""
-    assert reason.name == reason == str(reason)
-    assert reason is RetryReason[reason.name]
-
-
-@each_reason
 def test_pickles_as_itself(reason: RetryReason) -> None:
     """A reason that crossed a process boundary is the same, flags and all."""
     assert reason is pickle.loads(pickle.dumps(reason))  # noqa: S301

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.core.retry.request_cases import Fixed
+from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service

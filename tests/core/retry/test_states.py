@@ -100,18 +100,15 @@ def strategies_for(state: RequestState) -> list[AnyRetryStrategy]:
     return [Awaits()] if state is S.CONSULTING else STRATEGIES
 
 
-def test_every_event_has_examples() -> None:
-    """No kind of event is left out of the pairs."""
-    assert set(get_args(RequestEvent)) == set(EVENTS)
-
-
 @rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
-    """A pair that the table has leads to every state it names and to no other; a missing one raises and changes nothing."""
+    """A pair of the table leads to every state it names and no other, a missing one raises; final states ignore all."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
+    # Nobody is asked where nothing is decided: one strategy, of one request, will do.
+    sorts = slice(None if allowed is not None and not state.is_final else 1)
     reached: set[RequestState] = set()
     for event, strategy, idempotent, now in itertools.product(
-        EVENTS[kind], strategies_for(state), [True, False], TIMES
+        EVENTS[kind], strategies_for(state)[sorts], [True, False][sorts], TIMES
     ):
         machine = machine_in(state, strategy, idempotent=idempotent)
         before = dict(vars(machine))
@@ -121,21 +118,11 @@ def test_all_pairs(state: RequestState, kind: type[RequestEvent]) -> None:
             assert f"{kind.__name__} cannot happen to a request that is {state.value}" == str(caught.value)
             assert before == vars(machine)
             continue
-        machine.handle(event, now)
+        actions = list(machine.handle(event, now))
+        assert not state.is_final or ([Ignore()], before) == (actions, vars(machine))
         reached.add(machine.state)
 
     assert (set() if allowed is None else allowed) == reached
-
-
-@rows(("state", "kind"), list(itertools.product(FINAL, EVENTS)))
-def test_final_states_ignore_everything(state: RequestState, kind: type[RequestEvent]) -> None:
-    """A request that is settled hears everything, does nothing, and never changes again."""
-    for event, now in itertools.product(EVENTS[kind], TIMES):
-        machine = machine_in(state, Says(RetryAction.after(0.0)), idempotent=True)
-        before = dict(vars(machine))
-
-        assert [Ignore()] == list(machine.handle(event, now))
-        assert before == vars(machine)
 
 
 def test_what_is_no_event_raises() -> None:
@@ -145,49 +132,11 @@ def test_what_is_no_event_raises() -> None:
         machine.handle("dispatched", START)  # type: ignore[arg-type]
 
 
-def test_the_table_covers_every_state() -> None:
-    """Every state has its row, and rows name states and events only."""
+def test_the_table_is_whole() -> None:
+    """Every state has its row of events that exist; three are final, and the caller and the clock are heard in all."""
+    assert set(get_args(RequestEvent)) == set(EVENTS)
     assert set(RequestState) == set(REQUEST_TRANSITIONS)
-    assert all(set(row) <= set(EVENTS) for row in REQUEST_TRANSITIONS.values())
-    assert all(targets for row in REQUEST_TRANSITIONS.values() for targets in row.values())
-
-
-@pytest.mark.parametrize("state", RequestState)
-def test_is_final(state: RequestState) -> None:
-    """Three states are final; they hear every event and lead nowhere else."""
-    row = REQUEST_TRANSITIONS[state]
-
-    assert (state in FINAL) is state.is_final
-    assert (set(row) == set(EVENTS) and set(row.values()) == {frozenset({state})}) is state.is_final
-
-
-@pytest.mark.parametrize("state", [state for state in RequestState if not state.is_final])
-def test_the_user_and_the_clock_are_always_heard(state: RequestState) -> None:
-    """A request can be left, and can time out, wherever it stands."""
-    row = REQUEST_TRANSITIONS[state]
-
-    assert {S.ABANDONED} == set(row[Abandoned])
-    assert {state, S.FAILED} <= set(row[TimePassed])
-    assert {state} == set(row[ErrorMapLoaded])
-
-
-def test_every_state_can_be_reached_and_left() -> None:
-    """From a new request every state can be reached, and from every state that is not final a final one."""
-    reached = {S.PENDING}
-    for _ in RequestState:
-        reached |= {
-            target for state in reached for targets in REQUEST_TRANSITIONS[state].values() for target in targets
-        }
-
-    assert set(RequestState) == reached
-
-
-def test_only_waiting_leads_back() -> None:
-    """A request is sent again after a delay, and in no other way; what expires is never sent again."""
-    back = {
-        state
-        for state, row in REQUEST_TRANSITIONS.items()
-        if state is not S.PENDING and any(S.PENDING in targets for targets in row.values())
-    }
-
-    assert {S.WAITING} == back
+    for state, row in REQUEST_TRANSITIONS.items():
+        assert (state in FINAL) is state.is_final
+        assert {Abandoned, TimePassed, ErrorMapLoaded} <= set(row) <= set(EVENTS)
+        assert (set(row) == set(EVENTS) and set(row.values()) == {frozenset({state})}) is state.is_final

@@ -33,6 +33,8 @@ R = RetryReason
         ([UNTRUSTED], "kv_or_http", R.TLS_ERROR),
         ([UNTRUSTED], "query", R.TLS_ERROR),
         ([UNTRUSTED, REFUSED], "kv_or_http", R.AUTHENTICATION_ERROR),
+        ([UNTRUSTED, "topology_conn:1 tls handshake ok"], "kv_or_http", R.TLS_ERROR),
+        ([UNTRUSTED, "topology_conn:2 sasl ok"], "kv_or_http", R.TLS_ERROR),
         ([UNTRUSTED, "topology_conn:2 tls handshake ok"], "kv_or_http", None),
         ([UNTRUSTED, "topology_conn:2 removed"], "kv_or_http", None),
         (["data_only_conn:2 tls certificate untrusted"], "kv_or_http", None),
@@ -51,6 +53,7 @@ R = RetryReason
         ([NO_COLLECTION], "kv inventory.hotels", None),
         ([NO_COLLECTION], "query", None),
         ([NO_SCOPE, NO_COLLECTION], "kv inventory.people", R.COLLECTION_NOT_FOUND),
+        ([NO_SCOPE, NO_COLLECTION], "kv inventory.hotels", None),
         ([NO_COLLECTION, NO_SCOPE], "kv inventory.people", R.SCOPE_NOT_FOUND),
     ],
 )
@@ -82,14 +85,14 @@ def test_refuses_an_unknown_event(event: str) -> None:
     assert f"events[1] {event!r} is not known; expected {EVENT_FORM}" == str(caught.value)
 
 
-@pytest.mark.parametrize("event", ["topology_conn:1 sasl status 20", "bucket:travel select_bucket status 0x"])
+@rows("event", ["topology_conn:1 sasl status 20", "bucket:travel select_bucket status 0x"])
 def test_refuses_a_status_that_is_not_hexadecimal(event: str) -> None:
     """The text names the place of the event and repeats the status."""
     with pytest.raises(MalformedQuestion, match=r"^events\[0\] '(20|0x)' is not 0x and"):
         terminal_reason([event], "kv_or_http")
 
 
-@pytest.mark.parametrize("operation", ["", "kv", "kv bucket", "kv inventory", "kv a.b.c", "http", "query now"])
+@rows("operation", ["", "kv", "kv bucket", "kv inventory", "kv a.b.c", "http", "query now"])
 def test_refuses_an_unknown_operation(operation: str) -> None:
     """The text repeats the operation and lists the forms."""
     with pytest.raises(MalformedQuestion) as caught:

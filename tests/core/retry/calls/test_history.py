@@ -8,8 +8,7 @@ import pickle
 import weakref
 from dataclasses import dataclass
 
-import pytest
-
+from tests.rows import rows
 from triclinium_core.retry.calls.history import (
     NOTE_LENGTH_MAX,
     NOTES_MAX,
@@ -80,12 +79,7 @@ def test_nothing_is_noted_where_nothing_was_retried() -> None:
     assert (record,) == attempts_of(error)
 
 
-def test_errors_without_attempts() -> None:
-    """Of an error that ended no call, nor of what is no error of a call, there are none."""
-    assert ((), ()) == (attempts_of(ValueError()), attempts_of(KeyboardInterrupt()))
-
-
-@pytest.mark.parametrize("error", [Frozen(1), Slotted()])
+@rows("error", [Frozen(1), Slotted()])
 def test_errors_that_refuse_attributes(error: Exception) -> None:
     """Their attempts are kept all the same."""
     attach([FIRST], last(error), ended=9.0)
@@ -95,16 +89,12 @@ def test_errors_that_refuse_attributes(error: Exception) -> None:
 
 
 def test_an_error_that_takes_nothing() -> None:
-    """It goes without, and nothing is raised."""
+    """It goes without, and nothing is raised; a result has nothing to keep them."""
     error = Closed()
     attach([FIRST], last(error), ended=9.0)
-
-    assert () == attempts_of(error)
-
-
-def test_a_result_has_nothing_to_keep_them() -> None:
-    """There is no error."""
     attach([FIRST], last(None), ended=9.0)
+
+    assert ((), (), ()) == (attempts_of(error), attempts_of(ValueError()), attempts_of(KeyboardInterrupt()))
 
 
 def test_an_error_that_ends_one_call_after_the_other() -> None:
@@ -149,22 +139,7 @@ def test_notes_that_are_none() -> None:
     assert "mine" == vars(error)["__notes__"]
 
 
-def test_an_error_is_in_no_cycle() -> None:
-    """It goes as soon as nobody has it any more, without waiting for the garbage collector."""
-    gc.disable()
-    try:
-        error = Mute()
-        seen = weakref.ref(error)
-        attach([FIRST], last(error), ended=9.0)
-        del error
-        alive = seen()
-    finally:
-        gc.enable()
-
-    assert alive is None
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301
+@rows("copied", [copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301
 def test_copies_keep_the_notes(copied: object) -> None:
     """Records do not travel, for errors of other attempts may be such as cannot."""
     error, unpicklable = ConnectionError("second"), ConnectionError(lambda: None)
@@ -174,7 +149,7 @@ def test_copies_keep_the_notes(copied: object) -> None:
     assert (2, ()) == (len(found.__notes__), attempts_of(found))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "text"),
     [
         (None, "a result that was to be retried"),
@@ -189,18 +164,19 @@ def test_errors_in_a_line(error: Exception | None, text: str) -> None:
     assert text == describe(error)
 
 
-class Again(Exception):
-    """An error that can be watched as it goes."""
-
-
 def test_an_error_that_ended_every_attempt_is_in_no_cycle() -> None:
-    """The records have it, and it does not have itself."""
-    error = Again()
+    """The records have it, and it does not have itself: it goes without waiting for the garbage collector."""
+    error = Mute()
     earlier = [FIRST._replace(error=error), AttemptRecord(2, None, 0.5, 0.25)]
     attach(earlier, AttemptRecord(3, error, 1.0, 0.5, RetryEnding.EXHAUSTED), ended=9.0)
     errors = [record.error for record in attempts_of(error)]
     gone = weakref.ref(error)
 
     assert [error, None, error] == errors
-    del error, earlier, errors
-    assert gone() is None
+    gc.disable()
+    try:
+        del error, earlier, errors
+
+        assert gone() is None
+    finally:
+        gc.enable()

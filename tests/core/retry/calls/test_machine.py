@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls.machine import (
@@ -105,7 +106,7 @@ def test_the_last_error_has_all_attempts() -> None:
     assert () == attempts_of(first)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("refusal", "ending"),
     [
         (RetryError("quota", retry_after=0.1), RetryEnding.QUOTA),
@@ -163,7 +164,7 @@ def test_a_call_without_a_token_has_one_attempt() -> None:
     assert GiveUp(RetryEnding.NO_TOKEN) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("deadline", "decision"),
     [
         (12.0, GiveUp(RetryEnding.DEADLINE)),
@@ -176,7 +177,7 @@ def test_no_attempt_begins_at_the_deadline(deadline: float, decision: GiveUp | S
     assert decision == machine_of(Answering(Token(1.0))).fail(ConnectionError(), now=11.0, deadline=deadline)
 
 
-@pytest.mark.parametrize("deadline", [11.0, 10.0, -math.inf])
+@rows("deadline", [11.0, 10.0, -math.inf])
 def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
     """The strategy is not asked."""
     strategy = Answering()
@@ -195,7 +196,7 @@ def test_a_test_may_permit_less() -> None:
     assert 1 == len(strategy.shown)
 
 
-@pytest.mark.parametrize("delay", [math.nan, math.inf, -0.1, "soon", None, True, 10**400])
+@rows("delay", [math.nan, math.inf, -0.1, "soon", None, True, 10**400])
 def test_a_delay_that_cannot_be_slept(delay: object) -> None:
     """The strategy and the value are named, and the error of the attempt is the cause."""
     error = ConnectionError()

@@ -85,16 +85,12 @@ def test_what_makes_an_error_retry_safe(on: RetryOn, error: Exception, is_retry_
     assert is_retry_safe == info_of_error(on, error).is_retry_safe
 
 
-def test_what_an_error_says_otherwise_counts() -> None:
-    """A type that matches adds to it."""
-    info = info_of_error(Speaking, Speaking(retry_after=2.0))
+def test_what_else_is_said_of_an_error() -> None:
+    """A type that matches adds to what the error says; what a function says counts alone."""
+    said = Speaking(retry_after=2.0)
 
-    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == info
-
-
-def test_what_a_function_says_counts_alone() -> None:
-    """The error is throttling, the function does not say so."""
-    assert ErrorInfo(is_retry_safe=True, retry_after=3.0) == info_of_error(later, Speaking())
+    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == info_of_error(Speaking, said)
+    assert ErrorInfo(is_retry_safe=True, retry_after=3.0) == info_of_error(later, said)
 
 
 def test_results() -> None:
@@ -104,7 +100,7 @@ def test_results() -> None:
     assert later(1) == info_of_result(later, 1)
 
 
-@pytest.mark.parametrize("answer", [None, 1, "yes", 0.5, RuntimeError()])
+@rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
 def test_answers_that_are_none(answer: object) -> None:
     """Neither yes nor no; truth alone is not enough."""
     with pytest.raises(InvalidArgumentException, match="it must answer True, False or an ErrorInfo") as caught:
@@ -115,7 +111,7 @@ def test_answers_that_are_none(answer: object) -> None:
     assert "on" == caught.value.parameter
 
 
-@pytest.mark.parametrize("retry_after", [float("nan"), -1.0, "soon"])
+@rows("retry_after", [float("nan"), -1.0, "soon"])
 def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
     """It is the caller's own, so it is refused."""
     info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
@@ -138,7 +134,7 @@ class Slow:
         return True
 
 
-@pytest.mark.parametrize("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
+@rows("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
 def test_what_may_stand_for_on(on: object) -> None:
     """None, types, and functions."""
     check_retry_on(on)
@@ -171,7 +167,7 @@ def test_what_may_not(on: object, hint: str) -> None:
     assert "on" == caught.value.parameter
 
 
-@pytest.mark.parametrize("retry_result", [True, slow])
+@rows("retry_result", [True, slow])
 def test_what_cannot_judge_results(retry_result: object) -> None:
     """No function, or one that answers later."""
     check_retry_result(None)
@@ -197,7 +193,7 @@ def test_strategies_see_the_error_itself_where_it_says_all() -> None:
     assert (ClassifiedError, plain, info, "plain") == (type(shown), shown.__cause__, classify(shown), str(shown))
 
 
-@pytest.mark.parametrize("broken", ["is_retry_safe", "is_throttling_error"])
+@rows("broken", ["is_retry_safe", "is_throttling_error"])
 def test_an_attribute_that_cannot_be_computed(broken: str) -> None:
     """The strategy is shown an error that says the rest; what the attribute raises never comes out."""
 

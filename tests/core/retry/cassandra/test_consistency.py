@@ -11,13 +11,9 @@ def test_levels_have_their_codes() -> None:
     assert {name: code for code, name in enumerate(LEVELS)} == {level.name: level.value for level in ConsistencyLevel}
 
 
-def test_serial_levels() -> None:
-    """Two levels are those of lightweight transactions."""
+def test_kinds_of_levels() -> None:
+    """Two levels are those of lightweight transactions, three stay in one datacenter."""
     assert SERIAL == {level.name for level in ConsistencyLevel if level.is_serial}
-
-
-def test_local_levels() -> None:
-    """Three levels stay in one datacenter."""
     assert {"LOCAL_ONE", "LOCAL_QUORUM", "LOCAL_SERIAL"} == {level.name for level in ConsistencyLevel if level.is_local}
 
 

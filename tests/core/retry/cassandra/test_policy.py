@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.cassandra.policies_for_tests import Always
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -25,7 +26,7 @@ from triclinium_core.retry.cassandra.errors import (
 )
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import METHODS, RetryPolicy, require_policy, verdict_on
-from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
+from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
 
 QUORUM = ConsistencyLevel.QUORUM
 READ = ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
@@ -50,21 +51,17 @@ QUESTIONS += [
     for error in (RequestAborted(), ClosedConnection(), HeartbeatFailure())
 ]
 
-each_question = pytest.mark.parametrize(
-    ("error", "method", "asked"), [pytest.param(*question, id=type(question[0]).__name__) for question in QUESTIONS]
-)
 
+@rows(("error", "method", "asked"), QUESTIONS)
+def test_each_error_has_its_question(error: CassandraError, method: str, asked: dict[str, object]) -> None:
+    """One method is called, once, with what the error tells and the count; what it answers or raises comes out as it is."""
+    policy, mistake = Always(RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO)), ZeroDivisionError(method)
 
-@each_question
-@pytest.mark.parametrize("answer", [RETRY_NEXT, IGNORE, RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO)])
-def test_each_error_has_its_question(
-    error: CassandraError, method: str, asked: dict[str, object], answer: RetryVerdict
-) -> None:
-    """One method is called, once, with what the error tells and the count; its answer comes back as it is."""
-    policy = Always(answer)
-
-    assert answer is verdict_on(policy, error, retry_count=3)
+    assert policy.answer is verdict_on(policy, error, retry_count=3)
     assert [(method, {**asked, "retry_count": 3})] == policy.asked
+    with pytest.raises(ZeroDivisionError) as caught:
+        verdict_on(Always(mistake), error, retry_count=0)
+    assert mistake is caught.value
 
 
 def test_every_method_has_an_error() -> None:
@@ -73,30 +70,14 @@ def test_every_method_has_an_error() -> None:
     assert set(METHODS) == {name for name in vars(RetryPolicy) if name.startswith("on_")}
 
 
-NO_VERDICTS: list[object] = [
-    None,
-    True,
-    "RETRY_NEXT",
-    RetryDecision.RETRY_NEXT,
-    ConsistencyLevel.ONE,
-    (RETHROW,),
-    RetryVerdict,
-]
-
-
-@each_question
-@pytest.mark.parametrize("answer", NO_VERDICTS)
-def test_an_answer_that_is_no_verdict(
-    error: CassandraError, method: str, asked: dict[str, object], answer: object
-) -> None:
+@rows("answer", [None, True, "RETRY_NEXT", RetryDecision.RETRY_NEXT, ConsistencyLevel.ONE, (RETHROW,), RetryVerdict])
+def test_an_answer_that_is_no_verdict(answer: object) -> None:
     """The policy's class, the method and the value are named, and what to answer instead."""
     with pytest.raises(TypeError) as caught:
-        verdict_on(Always(answer), error, retry_count=0)
+        verdict_on(Always(answer), READ, retry_count=0)
 
-    assert (
-        f"{method} of Always answered {answer!r}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW"
-        == str(caught.value)
-    )
+    for fact in ("on_read_timeout of Always", repr(answer), "RetryVerdict"):
+        assert fact in str(caught.value)
 
 
 def test_a_policy_that_would_have_to_be_awaited() -> None:
@@ -112,18 +93,7 @@ def test_a_policy_that_would_have_to_be_awaited() -> None:
     assert inspect.CORO_CLOSED == inspect.getcoroutinestate(coroutine)
 
 
-@each_question
-def test_a_policy_that_raises(error: CassandraError, method: str, asked: dict[str, object]) -> None:
-    """What it raises comes out as it is: the embedder decides whom it fails."""
-    mistake = ZeroDivisionError(method)
-
-    with pytest.raises(ZeroDivisionError) as caught:
-        verdict_on(Always(mistake), error, retry_count=0)
-
-    assert mistake is caught.value
-
-
-@pytest.mark.parametrize(
+@rows(
     "error",
     [
         errors.NodeUnavailable(),
@@ -141,20 +111,17 @@ def test_what_no_policy_decides(error: Any) -> None:
     with pytest.raises(InvalidArgumentException) as caught:
         verdict_on(policy, error, retry_count=0)
 
-    assert f"error={error!r} is no policy's to decide; it must be a CoordinatorError or a RequestAborted" == str(
-        caught.value
-    )
     assert "error" == caught.value.parameter
+    assert repr(error) in str(caught.value)
     assert [] == policy.asked
 
 
-@each_question
-@pytest.mark.parametrize("retry_count", [-1, True, 0.0, None, "0"])
-def test_no_retry_count(error: CassandraError, method: str, asked: dict[str, object], retry_count: Any) -> None:
+@rows("retry_count", [-1, True, 0.0, None, "0"])
+def test_no_retry_count(retry_count: Any) -> None:
     """What is no count is refused before a policy of one's own has to deal with it."""
     policy = Always(RETRY_NEXT)
     with pytest.raises(InvalidArgumentException, match=f"^retry_count={retry_count!r} must be a whole number"):
-        verdict_on(policy, error, retry_count=retry_count)
+        verdict_on(policy, READ, retry_count=retry_count)
 
     assert [] == policy.asked
 
@@ -187,7 +154,7 @@ class Lacks:
     on_unavailable = None
 
 
-@pytest.mark.parametrize(
+@rows(
     ("policy", "message"),
     [
         (None, "policy=None has no method on_read_timeout; a RetryPolicy has on_read_timeout, on_write_timeout, "),
@@ -198,15 +165,10 @@ class Lacks:
     ],
 )
 def test_what_is_no_policy(policy: Any, message: str) -> None:
-    """It is told before the first failure: what is missing, and what a policy has."""
+    """It is told before the first failure: what is missing, and what a policy has; nothing has to be inherited."""
+    require_policy(Always(RETHROW))
     with pytest.raises(InvalidArgumentException) as caught:
         require_policy(policy)
 
     assert message in str(caught.value)
     assert "policy" == caught.value.parameter
-
-
-def test_what_is_a_policy() -> None:
-    """Five methods are enough; nothing has to be inherited."""
-    require_policy(Always(RETHROW))
-    require_policy(DefaultRetryPolicy())

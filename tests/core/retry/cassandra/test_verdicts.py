@@ -20,15 +20,10 @@ from triclinium_core.retry.cassandra.verdicts import (
 
 
 def test_the_four_decisions() -> None:
-    """Four, as on the driver's page; two of them send the request again."""
+    """Four, as on the driver's page; two of them send the request again, and each has a verdict that changes nothing."""
     assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in RetryDecision]
     assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in RetryDecision if decision.retries]
-
-
-def test_the_plain_verdicts() -> None:
-    """Each decision has a verdict that changes nothing."""
     assert [RetryVerdict(decision) for decision in RetryDecision] == [RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE]
-    assert all(verdict.consistency is None for verdict in (RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE))
 
 
 @rows("level", ConsistencyLevel)
@@ -45,7 +40,7 @@ def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLe
     assert "consistency" == caught.value.parameter
 
 
-@pytest.mark.parametrize("decision", [None, "RETRY_SAME", "retry", 1, True, RETRY_SAME])
+@rows("decision", [None, "RETRY_SAME", "retry", 1, True, RETRY_SAME])
 def test_no_decision(decision: Any) -> None:
     """A verdict that says nothing that can be done is refused, and the four are named."""
     with pytest.raises(InvalidArgumentException) as caught:
@@ -55,7 +50,7 @@ def test_no_decision(decision: Any) -> None:
     assert "decision" == caught.value.parameter
 
 
-@pytest.mark.parametrize("consistency", ["ONE", 1, 0, False])
+@rows("consistency", ["ONE", 1, 0, False])
 def test_no_level(consistency: Any) -> None:
     """A level is a ConsistencyLevel, not its name or its code."""
     with pytest.raises(InvalidArgumentException) as caught:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import ERRORS, Failure, Fixed, delays_of
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.protocols import RetryError
@@ -145,7 +146,7 @@ def test_scopes_share_a_rate(clock: Clock) -> None:
     assert 4.0 == strategy.acquire_initial_retry_token(token_scope="b").retry_delay
 
 
-@pytest.mark.parametrize("now", [-1.0, math.nan, "soon"])
+@rows("now", [-1.0, math.nan, "soon"])
 def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
     """An error, and neither token nor quota have changed."""
     strategy = adaptive(clock)

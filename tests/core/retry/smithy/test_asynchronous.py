@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.asynchronous import AsyncShape, as_async
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken, is_async
@@ -55,21 +56,6 @@ def test_the_shapes() -> None:
     assert shape is as_async(shape)
 
 
-@pytest.mark.parametrize("make", [AsyncShape, as_async])
-def test_what_is_no_strategy(make: Any) -> None:
-    """The error names what it lacks."""
-
-    class Half:
-        def record_success(self) -> None: ...
-
-    with pytest.raises(
-        InvalidArgumentException, match="lacks acquire_initial_retry_token, refresh_retry_token_for_retry$"
-    ) as caught:
-        make(Half())
-
-    assert "strategy" == caught.value.parameter
-
-
 def test_no_shape_of_a_shape() -> None:
     """It would await nothing but itself."""
     shape: Any = AsyncShape(SimpleRetryStrategy(rng=Fixed()))
@@ -113,9 +99,25 @@ class Mixed(Plain):
         """Never asked."""
 
 
-def test_no_class_and_no_mixture() -> None:
-    """A class has the methods too, but they lack their object; a mixture cannot be asked in one way."""
-    given: Any
-    for given, hint in ((Plain, "it is a class"), (Mixed(), "has record_success to be awaited")):
-        with pytest.raises(InvalidArgumentException, match=hint):
-            as_async(given)
+class Half:
+    """Has one method of three."""
+
+    def record_success(self) -> None:
+        """Never asked."""
+
+
+@rows("make", [AsyncShape, as_async])
+@rows(
+    ("given", "hint"),
+    [
+        (Half(), "lacks acquire_initial_retry_token, refresh_retry_token_for_retry$"),
+        (Plain, "it is a class"),
+        (Mixed(), "has record_success to be awaited"),
+    ],
+)
+def test_what_is_no_strategy(make: Any, given: Any, hint: str) -> None:
+    """It lacks methods; a class has them, but they lack their object; a mixture cannot be asked in one way."""
+    with pytest.raises(InvalidArgumentException, match=hint) as caught:
+        make(given)
+
+    assert "strategy" == caught.value.parameter

@@ -80,7 +80,7 @@ def test_grows(base: float, most: float, attempt: int) -> None:
     assert (most if base else 0.0) == backoff.compute_next_backoff_delay(10**4)
 
 
-@pytest.mark.parametrize("jitter", list(Jitter))
+@rows("jitter", list(Jitter))
 def test_it_keeps_nothing(jitter: Jitter) -> None:
     """What others asked in between makes no difference (decision S7)."""
     rng = random.Random(7)
@@ -131,7 +131,7 @@ def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     assert str(caught.value).startswith(parameter)
 
 
-@pytest.mark.parametrize("attempt", [-1, 1.0, math.nan, True, None])
+@rows("attempt", [-1, 1.0, math.nan, True, None])
 def test_attempts_that_are_none(attempt: Any) -> None:
     """An attempt is a count."""
     with pytest.raises(InvalidArgumentException, match="retry_attempt=") as caught:

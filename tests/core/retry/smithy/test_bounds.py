@@ -21,7 +21,6 @@ from triclinium_core.retry.smithy.bounds import (
     require_count,
     require_random,
 )
-from triclinium_core.shown import shown
 
 
 class Hundred(int):
@@ -35,7 +34,7 @@ class Unshowable:
         raise OSError("not to be shown")
 
 
-@pytest.mark.parametrize("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
+@rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
 def test_seconds(seconds: float) -> None:
     """Any finite number of at least 0 can be slept."""
     assert is_seconds(seconds)
@@ -47,15 +46,13 @@ def test_no_seconds(seconds: Any) -> None:
     assert not is_seconds(seconds)
 
 
-@pytest.mark.parametrize("count", [0, 1, 10**9, 10**5000, Hundred(100)], ids=shown)
+@rows("count", [0, 1, 10**9, 10**5000, Hundred(100)])
 def test_counts(count: int) -> None:
     """Any whole number that is large enough."""
     assert count == require_count("attempts", count)
 
 
-@pytest.mark.parametrize(
-    ("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)], ids=shown
-)
+@rows(("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)])
 def test_no_counts(count: Any, least: int) -> None:
     """What is no count, or too small, is named."""
     with pytest.raises(InvalidArgumentException, match=f"^attempts=.* must be a whole number of at least {least}"):
@@ -70,8 +67,8 @@ def test_parts() -> None:
     assert 0.05 == backoff_delay(backoff, 2)
 
 
-@pytest.mark.parametrize("check", [require_random, lambda part: require_backoff("backoff", part)])
-@pytest.mark.parametrize("part", [None, 0.5, Unshowable()])
+@rows("check", [require_random, lambda part: require_backoff("backoff", part)])
+@rows("part", [None, 0.5, Unshowable()])
 def test_no_parts(check: Callable[[Any], object], part: Any) -> None:
     """What lacks the method is named, with the method."""
     with pytest.raises(InvalidArgumentException, match="must have a method"):

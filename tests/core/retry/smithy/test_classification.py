@@ -112,9 +112,7 @@ def test_a_number_of_somebodys_own_making() -> None:
     assert (float, 2.5) == (type(seconds), seconds)
 
 
-@pytest.mark.parametrize(
-    "attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"]
-)
+@rows("attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"])
 def test_attributes_that_raise(attribute: str) -> None:
     """One that is computed, and cannot be, is missing; the others count."""
 

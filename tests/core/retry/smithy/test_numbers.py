@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 
 
-@pytest.mark.parametrize(
+@rows(
     ("numbers", "expected"),
     [
         (AwsRetryNumbers.OF_2020, (3, 500, 5, 5, 10, 1.0, 1.0, 20.0)),
@@ -25,7 +26,7 @@ def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...
     assert expected == dataclasses.astuple(numbers)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("field", "value"),
     [
         ("max_attempts", -1),

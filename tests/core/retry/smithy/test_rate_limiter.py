@@ -34,7 +34,7 @@ def measured(*instants: float) -> float:
     return limiter.measured_rate
 
 
-@pytest.mark.parametrize(
+@rows(
     ("instants", "rate"),
     [
         ((), 0.0),
@@ -94,15 +94,13 @@ def test_throttled_again() -> None:
     assert 4.9 == pytest.approx(limiter.rate)
 
 
-@pytest.mark.parametrize(("highest", "seconds"), [(10.0, 1.9574338205844317), (8.0, 1.8171205928321397), (0.0, 0.0)])
+@rows(("highest", "seconds"), [(10.0, 1.9574338205844317), (8.0, 1.8171205928321397), (0.0, 0.0)])
 def test_climbing_time(highest: float, seconds: float) -> None:
     """The figures of botocore's tests."""
     assert seconds == pytest.approx(climbing_time(highest))
 
 
-@pytest.mark.parametrize(
-    ("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)]
-)
+@rows(("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)])
 def test_the_curve(share: float, rate: float) -> None:
     """It begins with seven tenths, is flat where it throttled, and goes on as steeply as it came."""
     assert rate == pytest.approx(cubic_rate(10.0, share * climbing_time(10.0)))

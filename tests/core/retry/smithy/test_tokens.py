@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
 
@@ -31,7 +32,7 @@ def test_what_it_tells() -> None:
             setattr(token, name, 1)
 
 
-@pytest.mark.parametrize(("delay", "expected"), [(0.1, 0.5), (0.5, 0.5), (3.0, 3.0)])
+@rows(("delay", "expected"), [(0.1, 0.5), (0.5, 0.5), (3.0, 3.0)])
 def test_postponed(delay: float, expected: float) -> None:
     """It waits for the longer of both."""
     token = SingleUseToken(OWNER, retry_delay=0.5)
@@ -63,7 +64,7 @@ class Stranger:
         raise OSError("not to be shown")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("token", "message"),
     [
         (SingleUseToken(object()), r"^token=SingleUseToken\(.* comes from another strategy; give it back"),
@@ -79,13 +80,13 @@ def test_tokens_of_others(token: Any, message: str) -> None:
     assert "token" == caught.value.parameter
 
 
-@pytest.mark.parametrize("scope", [None, "", "s3"])
+@rows("scope", [None, "", "s3"])
 def test_scopes(scope: str | None) -> None:
     """Any text is a scope, and None is one as well."""
     require_scope(scope)
 
 
-@pytest.mark.parametrize("scope", [0, b"s3", ["s3"]])
+@rows("scope", [0, b"s3", ["s3"]])
 def test_what_is_no_scope(scope: Any) -> None:
     """The error names it."""
     with pytest.raises(InvalidArgumentException, match="token_scope=") as caught:

@@ -10,13 +10,11 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.explaining.explain import ROUTE_CLAUSES, VERDICT_CLAUSES, Case, explain
+from triclinium_core.retry.cassandra.explaining.explain import Case, explain
 from triclinium_core.retry.cassandra.explaining.explanation import Outcome
 from triclinium_core.retry.cassandra.explaining.fixed_policy import FixedPolicy
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy, verdict_on
-from triclinium_core.retry.cassandra.requests import routes
-from triclinium_core.retry.cassandra.requests.routes import Route, Routes
 from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT
 
 QUORUM = ConsistencyLevel.QUORUM
@@ -58,6 +56,42 @@ def test_what_happens(
     assert (expected[0] is not None) == told["is_policy_asked"]
 
 
+@rows(
+    ("case", "clauses"),
+    [
+        (Case(error=READ, policy=DOWNGRADING), ["A2", "A3", "A5", "A6"]),
+        (Case(error=WRITE, policy=DOWNGRADING), ["A2"]),
+        (Case(error=WRITE, policy=DOWNGRADING, idempotent=True), ["A2", "A3", "A6"]),
+        (Case(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
+        (Case(error=e.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
+        (Case(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
+        (Case(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
+        (Case(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
+        (Case(error=READ, policy=FixedPolicy(RETRY_NEXT)), ["A2"]),
+    ],
+)
+def test_all_that_is_known_stands_in_the_sentences(case: Case, clauses: list[str]) -> None:
+    """What happened, who decides, what is decided and what comes of it, in this order, each with its clause."""
+    told = explain(case)
+    sentences = told.sentences()
+    words = " ".join(sentences)
+    facts = [told.happened[1:], *told.clauses, *clauses]
+    if told.is_policy_asked:
+        facts += [told.policy, "fails to answer" if told.verdict is None else str(told.verdict.decision)]
+    if told.verdict_if_idempotent is not None:
+        facts += ["If the statement were idempotent", str(told.verdict_if_idempotent.decision)]
+    if told.consistency is not None:
+        facts.append(f"at {told.consistency.name} from now on")
+    if told.error is not None:
+        facts.append(told.error)
+    if told.outcome.is_sent_again:
+        facts.append(f"as retry {case.retry_count + 1}" if told.counts_as_retry else "not count as a retry")
+
+    assert [] == [fact for fact in facts if fact not in words]
+    assert (4 if told.is_policy_asked else 3) == len(sentences)
+    assert sorted(told.clauses, key=words.index) == list(told.clauses)
+
+
 def test_the_policy_is_told_the_count() -> None:
     """A retry that was done already is one that the default policy does not do again."""
     first, second = (explain(Case(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
@@ -66,148 +100,13 @@ def test_the_policy_is_told_the_count() -> None:
     assert (Outcome.FAIL, False) == (second.outcome, second.counts_as_retry)
 
 
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        (
-            Case(error=READ, policy=DOWNGRADING),
-            [
-                "The coordinator answered ReadTimeout: QUORUM needs 2 answers, 1 came in time, one with the data.",
-                "Such an error is brought before the policy, whether the statement is idempotent or not (decision A2).",
-                (
-                    "ConsistencyDowngradingRetryPolicy says RETRY_SAME at ONE "
-                    "(driver's page, onReadTimeoutVerdict; decisions A3, A5 and A6)."
-                ),
-                "So the request is sent to the same node again, at ONE from now on. This counts as retry 1.",
-            ],
-        ),
-        (
-            Case(error=WRITE, policy=DOWNGRADING),
-            [
-                "The coordinator answered WriteTimeout: SIMPLE write: QUORUM needs 2 acknowledgements, 1 came in time.",
-                (
-                    "The statement is not idempotent and may have been executed, so no policy is asked (decision A2). If "
-                    "the statement were idempotent, ConsistencyDowngradingRetryPolicy would say IGNORE."
-                ),
-                "So the caller gets WriteTimeout.",
-            ],
-        ),
-        (
-            Case(error=WRITE, policy=DOWNGRADING, idempotent=True),
-            [
-                "The coordinator answered WriteTimeout: SIMPLE write: QUORUM needs 2 acknowledgements, 1 came in time.",
-                "The statement is idempotent, so such an error is brought before the policy (decision A2).",
-                (
-                    "ConsistencyDowngradingRetryPolicy says IGNORE "
-                    "(driver's page, onWriteTimeoutVerdict; decisions A3 and A6)."
-                ),
-                "So the request counts as done, and the caller gets no rows.",
-            ],
-        ),
-        (
-            Case(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4),
-            [
-                "No answer came, or none that can be read: ClosedConnection.",
-                "The statement is idempotent, so such an error is brought before the policy (decision A2).",
-                "DefaultRetryPolicy says RETRY_NEXT (driver's page, onRequestAbortedVerdict; decision A1).",
-                (
-                    "So the request is sent to the next node of its plan; where there is none left, it fails with "
-                    "AllNodesFailed. This counts as retry 5."
-                ),
-            ],
-        ),
-        (
-            Case(error=e.Bootstrapping("soon"), policy=DEFAULT),
-            [
-                "The coordinator answered Bootstrapping (soon).",
-                (
-                    "The node has certainly not executed it, so no policy is asked "
-                    "(driver's page, Hard-coded rules; decision A8)."
-                ),
-                (
-                    "So the request is sent to the next node of its plan; where there is none left, it fails with "
-                    "AllNodesFailed. This does not count as a retry."
-                ),
-            ],
-        ),
-        (
-            Case(error=e.Unprepared(), policy=DEFAULT),
-            [
-                "The coordinator answered Unprepared (the statement is not prepared).",
-                (
-                    "The node does not know the statement any more, so no policy is asked "
-                    "(driver's page, Hard-coded rules; decisions A8 and A10)."
-                ),
-                (
-                    "So the statement is prepared on that node again, and the request sent there anew. "
-                    "This does not count as a retry."
-                ),
-            ],
-        ),
-        (
-            Case(error=e.FrameTooLong(), policy=DEFAULT),
-            [
-                "The request or its answer does not fit a frame.",
-                "No retry can mend this, so no policy is asked (driver's page, Hard-coded rules; decision A9).",
-                "So the caller gets FrameTooLong.",
-            ],
-        ),
-    ],
-)
-def test_in_words(case: Case, expected: list[str]) -> None:
-    """What happened, who decides, what is decided and what comes of it, each with its clause."""
-    assert expected == explain(case).sentences()
-
-
-def test_clauses_stand_in_the_sentences() -> None:
-    """Those of the decision are listed, in their order."""
-    explanation = explain(Case(error=READ, policy=DEFAULT))
-
-    words = " ".join(explanation.sentences())
-    assert ("decision A2", VERDICT_CLAUSES[e.ReadTimeout]) == explanation.clauses
-    assert sorted(explanation.clauses, key=words.index) == list(explanation.clauses)
-
-
-def test_every_route_has_a_clause() -> None:
-    """None is told without saying where it stands."""
-    assert set(Route) == ROUTE_CLAUSES.keys()
-
-
-def test_it_follows_the_table_of_routes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row that is changed changes the explanation."""
-    rows = dict(routes.ROUTES) | {e.Overloaded: Routes(Route.RAISE, Route.RAISE, Route.RAISE)}
-    monkeypatch.setattr(routes, "ROUTES", rows)
-
-    explanation = explain(Case(error=e.Overloaded(), policy=DEFAULT, idempotent=True))
-
-    assert (Outcome.FAIL, False) == (explanation.outcome, explanation.is_policy_asked)
-
-
-def test_a_policy_that_fails() -> None:
-    """It makes the request fail, and that is told."""
-    explanation = explain(Case(error=READ, policy=FixedPolicy(None)))
-
-    assert [
-        "FixedPolicy fails to answer (decision A12).",
-        "So the caller gets PolicyFailed.",
-    ] == explanation.sentences()[2:]
-    assert ("decision A2", "decision A12") == explanation.clauses
-
-
-def test_a_policy_of_ones_own() -> None:
-    """Whatever it is called, it is asked."""
-    explanation = explain(Case(error=READ, policy=FixedPolicy(RETRY_NEXT)))
-
-    assert ("FixedPolicy", RETRY_NEXT) == (explanation.policy, explanation.verdict)
-
-
-@pytest.mark.parametrize("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
+@rows("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
 def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
     """Whatever it is asked about."""
     assert RETRY_NEXT is verdict_on(FixedPolicy(RETRY_NEXT), error, retry_count=3)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("change", "parameter"),
     [
         ({"error": e.DriverTimeout()}, "error"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.explaining.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
@@ -35,7 +33,7 @@ def test_answers(name: str, kind: type[e.CoordinatorError]) -> None:
     assert kind is type(answered(name))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "kind"),
     [
         ("ClosedConnection", e.ClosedConnection),
@@ -51,7 +49,7 @@ def test_aborts(name: str, kind: type[e.RequestAborted]) -> None:
     assert kind is type(aborted(name))
 
 
-@pytest.mark.parametrize("name", ["", "Throwable", "ReadTimeout", "Unavailable"])
+@rows("name", ["", "Throwable", "ReadTimeout", "Unavailable"])
 def test_what_is_not_known_is_any_other(name: str) -> None:
     """It keeps its name as its text; the errors with details have no method of that kind."""
     assert (e.CoordinatorError, name) == (type(answered(name)), str(answered(name)))

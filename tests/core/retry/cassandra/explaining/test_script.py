@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import WriteType
 from triclinium_core.retry.cassandra.explaining.fixed_policy import FixedPolicy
 from triclinium_core.retry.cassandra.explaining.script import UnusableScript, play, read_answer
-from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail
+from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     ConnectionMissed,
@@ -18,7 +19,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     TimePassed,
 )
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
-from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RETRY_SAME, RetryVerdict
+from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RETRY_SAME, RetryVerdict
 
 
 def end_of(verdict: RetryVerdict | None, *script: tuple[str, str], idempotent: bool = True) -> object:
@@ -26,13 +27,13 @@ def end_of(verdict: RetryVerdict | None, *script: tuple[str, str], idempotent: b
     return play(CassandraRequest(policy=FixedPolicy(verdict), idempotent=idempotent), script)
 
 
-@pytest.mark.parametrize("text", ["rows", " Rows ", "empty"])
+@rows("text", ["rows", " Rows ", "empty"])
 def test_results(text: str) -> None:
     """They are handed on by name."""
     assert ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind", "handed_over"),
     [
         ("Heartbeat", e.HeartbeatFailure, None),
@@ -55,7 +56,7 @@ def test_aborts(text: str, kind: type[e.CassandraError], handed_over: int | None
     assert [text] == event.error.__notes__
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "kind"),
     [
         ("ReadTimeout", e.ReadTimeout),
@@ -74,7 +75,7 @@ def test_errors(text: str, kind: type[e.CassandraError]) -> None:
     assert (7, kind, [text]) == (event.attempt, type(event.error), event.error.__notes__)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("text", "write_type"),
     [("WriteTimeout", WriteType.SIMPLE), *((f"WriteTimeout({write_type})", write_type) for write_type in WriteType)],
 )
@@ -95,7 +96,7 @@ def test_other_answers() -> None:
     assert StatementPrepared(7, b"id") != read_answer("prepared(other)").event(7, b"id")
 
 
-@pytest.mark.parametrize(
+@rows(
     "text", ["", "row", "(abort)", "ReadTimeout(SIMPLE)", "WriteTimeout(FAST)", "rows(1)", "Foo", "Foo(prepare)", "a(b"]
 )
 def test_refuses_what_is_no_answer(text: str) -> None:
@@ -123,16 +124,7 @@ def test_the_same_node_is_asked_again() -> None:
     assert ("empty", "a") == (end.result, end.info.coordinator)
 
 
-def test_an_ignored_error_and_one_that_is_raised() -> None:
-    """Both end the request."""
-    ignored, raised = (end_of(verdict, ("a", "ReadTimeout"), ("b", "rows")) for verdict in (IGNORE, RETHROW))
-
-    assert isinstance(ignored, CompleteEmpty)
-    assert isinstance(raised, Fail)
-    assert isinstance(raised.error, e.ReadTimeout)
-
-
-@pytest.mark.parametrize(
+@rows(
     ("answers", "expected"),
     [
         (["rows"], Complete),
@@ -151,7 +143,7 @@ def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: t
     assert expected is type(end.error if isinstance(end, Fail) else end)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("script", "message"),
     [
         ([("a", "ReadTimeout")], "'a' is asked once more, and has no further answer"),
@@ -166,11 +158,3 @@ def test_refuses_a_script_that_does_not_fit(script: list[tuple[str, str]], messa
         end_of(RETRY_SAME, *script)
 
     assert str(caught.value).startswith(message)
-
-
-def test_time_may_run_out() -> None:
-    """Then nobody decides any more."""
-    end = end_of(None, ("a", "timeout"), ("b", "rows"))
-
-    assert isinstance(end, Fail)
-    assert isinstance(end.error, e.DriverTimeout)

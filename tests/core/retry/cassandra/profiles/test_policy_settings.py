@@ -119,15 +119,7 @@ def test_options_that_are_nested_too_deeply() -> None:
     assert "retry_policy has an option that is nested too deeply" == str(caught.value)
 
 
-def test_the_cause_is_what_a_class_raised() -> None:
-    """An exception of the embedder's class can be looked at."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        ExecutionProfiles.from_toml("retry_policy.class = 'Raises'", policies=OWN)
-
-    assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-@pytest.mark.parametrize(
+@rows(
     "mistake",
     [
         "consistancy = 'ONE'",
@@ -161,23 +153,15 @@ def positional(limit: int, /) -> Custom:
     return Custom(limit=limit)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("tree", "path", "message"),
     [
-        ("class = 'Own'", "retry_policy.limit", "retry_policy.limit is missing; Own needs it"),
-        ("class = 'Own'\nmore = 1", "retry_policy.more", "retry_policy.more is no option of Own; it has limit"),
         (
             "class = 'Positional'\nlimit = 1",
             "retry_policy.limit",
             "retry_policy.limit is no option of Positional; it has",
         ),
         ("class = 'Positional'", "retry_policy", "retry_policy: Positional cannot be made of these options: TypeError"),
-        ("class = 'NoPolicy'\na = 1", "retry_policy", "retry_policy: policy={'a': 1} has no method on_read_timeout"),
-        (
-            "rethrow_cas_write_unknown = 0",
-            "retry_policy.rethrow_cas_write_unknown",
-            "retry_policy.rethrow_cas_write_unknown=0 must be True or False",
-        ),
         ("class = 'Refuses'\na = 1", "retry_policy.a", "retry_policy.a: these do not go together"),
         ("class = 'Refuses'", "retry_policy", "retry_policy: these do not go together"),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.core.retry.cassandra.profiles.profile_cases import Custom
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -59,7 +60,7 @@ def test_an_empty_document() -> None:
     assert expected == ExecutionProfile()
 
 
-@pytest.mark.parametrize("name", ["none", "Default", "", None, 1, ["slow"]])
+@rows("name", ["none", "Default", "", None, 1, ["slow"]])
 def test_an_unknown_profile(name: Any) -> None:
     """It is named, and so are those that there are."""
     profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
@@ -100,7 +101,7 @@ async def made_later() -> Custom:
     return Custom()
 
 
-@pytest.mark.parametrize(
+@rows(
     ("policies", "message"),
     [
         ({"default": Custom}, "policies: 'default' must be a name of your own, none of default, DefaultRetryPolicy, "),
@@ -120,7 +121,7 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
     assert "policies" == caught.value.parameter
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "message"),
     [
         ({"name": ""}, "name='' must be a string, and not empty"),

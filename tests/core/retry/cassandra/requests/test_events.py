@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.errors import (
     ClosedConnection,
@@ -18,13 +19,13 @@ from triclinium_core.retry.cassandra.errors import (
 from triclinium_core.retry.cassandra.requests.events import AttemptAborted, ErrorReceived
 
 
-@pytest.mark.parametrize(("handed_over", "is_unsent"), [(0, True), (1, False), (10_000, False), (None, False)])
+@rows(("handed_over", "is_unsent"), [(0, True), (1, False), (10_000, False), (None, False)])
 def test_unsent_is_no_byte(handed_over: int | None, is_unsent: bool) -> None:
     """Only a zero that was told is one: what is not known counts as sent."""
     assert is_unsent is AttemptAborted(0, ClosedConnection(), handed_over).is_unsent
 
 
-@pytest.mark.parametrize("handed_over", [-1, 1.5, True, "0"])
+@rows("handed_over", [-1, 1.5, True, "0"])
 def test_handed_over_is_a_count(handed_over: Any) -> None:
     """Anything else is refused."""
     with pytest.raises(InvalidArgumentException, match="handed_over=") as caught:
@@ -33,13 +34,13 @@ def test_handed_over_is_a_count(handed_over: Any) -> None:
     assert "handed_over" == caught.value.parameter
 
 
-@pytest.mark.parametrize("error", [RequestAborted(), FrameTooLong(), RequestThrottled()])
+@rows("error", [RequestAborted(), FrameTooLong(), RequestThrottled()])
 def test_what_aborts(error: Any) -> None:
     """Why there is no answer."""
     assert error is AttemptAborted(0, error).error
 
 
-@pytest.mark.parametrize("error", [ServerError(), NodeUnavailable(), OSError("reset"), None, ClosedConnection])
+@rows("error", [ServerError(), NodeUnavailable(), OSError("reset"), None, ClosedConnection])
 def test_what_does_not_abort(error: Any) -> None:
     """An answer, or an exception that the driver caught as it came, is refused with what to do instead."""
     with pytest.raises(InvalidArgumentException, match="put what you caught into its __cause__") as caught:
@@ -48,7 +49,7 @@ def test_what_does_not_abort(error: Any) -> None:
     assert "error" == caught.value.parameter
 
 
-@pytest.mark.parametrize("error", [ClosedConnection(), OSError("reset"), None, 0x1001])
+@rows("error", [ClosedConnection(), OSError("reset"), None, 0x1001])
 def test_what_is_no_answer(error: Any) -> None:
     """Only a CoordinatorError is the answer of a node."""
     with pytest.raises(InvalidArgumentException, match="must be a CoordinatorError") as caught:

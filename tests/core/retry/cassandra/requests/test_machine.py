@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import (
     CLOSED,
@@ -20,10 +18,10 @@ from tests.core.retry.cassandra.requests.request_cases import (
     submitted,
 )
 from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, play
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.errors import ExecutionInfo
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, ReportFailure, Send
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
@@ -64,41 +62,6 @@ def test_an_answer_that_overtakes_the_write() -> None:
 
     assert [Send(1, 0, "n1", None)] == sends(hear(machine, ErrorReceived(0, SERVER)))
     assert isinstance(hear(machine, ResultReceived(1))[0], Complete)
-
-
-def test_retry_same() -> None:
-    """The same node gets it again, at the level of the verdict, and from then on at that."""
-    run = play(
-        request(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE)), consistency=Level.QUORUM),
-        {"n1": [READ, READ], "n2": []},
-    )
-
-    assert [("n1", Level.QUORUM), ("n1", Level.ONE), ("n1", Level.ONE)] == [
-        (order.node, order.consistency) for order in run.cluster.sent if isinstance(order, Send)
-    ]
-    assert ExecutionInfo("n1", (("n1", READ), ("n1", READ)), 0, 0, Level.ONE, 2) == run.info
-
-
-def test_a_level_outlives_the_next_retry() -> None:
-    """A verdict that names no level leaves the one that an earlier verdict named."""
-
-    class Downgrades(DefaultRetryPolicy):
-        def on_unavailable(self, **asked: object) -> RetryVerdict:
-            return RetryVerdict(RetryDecision.RETRY_NEXT, Level.ONE)
-
-    run = play(request(Downgrades(), consistency=Level.ALL), {"n1": [UNAVAILABLE], "n2": [SERVER], "n3": []})
-
-    assert [Level.ALL, Level.ONE, Level.ONE] == [
-        order.consistency for order in run.cluster.sent if isinstance(order, Send)
-    ]
-
-
-def test_retry_next() -> None:
-    """Each node gets it once, in the order of the plan."""
-    run = play(request(Always(RETRY_NEXT)), {"n1": [SERVER], "n2": [CLOSED], "n3": []})
-
-    assert (1, 1, 1) == run.cluster.counts("n1", "n2", "n3")
-    assert ExecutionInfo("n3", (("n1", SERVER), ("n2", CLOSED)), 0, 0, None, 2) == run.info
 
 
 def test_the_last_node_fails() -> None:
@@ -164,7 +127,7 @@ def test_what_a_policy_is_told() -> None:
     assert [0, 1] == [asked["retry_count"] for _, asked in policy.asked]
 
 
-@pytest.mark.parametrize("error", [SERVER, WRITE, CLOSED, e.ReadFailure("no"), e.CasWriteUnknown("perhaps")])
+@rows("error", [SERVER, WRITE, CLOSED, e.ReadFailure("no"), e.CasWriteUnknown("perhaps")])
 def test_not_idempotent(error: e.CassandraError) -> None:
     """What may have been executed is not repeated, and the policy is not asked."""
     run = play(request(NEVER_ASKED, idempotent=False), {"n1": [error], "n2": []})
@@ -173,30 +136,20 @@ def test_not_idempotent(error: e.CassandraError) -> None:
     assert (1, 0) == run.cluster.counts("n1", "n2")
 
 
-@pytest.mark.parametrize("error", [READ, UNAVAILABLE])
+@rows("error", [READ, UNAVAILABLE])
 def test_not_idempotent_and_not_executed(error: e.CassandraError) -> None:
     """The two kinds that change nothing are the policy's for any statement."""
     assert ROWS == play(request(Always(RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
 
 
-@pytest.mark.parametrize("answer", [MISSING, UNSENT, e.Bootstrapping("joining")])
-@pytest.mark.parametrize("idempotent", [True, False])
+@rows("answer", [MISSING, UNSENT, e.Bootstrapping("joining")])
+@rows("idempotent", [True, False])
 def test_certainly_not_executed(answer: str | e.CassandraError, idempotent: bool) -> None:
     """The next node gets it, whatever the statement; that is recorded and not counted."""
     run = play(request(NEVER_ASKED, idempotent=idempotent), {"n1": [answer], "n2": []})
 
     assert ROWS == run.result
     assert (["n1"], 0) == ([node for node, _ in run.info.errors], run.info.retry_count)
-
-
-def test_nobody_is_connected() -> None:
-    """Where no node could be reached, the error tells of each of them."""
-    run = play(request(), {"n1": [MISSING], "n2": [UNSENT]})
-
-    assert isinstance(run.error, e.AllNodesFailed)
-    assert {"n1": [e.NodeUnavailable], "n2": [e.ClosedConnection]} == {
-        node: [type(error) for error in errors] for node, errors in run.error.errors.items()
-    }
 
 
 def test_an_empty_plan() -> None:
@@ -212,9 +165,7 @@ def test_a_pinned_node() -> None:
     assert e.AllNodesFailed is play(request(), {"n1": [SERVER], "n2": []}, plan=["n1"]).ending
 
 
-@pytest.mark.parametrize(
-    ("handed_over", "is_unsent"), [(0, True), (1, False), (None, False)], ids=["nothing", "a byte", "unknown"]
-)
+@rows(("handed_over", "is_unsent"), [(0, True), (1, False), (None, False)])
 def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
     """It is unsent only where not one byte was handed over; begun, it is aborted and may have been executed."""
     machine = submitted(request(NEVER_ASKED, idempotent=False))
@@ -243,18 +194,8 @@ def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
     assert (("n1", SERVER),) == complete.info.errors
 
 
-def test_the_next_node_after_that_is_a_new_one() -> None:
-    """A node that was not tried before is recorded where it cannot be reached."""
-    machine = submitted(request(Always(RETRY_SAME)))
-    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), ConnectionMissed(1), ConnectionMissed(2))
-    (complete,) = hear(machine, ResultReceived(3))
-
-    assert isinstance(complete, Complete)
-    assert ["n1", "n2"] == [node for node, _ in complete.info.errors]
-
-
-@pytest.mark.parametrize("handed_over", [None, 0])
-@pytest.mark.parametrize("error", [e.FrameTooLong("17 MiB"), e.RequestThrottled("1,000 in flight")])
+@rows("handed_over", [None, 0])
+@rows("error", [e.FrameTooLong("17 MiB"), e.RequestThrottled("1,000 in flight")])
 def test_nobody_is_asked(error: e.FrameTooLong | e.RequestThrottled, handed_over: int | None) -> None:
     """No node takes a frame that is too long, and a throttle means the request, not the node."""
     raised = error_of(hear(submitted(request(NEVER_ASKED)), AttemptAborted(0, error, handed_over)))
@@ -262,7 +203,7 @@ def test_nobody_is_asked(error: e.FrameTooLong | e.RequestThrottled, handed_over
     assert (type(error), error.args) == (type(raised), raised.args)
 
 
-@pytest.mark.parametrize(
+@rows(
     "error",
     [
         e.InvalidSyntax("no"),
@@ -318,18 +259,10 @@ def test_reports() -> None:
     assert ("n3", 1, None) == (raised.node, raised.retry_count, raised.verdict)
 
 
-@pytest.mark.parametrize("error", [e.ServerError("no"), e.Overloaded("no"), CLOSED, e.CdcWriteFailure("no")])
+@rows("error", [e.ServerError("no"), e.Overloaded("no"), CLOSED, e.CdcWriteFailure("no")])
 def test_prepare_is_idempotent(error: e.CassandraError) -> None:
     """Nobody needs to say so, and the policy decides."""
     assert ROWS == play(prepare(Always(RETRY_NEXT)), {"n1": [error], "n2": []}).result
-
-
-def test_prepare_has_no_level() -> None:
-    """A verdict's level is nothing that a PREPARE has."""
-    run = play(prepare(Always(RetryVerdict(RetryDecision.RETRY_SAME, Level.ONE))), {"n1": [SERVER]})
-
-    assert [None, None] == [order.consistency for order in run.cluster.sent if isinstance(order, Send)]
-    assert run.info.consistency is None
 
 
 def test_prepare_cannot_be_ignored() -> None:
@@ -337,14 +270,12 @@ def test_prepare_cannot_be_ignored() -> None:
     run = play(prepare(Always(IGNORE)), {"n1": [SERVER]})
 
     assert e.PolicyFailed is run.ending
-    assert "ignores ServerError of a PREPARE, which must have a result; retry or rethrow" in str(run.error)
+    assert "ServerError of a PREPARE" in str(run.error)
     assert run.error.__cause__ is SERVER
     assert [IGNORE] == [action.verdict for action in run.actions if isinstance(action, ReportFailure)]
 
 
-@pytest.mark.parametrize(
-    "error", [READ, WRITE, UNAVAILABLE, e.AlreadyExists("no"), e.TruncateError("no"), e.Unprepared()]
-)
+@rows("error", [READ, WRITE, UNAVAILABLE, e.AlreadyExists("no"), e.TruncateError("no"), e.Unprepared()])
 def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
     """An answer to something else is told as such."""
     run = play(prepare(NEVER_ASKED), {"n1": [error], "n2": []})
@@ -354,33 +285,18 @@ def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
     assert run.error.__cause__ is error
 
 
-def test_a_policy_that_raises() -> None:
-    """The request fails with that as the cause; the machine goes on as one that has failed."""
-    machine = submitted(request(Always(ZeroDivisionError("raise me"))))
-    error = error_of(hear(machine, RequestWritten(0), ErrorReceived(0, SERVER)))
+class Unspeakable(Exception):
+    """What cannot be shown."""
 
-    assert "the retry policy failed on ServerError of n1: ZeroDivisionError('raise me')" == str(error)
-    assert isinstance(error.__cause__, ZeroDivisionError)
-    assert machine.state is RequestState.FAILED
+    def __repr__(self) -> str:
+        raise ZeroDivisionError("raise me")
 
 
-def test_a_policy_that_raises_what_cannot_be_shown() -> None:
-    """Not even then anything but an order leaves the machine."""
-
-    class Unspeakable(Exception):
-        def __repr__(self) -> str:
-            raise ZeroDivisionError("raise me")
-
-    run = play(request(Always(Unspeakable())), {"n1": [SERVER]})
-
-    assert e.PolicyFailed is run.ending
-    assert isinstance(run.error.__cause__, Unspeakable)
-
-
-@pytest.mark.parametrize("answer", [None, "RETRY_SAME", RetryDecision.RETRY_SAME, True])
-def test_a_policy_that_answers_nonsense(answer: object) -> None:
-    """It is told what to answer."""
+@rows("answer", [ZeroDivisionError("raise me"), Unspeakable(), None, "RETRY_SAME", RetryDecision.RETRY_SAME, True])
+def test_a_policy_that_fails(answer: object) -> None:
+    """What it raises, or answers instead of a verdict, fails the request, and never leaves the machine by itself."""
     run = play(request(Always(answer)), {"n1": [SERVER]})
 
-    assert e.PolicyFailed is run.ending
-    assert "it must answer a RetryVerdict" in str(run.error)
+    assert (e.PolicyFailed, RequestState.FAILED) == (run.ending, run.machine.state)
+    assert (type(answer) if isinstance(answer, Exception) else TypeError) is type(run.error.__cause__)
+    assert "ServerError of n1" in str(run.error)

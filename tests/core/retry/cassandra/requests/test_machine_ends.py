@@ -25,11 +25,10 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.errors import ExecutionInfo
-from triclinium_core.retry.cassandra.requests.actions import Cancel, Complete, Fail, Ignore, Send
+from triclinium_core.retry.cassandra.requests.actions import Cancel, Complete, Fail, Send
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     ErrorReceived,
-    RequestAbandoned,
     RequestSubmitted,
     RequestWritten,
     ResultReceived,
@@ -75,41 +74,6 @@ def test_a_result_that_has_come_counts() -> None:
     assert isinstance(hear(machine, ResultReceived(0), at=START + 9)[0], Complete)
 
 
-def test_no_time_limit() -> None:
-    """Then nothing wakes."""
-    assert math.inf == submitted(request(timeout=math.inf)).wakeup
-
-
-def test_the_caller_leaves() -> None:
-    """What is under way is called off, and nobody is told anything."""
-    machine = submitted(request())
-
-    assert [Cancel(0)] == hear(machine, RequestAbandoned())
-    assert (RequestState.ABANDONED, math.inf) == (machine.state, machine.wakeup)
-    assert [Ignore()] == hear(machine, ResultReceived(0))
-    assert [Ignore()] == hear(machine, RequestAbandoned())
-
-
-def test_the_caller_leaves_before_all_begins() -> None:
-    """Nothing is sent then."""
-    machine = RequestMachine(request(), ["n1"])
-
-    assert [] == hear(machine, TimePassed())
-    assert [] == hear(machine, RequestAbandoned())
-    assert [Ignore()] == hear(machine, RequestSubmitted())
-
-
-def test_late_news_of_an_attempt_that_was_given_up() -> None:
-    """The execution went on to another node, and stays there."""
-    machine = submitted(request(Always(RETRY_NEXT)))
-    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
-
-    assert [Ignore()] == hear(machine, ResultReceived(0, "late"))
-    assert [Ignore()] == hear(machine, RequestWritten(0))
-    assert [Ignore()] == hear(machine, AttemptAborted(0, e.ClosedConnection()))
-    assert isinstance(hear(machine, ResultReceived(1))[0], Complete)
-
-
 @rows("attempt", [1, 7, -1, None, "0", 0.5])
 @rows("settled", [True, False])
 def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
@@ -121,39 +85,14 @@ def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
         hear(machine, ResultReceived(attempt))
 
 
-def test_events_before_the_first() -> None:
-    """There is no attempt yet."""
-    machine = RequestMachine(request(), ["n1"])
-    with pytest.raises(InvalidEvent, match="ResultReceived cannot happen to a request that is new"):
-        hear(machine, ResultReceived(0))
-
-    assert [Send(0, 0, "n1", None)] == hear(machine, RequestSubmitted())
-
-
-def test_submitted_twice() -> None:
-    """A request is submitted once."""
-    with pytest.raises(InvalidEvent, match="RequestSubmitted cannot happen to a request that is running"):
-        hear(submitted(request()), RequestSubmitted())
-
-
-@pytest.mark.parametrize("event", [None, "RequestWritten", RequestWritten, object()])
+@rows("event", [None, "RequestWritten", RequestWritten, object()])
 def test_what_is_no_event(event: Any) -> None:
     """Nothing else is heard."""
     with pytest.raises(InvalidEvent):
         hear(submitted(request()), event)
 
 
-def test_written_twice() -> None:
-    """An attempt is written once; the mistake changes nothing."""
-    machine = submitted(request())
-    hear(machine, RequestWritten(0))
-    with pytest.raises(InvalidEvent, match="RequestWritten cannot happen to attempt 0, which is waiting"):
-        hear(machine, RequestWritten(0))
-
-    assert isinstance(hear(machine, ResultReceived(0))[0], Complete)
-
-
-@pytest.mark.parametrize("now", [START - 1, math.nan, math.inf, -math.inf, None, "now", True])
+@rows("now", [START - 1, math.nan, math.inf, -math.inf, None, "now", True])
 def test_a_clock_that_makes_no_sense(now: Any) -> None:
     """An instant is a number, and none lies before the last; nothing was changed."""
     machine = submitted(request())
@@ -172,12 +111,6 @@ def test_a_mistake_does_not_move_the_clock() -> None:
         hear(machine, RequestWritten(0), at=START + 1)
 
     assert isinstance(hear(machine, ResultReceived(0), at=START)[0], Complete)
-
-
-def test_a_plan_that_is_none() -> None:
-    """Refused when the machine is made."""
-    with pytest.raises(InvalidArgumentException, match="a lone node goes into a list"):
-        RequestMachine(request(), "n1")
 
 
 def test_a_plan_that_fails() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import (
     CLOSED,
@@ -19,6 +17,7 @@ from tests.core.retry.cassandra.requests.request_cases import (
     submitted,
 )
 from tests.core.retry.cassandra.requests.scripted import Answer, Cluster, play
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction, Complete, Reprepare, Send
@@ -34,7 +33,7 @@ from triclinium_core.retry.cassandra.requests.events import (
 from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
 from triclinium_core.retry.cassandra.verdicts import RETRY_SAME
 
-idempotent_or_not = pytest.mark.parametrize("idempotent", [True, False])
+idempotent_or_not = rows("idempotent", [True, False])
 
 
 def preparing(*, idempotent: bool = False) -> RequestMachine:
@@ -45,22 +44,6 @@ def preparing(*, idempotent: bool = False) -> RequestMachine:
     assert [Reprepare(1, 0, "n1", b"id")] == hear(machine, ErrorReceived(0, UNPREPARED))
     assert [] == hear(machine, RequestWritten(1))
     return machine
-
-
-@idempotent_or_not
-def test_prepared_and_sent_again(idempotent: bool) -> None:
-    """On the same node; it was no retry, and no error."""
-    machine = preparing(idempotent=idempotent)
-
-    assert [Send(2, 0, "n1", ConsistencyLevel.ONE)] == hear(machine, StatementPrepared(1, b"id"))
-
-
-def test_counts_for_nothing() -> None:
-    """Neither among the errors nor among the retries."""
-    run = play(request(NEVER_ASKED, idempotent=False), {"n1": [UNPREPARED]})
-
-    assert [Send, Reprepare, Send] == [type(order) for order in run.cluster.sent]
-    assert ((), 0) == (run.info.errors, run.info.retry_count)
 
 
 def test_another_id() -> None:
@@ -83,21 +66,14 @@ def test_a_text_that_nobody_knows() -> None:
     assert "n1 does not know statement b'id', and neither does the driver; prepare it anew" == str(error)
 
 
-@pytest.mark.parametrize(
-    "error", [e.InvalidQuery("no"), e.AlreadyExists("no"), e.FunctionFailure("no"), e.ProtocolError("no")]
-)
+@rows("error", [e.InvalidQuery("no"), e.AlreadyExists("no"), e.FunctionFailure("no"), e.ProtocolError("no")])
 def test_the_statement_is_wrong(error: e.CoordinatorError) -> None:
     """No other node would take it either."""
     assert error is error_of(hear(preparing(), ErrorReceived(1, error)))
 
 
-def test_throttled() -> None:
-    """The throttle means the request, not the node."""
-    assert isinstance(error_of(hear(preparing(), AttemptAborted(1, e.RequestThrottled("no"), 0))), e.RequestThrottled)
-
-
 @idempotent_or_not
-@pytest.mark.parametrize(
+@rows(
     "event",
     [
         ErrorReceived(1, SERVER),

@@ -6,8 +6,6 @@ import math
 from collections.abc import Hashable
 from typing import Any
 
-import pytest
-
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import (
     CLOSED,
@@ -16,18 +14,17 @@ from tests.core.retry.cassandra.requests.request_cases import (
     UNPREPARED,
     error_of,
     hear,
-    prepare,
     request,
     sends,
     submitted,
 )
+from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.errors import ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import (
     Cancel,
     Complete,
-    CompleteEmpty,
     Ignore,
     ReportSpeculation,
     Send,
@@ -36,7 +33,6 @@ from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     ConnectionMissed,
     ErrorReceived,
-    RequestAbandoned,
     RequestWritten,
     ResultReceived,
     StatementPrepared,
@@ -49,8 +45,6 @@ from triclinium_core.retry.cassandra.requests.speculation import (
 )
 from triclinium_core.retry.cassandra.requests.states import RequestState
 from triclinium_core.retry.cassandra.verdicts import (
-    IGNORE,
-    RETHROW,
     RETRY_NEXT,
     RETRY_SAME,
     RetryDecision,
@@ -112,26 +106,6 @@ def test_one_at_a_time() -> None:
     assert [("n1", 1), ("n2", 2), ("n3", 3)] == policy.asked
 
 
-def test_no_more_than_its_most() -> None:
-    """The first execution is one of them."""
-    machine = submitted(request(speculation=ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0)))
-    hear(machine, RequestWritten(0))
-    assert START == machine.wakeup
-    hear(machine, TimePassed())
-    hear(machine, RequestWritten(1))
-
-    assert DEADLINE == machine.wakeup
-
-
-@pytest.mark.parametrize("asked", [request(idempotent=False, speculation=THREE), prepare()])
-def test_only_what_may_be_repeated(asked: Any) -> None:
-    """A write that is not idempotent, and a PREPARE, have one execution."""
-    machine = submitted(asked)
-    hear(machine, RequestWritten(0))
-
-    assert DEADLINE == machine.wakeup
-
-
 def test_unsent_keeps_the_right() -> None:
     """The first attempt that is written starts the clock, wherever it is."""
     machine = submitted(request(speculation=THREE))
@@ -172,18 +146,6 @@ def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
     assert [Send(2, 1, "n2", Level.ALL)] == sends(hear(machine, TimePassed(), at=SOON))
 
 
-def test_a_count_of_its_own() -> None:
-    """What one execution was retried is not held against another."""
-    policy = Always(RETRY_SAME)
-    machine = submitted(request(policy, speculation=THREE))
-    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER))
-    hear(machine, TimePassed(), at=SOON)
-    hear(machine, RequestWritten(2), ErrorReceived(2, SERVER), at=SOON)
-    hear(machine, ErrorReceived(3, SERVER), ErrorReceived(1, SERVER), ErrorReceived(4, SERVER), at=SOON)
-
-    assert [0, 0, 1, 1, 2] == [asked["retry_count"] for _, asked in policy.asked]
-
-
 def test_the_faster_one_wins() -> None:
     """Its result is the request's; the other attempt is called off, and its late answer is ignored."""
     machine = two_running()
@@ -192,30 +154,6 @@ def test_the_faster_one_wins() -> None:
     assert [Cancel(0), Complete("rows", ExecutionInfo("n2", (), 1, 1, None, 0))] == actions
     assert [Ignore()] == hear(machine, ResultReceived(0, "late"), at=SOON)
     assert math.inf == machine.wakeup
-
-
-def test_an_ignored_error_wins_too() -> None:
-    """It is a success."""
-    actions = hear(two_running(IGNORE), ErrorReceived(1, SERVER), at=SOON)
-
-    assert [Cancel(0), CompleteEmpty(ExecutionInfo("n2", (), 1, 1, None, 0))] == actions[1:]
-
-
-def test_a_raised_error_ends_all() -> None:
-    """The caller gets it although another execution might have done better."""
-    actions = hear(two_running(RETHROW), ErrorReceived(1, SERVER), at=SOON)
-
-    assert Cancel(0) == actions[1]
-    assert isinstance(error_of(actions), e.ServerError)
-    assert ExecutionInfo("n2", (), 1, 1, None, 0) == error_of(actions).execution_info
-
-
-def test_the_plan_is_shared() -> None:
-    """A node that one execution has had, another does not get."""
-    machine = two_running()
-
-    assert ["n3"] == [send.node for send in sends(hear(machine, ErrorReceived(0, SERVER), at=SOON))]
-    assert [] == sends(hear(machine, ErrorReceived(1, CLOSED_ANSWER), at=SOON))
 
 
 CLOSED_ANSWER = e.Overloaded("busy")
@@ -245,34 +183,7 @@ def test_nothing_left_for_a_new_one() -> None:
     assert (0, 1) == (complete.info.successful_execution_index, complete.info.speculative_executions)
 
 
-def test_one_that_is_yet_to_start_saves_nobody() -> None:
-    """Where the last execution that runs finds the plan empty, the request has failed."""
-    machine = submitted(request(speculation=THREE), ["n1"])
-    hear(machine, RequestWritten(0))
-
-    assert isinstance(error_of(hear(machine, ErrorReceived(0, SERVER))), e.AllNodesFailed)
-    assert math.inf == machine.wakeup
-
-
-def test_the_caller_leaves() -> None:
-    """All that is under way is called off."""
-    machine = two_running()
-
-    assert [Cancel(0), Cancel(1)] == hear(machine, RequestAbandoned(), at=SOON)
-    assert machine.state is RequestState.ABANDONED
-
-
-def test_time_is_up() -> None:
-    """For all of them at once."""
-    machine = two_running()
-    actions = hear(machine, TimePassed(), at=DEADLINE)
-
-    assert [Cancel(0), Cancel(1)] == actions[:-1]
-    assert isinstance(error_of(actions), e.DriverTimeout)
-    assert ExecutionInfo(None, (), -1, 1, None, 0) == error_of(actions).execution_info
-
-
-@pytest.mark.parametrize("answer", [ZeroDivisionError("raise me"), -1.0, math.nan, "soon"])
+@rows("answer", [ZeroDivisionError("raise me"), -1.0, math.nan, "soon"])
 def test_a_policy_that_fails(answer: object) -> None:
     """The request fails with what the policy did as the cause, and what was written is called off."""
     speculation: SpeculativeExecutionPolicy = Says(answer)

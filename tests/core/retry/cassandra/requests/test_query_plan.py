@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 
@@ -35,16 +36,7 @@ def test_as_late_as_it_can() -> None:
     assert [1, 2] == made
 
 
-def test_later_changes_of_a_list_do_not_matter() -> None:
-    """The plan is computed once."""
-    nodes = ["n1"]
-    plan = QueryPlan(nodes)
-    nodes.append("n2")
-
-    assert ["n1", None] == [plan.take(), plan.take()]
-
-
-@pytest.mark.parametrize(
+@rows(
     ("nodes", "text"),
     [
         ("n1", "a lone node goes into a list"),

@@ -29,7 +29,7 @@ def test_defaults() -> None:
     assert NoSpeculativeExecution() == request.speculation
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "idempotent", "may_repeat", "may_speculate"),
     [
         (RequestKind.STATEMENT, False, False, False),
@@ -81,8 +81,3 @@ def test_a_prepare_has_no_level() -> None:
         CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, consistency=ConsistencyLevel.QUORUM)
 
     assert "consistency" == caught.value.parameter
-
-
-def test_no_time_limit() -> None:
-    """``inf`` is a timeout."""
-    assert math.inf == CassandraRequest(policy=DefaultRetryPolicy(), timeout=math.inf).timeout

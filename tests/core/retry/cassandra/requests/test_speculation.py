@@ -35,7 +35,7 @@ def test_none() -> None:
     assert NoSpeculativeExecution().next_execution(node="n1", running=1) is None
 
 
-@pytest.mark.parametrize("delay", [0, 0.25])
+@rows("delay", [0, 0.25])
 def test_constant(delay: float) -> None:
     """The same delay until there are enough, the first one counted."""
     policy = ConstantSpeculativeExecutionPolicy(max_executions=3, delay=delay)
@@ -59,20 +59,20 @@ def test_bad_settings(parameter: str, value: Any) -> None:
     assert parameter == caught.value.parameter
 
 
-@pytest.mark.parametrize("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
+@rows("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
 def test_nonsense(answer: Any) -> None:
     """A policy's answer is looked at before it is believed."""
     with pytest.raises(TypeError, match="next_execution of Says answered"):
         next_delay(Says(answer), node="n1", running=1)
 
 
-@pytest.mark.parametrize("answer", [0, 0.5, 3, None])
+@rows("answer", [0, 0.5, 3, None])
 def test_sense(answer: float | None) -> None:
     """Seconds and None are passed on."""
     assert answer == next_delay(Says(answer), node="n1", running=1)
 
 
-@pytest.mark.parametrize("policy", [None, 0.1, NoSpeculativeExecution, lambda: 0.1])
+@rows("policy", [None, 0.1, NoSpeculativeExecution, lambda: 0.1])
 def test_what_is_no_policy(policy: Any) -> None:
     """An object without the method, and a class, are refused."""
     with pytest.raises(InvalidArgumentException, match="must be an object with next_execution"):

@@ -105,12 +105,6 @@ def test_every_state_has_its_row() -> None:
     assert set(EVENTS) == set(get_args(CassandraEvent))
 
 
-@pytest.mark.parametrize("state", list(R))
-def test_there_is_a_request_in_every_state(state: RequestState) -> None:
-    """The next test has something to ask."""
-    assert in_state(state)
-
-
 @rows(("state", "kind"), list(itertools.product(R, EVENTS)))
 def test_every_pair_of_a_request(state: RequestState, kind: type[CassandraEvent]) -> None:
     """A pair of the table leads where the table says; any other raises and changes nothing; a final state ignores all."""
