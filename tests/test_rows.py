@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+import trio
 
 from tests.rows import rows
 
@@ -36,6 +37,23 @@ def test_one_row_that_fails_is_the_failure() -> None:
         walk()
     assert ["in the row (2,)"] == caught.value.__notes__
     assert [1, 2, 3] == walked
+
+
+async def test_an_async_test_walks_too() -> None:
+    """Each row is awaited, and what fails is named."""
+    walked = []
+
+    @rows("number", [1, 2, 3])
+    async def walk(number: int, fixture: str) -> None:
+        await trio.lowlevel.checkpoint()
+        walked.append((number, fixture))
+        assert number != 2
+
+    assert ["fixture"] == list(inspect.signature(walk).parameters)
+    with pytest.raises(AssertionError) as caught:
+        await walk(fixture="given")
+    assert ["in the row (2,)"] == caught.value.__notes__
+    assert [(1, "given"), (2, "given"), (3, "given")] == walked
 
 
 def test_rows_that_fail_are_all_named() -> None:
