@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 
-import pytest
-
-from tests.trio_client.test_collection import CAS, HOUR, MAJORITY, MUTATED, PEOPLE, STRATEGY, submit
+from tests.rows import rows
+from tests.trio_client.test_collection import CAS, HOUR, MAJORITY, MUTATED, PEOPLE, submit
 from triclinium import BinaryCollection, CounterResult
-from triclinium.errors import InvalidArgumentException
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Operation, Prepend
 from triclinium_core.kv.operation.results import Result
 
@@ -18,7 +15,7 @@ COUNTED = CounterResult(8, CAS)
 Call = Callable[[BinaryCollection], Awaitable[object]]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "result", "call"),
     [
         (Append(PEOPLE, "log", b"x"), MUTATED, lambda b: b.append("log", b"x")),
@@ -68,38 +65,3 @@ async def test_a_method_submits_its_operation_and_returns_its_result(
     assert [expected] == [event.operation for event in submitted]
     assert type(expected) is type(submitted[0].operation)
     assert result is returned
-
-
-@pytest.mark.parametrize(
-    ("result", "call"),
-    [
-        (MUTATED, lambda b: b.append("log", b"x", retry_strategy=STRATEGY)),
-        (MUTATED, lambda b: b.prepend("log", b"x", retry_strategy=STRATEGY)),
-        (COUNTED, lambda b: b.increment("visits", retry_strategy=STRATEGY)),
-        (COUNTED, lambda b: b.decrement("visits", retry_strategy=STRATEGY)),
-    ],
-)
-async def test_every_operation_passes_the_strategy_of_the_call(result: Result, call: Call) -> None:
-    """The strategy travels with the submission."""
-    submitted, _ = await submit(lambda c: call(c.binary), result)
-
-    assert [STRATEGY] == [event.retry_strategy for event in submitted]
-
-
-@pytest.mark.parametrize(
-    ("parameter", "call"),
-    [
-        ("key", lambda b: b.append("", b"x")),
-        ("value", lambda b: b.append("log", "x")),
-        ("cas", lambda b: b.prepend("log", b"x", cas=-1)),
-        ("delta", lambda b: b.increment("visits", delta=-1)),
-        ("initial", lambda b: b.increment("visits", initial=2**64)),
-        ("expiry", lambda b: b.decrement("visits", expiry=timedelta(seconds=-1))),
-    ],
-)
-async def test_a_wrong_argument_is_refused(parameter: str, call: Call) -> None:
-    """The caller learns which argument it was."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        await submit(lambda c: call(c.binary))
-
-    assert parameter == caught.value.parameter

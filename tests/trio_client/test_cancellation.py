@@ -219,6 +219,19 @@ SITUATIONS = (
 )
 CASES = [(situation, operation) for situation in SITUATIONS for operation in situation.operations]
 
+SHORT = {
+    *(("connected", name) for name in ("get", "upsert", "increment")),
+    *((situation, "get") for situation in ("asking a strategy that never answers", "never answered", "hung up on")),
+    *(
+        (situation, "upsert")
+        for situation in (
+            *("connecting", "retrying", "asking a strategy", "answered late", "never answered", "hung up on"),
+            *("hung up on in the middle of a reply", "in a collection whose id is unknown", "in small pieces"),
+        )
+    ),
+}
+"""Every kind of checkpoint once; how the other operations travel is the core's, and no checkpoint is theirs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
@@ -297,7 +310,11 @@ def aftermath(fake: FakeCluster, cluster: Cluster, moments: Moments) -> Aftermat
 @pytest.mark.parametrize(
     ("seed", "situation", "operation"),
     [
-        pytest.param(seed, situation, operation, id=f"{operation.name}, {situation.name}")
+        pytest.param(
+            *(seed, situation, operation),
+            id=f"{operation.name}, {situation.name}",
+            marks=() if (situation.name, operation.name) in SHORT else pytest.mark.long,
+        )
         for seed, (situation, operation) in enumerate(CASES)
     ],
 )
@@ -386,7 +403,7 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
         return ending, found, aftermath(fake, cluster, moments)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_whoever_shares_the_connection_notices_nothing(seed: int, record_property: Record) -> None:
     """Two tasks go on counting, whenever a third leaves."""
     runs = at_every_moment(share, seed=seed)

@@ -86,8 +86,23 @@ async def revive(fake: FakeCluster) -> None:
     fake.nodes.revive(1)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-@pytest.mark.parametrize("name", CALLS)
+SHORT = {
+    ("Cluster.ping", "dead at first"),
+    ("Bucket.ping", "dead at first"),
+    ("Bucket.wait_until_ready", "slow"),
+    ("CollectionManager.get_all_scopes", "slow"),
+}
+"""Every kind of call; what each of them waits for is the core's."""
+
+
+@pytest.mark.parametrize(
+    ("name", "trouble"),
+    [
+        pytest.param(name, trouble, marks=() if (name, trouble) in SHORT else pytest.mark.long)
+        for name in CALLS
+        for trouble in TROUBLES
+    ],
+)
 def test_a_call_may_be_cancelled_at_any_moment(name: str, trouble: str, record_property: Record) -> None:
     """It ends as if nobody had cancelled, or is given up; either way the client is the same afterwards."""
     runs = at_every_moment(partial(live, CALLS[name], TROUBLES[trouble]))

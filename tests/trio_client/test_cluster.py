@@ -1,11 +1,10 @@
-"""Opening and leaving: what the caller gets, and that the nursery inside is never seen."""
+"""Opening and leaving: what the caller gets, and what becomes of connections."""
 
 from __future__ import annotations
 
 import inspect
 import random
 import ssl
-from collections.abc import Callable
 
 import pytest
 import trio
@@ -13,20 +12,16 @@ import trio.testing
 
 from tests.rows import rows
 from tests.trio_client.doubles import (
-    DONE,
     OPEN_STREAM,
     HalfDeafStream,
     connector_that_raises,
     connector_to,
-    driver_of,
     open_driver,
     open_scripted,
-    perform,
     settle,
 )
 from triclinium import (
     CertificateAuthenticator,
-    Cluster,
     JwtAuthenticator,
     PasswordAuthenticator,
     open_cluster,
@@ -36,90 +31,18 @@ from triclinium._cluster import running
 from triclinium._doors import make_driver
 from triclinium._driver import Driver
 from triclinium._log import Log
-from triclinium.errors import InternalError, InvalidArgumentException
-from triclinium_core.kv.events import OperationSubmitted, TimePassed
+from triclinium.errors import InvalidArgumentException
+from triclinium_core.kv.events import TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
 
 AUTHENTICATOR = PasswordAuthenticator("app", "secret")
 UNREACHABLE = connector_that_raises(ConnectionRefusedError())
-DEFECT = KeyError("a defect")
 TLS = "couchbases://10.0.0.5"
 
 
 # -- What leaves the block.
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ValueError("mine"),
-        ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
-        BaseExceptionGroup("mine", [KeyboardInterrupt()]),
-        KeyboardInterrupt(),
-        SystemExit(3),
-        GeneratorExit(),
-        StopAsyncIteration(),
-        trio.ClosedResourceError(),
-    ],
-    ids=repr,
-)
-async def test_an_exception_leaves_the_block_as_the_very_same_object(error: BaseException) -> None:
-    """Neither wrapped nor copied, without a cause and without a context that it did not have."""
-    caught: BaseException | None = None
-    try:
-        async with open_scripted(ScriptedMachine()):
-            raise error
-    except BaseException as raised:
-        caught = raised
-
-    assert error is caught
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    assert not hasattr(error, "__notes__")
-
-
-async def test_a_cancellation_leaves_the_block_as_the_very_same_object() -> None:
-    """Cancelled is on its way to its scope, and nobody stops it."""
-    seen: list[BaseException] = []
-    with trio.CancelScope() as scope:
-        try:
-            async with open_scripted(ScriptedMachine()):
-                try:
-                    scope.cancel()
-                    await trio.sleep_forever()
-                except trio.Cancelled as cancelled:
-                    seen.append(cancelled)
-                    raise
-        except trio.Cancelled as cancelled:
-            seen.append(cancelled)
-            raise
-
-    assert seen[0] is seen[1]
-    assert scope.cancelled_caught
-
-
-async def test_a_cancellation_while_the_block_is_left_is_not_lost() -> None:
-    """Leaving is no place to be cancelled at, as with Trio's nurseries; the next checkpoint is."""
-    with trio.CancelScope() as scope:
-        async with open_scripted(ScriptedMachine()):
-            scope.cancel()
-        await trio.lowlevel.checkpoint()
-
-    assert scope.cancelled_caught
-
-
-async def test_a_cancellation_while_the_block_is_entered_is_not_lost() -> None:
-    """A caller whose time is up does not enter, and nothing is left running."""
-    entered: list[Cluster] = []
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        async with open_scripted(ScriptedMachine()) as cluster:
-            entered.append(cluster)
-
-    assert [] == entered
-    assert scope.cancelled_caught
 
 
 async def test_entering_and_leaving_are_checkpoints() -> None:
@@ -163,83 +86,6 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
 # -- When a background task crashes.
 
 
-async def crash(body: Callable[[], object] | None = None, error: BaseException = DEFECT) -> BaseException:
-    """Return what leaves a block whose background crashes; ``body`` runs when the crash has cancelled it."""
-    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
-    try:
-        async with open_driver(machine, connector_that_raises(error)):
-            try:
-                await trio.sleep_forever()
-            finally:
-                if body is not None:
-                    body()
-    except BaseException as raised:
-        return raised
-    pytest.fail("nothing left the block")
-
-
-async def test_a_crash_in_the_background_is_an_internal_error() -> None:
-    """It cancels the block, and leaves with the group of what crashed as its cause."""
-    left = await crash()
-
-    assert isinstance(left, InternalError)
-    assert isinstance(left.__cause__, ExceptionGroup)
-    assert "please report this" in str(left)
-
-
-@pytest.mark.parametrize("error", [ValueError("mine"), ExceptionGroup("mine", [ValueError(), KeyError()])], ids=repr)
-async def test_a_crash_does_not_hide_an_exception_of_the_block(error: Exception) -> None:
-    """The caller's own exception wins, the very same object, and carries the crash as a note."""
-
-    def body() -> None:
-        raise error
-
-    left = await crash(body)
-
-    assert error is left
-    assert "a background task of triclinium crashed: ExceptionGroup" in left.__notes__[0]
-    assert "a defect" in left.__notes__[0]
-
-
-async def test_a_crash_that_cancels_a_nursery_of_the_block_is_an_internal_error() -> None:
-    """A group of nothing but Cancelled is the crash's doing; it must not get past the scope that it was for."""
-    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
-    with pytest.raises(InternalError):
-        async with open_driver(machine, connector_that_raises(DEFECT)), trio.open_nursery() as nursery:
-            nursery.start_soon(trio.sleep_forever)
-
-
-async def test_of_a_group_only_what_is_the_callers_own_survives_a_crash() -> None:
-    """Cancelled was for the nursery that has ended, and would end the whole program if it got any further."""
-
-    async def fail() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            raise ValueError("mine")
-
-    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
-    with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="mine")) as caught:
-        async with open_driver(machine, connector_that_raises(DEFECT)), trio.open_nursery() as nursery:
-            nursery.start_soon(fail)
-            nursery.start_soon(trio.sleep_forever)
-
-    assert "crashed" in caught.value.__notes__[0]
-
-
-async def test_what_ends_the_program_is_no_crash() -> None:
-    """SystemExit in the background leaves as it is, whatever the block says."""
-
-    def body() -> None:
-        raise ValueError("mine")
-
-    ending = SystemExit(3)
-    left = await crash(body, ending)
-
-    assert left is ending
-    assert isinstance(left.__context__, ValueError)
-
-
 # -- The cluster.
 
 
@@ -261,14 +107,6 @@ async def test_statistics_outlive_the_cluster() -> None:
     assert 42 == cluster.statistics().open_operations
 
 
-async def test_a_plain_memcached_has_one_collection() -> None:
-    """Its documents have no bucket."""
-    async with open_scripted(ScriptedMachine()) as cluster:
-        collection = cluster.default_collection()
-
-    assert collection.bucket_name is None
-
-
 # -- The public doors.
 
 
@@ -278,22 +116,6 @@ async def test_opening_waits_for_nothing() -> None:
         bucket = cluster.bucket("travel")
 
     assert "travel" == bucket.name
-
-
-async def test_a_cluster_may_live_in_a_nursery_of_ones_own() -> None:
-    """The start protocol hands out the cluster, and cancelling closes it."""
-    async with trio.open_nursery() as nursery:
-        cluster = await nursery.start(lambda task_status: run_unreachable(task_status=task_status))
-        collection = cluster.bucket("travel").default_collection()
-        nursery.cancel_scope.cancel()
-
-    with pytest.raises(trio.ClosedResourceError):
-        await collection.get("ada")
-
-
-async def run_unreachable(*, task_status: trio.TaskStatus[Cluster]) -> None:
-    """Run a cluster that reaches nobody."""
-    await run_cluster("couchbase://10.0.0.5", AUTHENTICATOR, connector=UNREACHABLE, task_status=task_status)
 
 
 def test_both_doors_take_the_same_arguments() -> None:
@@ -369,24 +191,3 @@ def test_randomness_is_drawn_from_what_is_passed() -> None:
     make_driver(ClientOptions(connection_string="memcached://10.0.0.5"), connector=UNREACHABLE, rng=Counting(7))
 
     assert random.Random(7).random() == drawn[0]
-
-
-async def test_one_cluster_serves_many_tasks() -> None:
-    """Tasks that share a cluster do not wait for one another."""
-    machine = ScriptedMachine(settle)
-    results: list[object] = []
-    driver = driver_of(machine)
-
-    async def ask(key: str) -> None:
-        results.append(await perform(driver, key))
-
-    async with trio.open_nursery() as outer:
-        outer.start_soon(driver.run)
-        await driver.started.wait()
-        async with trio.open_nursery() as nursery:
-            for number in range(10):
-                nursery.start_soon(ask, f"key-{number}")
-        driver.close()
-
-    assert [DONE] * 10 == results
-    assert 10 == sum(isinstance(event, OperationSubmitted) for event in machine.events)

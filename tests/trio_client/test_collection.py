@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import trio.testing
 
+from tests.rows import rows
 from tests.trio_client.doubles import (
     DONE,
     open_scripted,
@@ -23,7 +23,7 @@ from triclinium import (
     RawBinaryTranscoder,
     RawStringTranscoder,
 )
-from triclinium.errors import DocumentNotFoundException, EncodingFailureException, InvalidArgumentException
+from triclinium.errors import DocumentNotFoundException, EncodingFailureException
 from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation
 from triclinium_core.kv.events import Event, OperationSubmitted
 from triclinium_core.kv.operation.requests import (
@@ -77,7 +77,7 @@ DOCUMENT = b'{"born":1815}'
 VALUE = {"born": 1815}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "result", "call"),
     [
         (Get(PEOPLE, "ada"), GOT, lambda c: c.get("ada")),
@@ -166,78 +166,6 @@ async def test_a_document_that_does_not_exist_is_none_where_asked() -> None:
             await people.get("ada")
 
     assert found is None
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda c: c.get("ada", retry_strategy=STRATEGY),
-        lambda c: c.get_or_none("ada", retry_strategy=STRATEGY),
-        lambda c: c.get_and_touch("ada", HOUR, retry_strategy=STRATEGY),
-        lambda c: c.get_and_lock("ada", timedelta(seconds=1), retry_strategy=STRATEGY),
-    ],
-)
-async def test_reads_pass_the_strategy_of_the_call(call: Call) -> None:
-    """The strategy travels with the submission, for it belongs to the call and not to the operation."""
-    submitted, _ = await submit(call, GOT)
-
-    assert [STRATEGY] == [event.retry_strategy for event in submitted]
-
-
-@pytest.mark.parametrize(
-    ("result", "call"),
-    [
-        (EXISTS, lambda c: c.exists("ada", retry_strategy=STRATEGY)),
-        (DONE, lambda c: c.unlock("ada", CAS, retry_strategy=STRATEGY)),
-        (MUTATED, lambda c: c.touch("ada", HOUR, retry_strategy=STRATEGY)),
-        (MUTATED, lambda c: c.insert("ada", 1, retry_strategy=STRATEGY)),
-        (MUTATED, lambda c: c.upsert("ada", 1, retry_strategy=STRATEGY)),
-        (MUTATED, lambda c: c.replace("ada", 1, retry_strategy=STRATEGY)),
-        (MUTATED, lambda c: c.remove("ada", retry_strategy=STRATEGY)),
-    ],
-)
-async def test_other_operations_pass_the_strategy_of_the_call(result: Result, call: Call) -> None:
-    """The strategy travels with the submission, for it belongs to the call and not to the operation."""
-    submitted, _ = await submit(call, result)
-
-    assert [STRATEGY] == [event.retry_strategy for event in submitted]
-
-
-@pytest.mark.parametrize(
-    ("parameter", "call"),
-    [
-        ("key", lambda c: c.get("")),
-        ("key", lambda c: c.get(b"ada")),
-        ("key", lambda c: c.exists("x" * 247)),
-        ("key", lambda c: c.get_or_none("\ud800")),
-        ("transcoder", lambda c: c.get("ada", transcoder=RawStringTranscoder)),
-        ("transcoder", lambda c: c.upsert("ada", 1, transcoder="json")),
-        ("expiry", lambda c: c.touch("ada", "3600")),
-        ("expiry", lambda c: c.get_and_touch("ada", timedelta(seconds=-1))),
-        ("expiry", lambda c: c.insert("ada", 1, expiry=datetime(2100, 1, 1))),  # noqa: DTZ001
-        ("expiry", lambda c: c.upsert("ada", 1, expiry=datetime(2001, 1, 1, tzinfo=UTC))),
-        ("expiry", lambda c: c.replace("ada", 1, expiry=HOUR, preserve_expiry=True)),
-        ("preserve_expiry", lambda c: c.upsert("ada", 1, preserve_expiry="yes")),
-        ("preserve_expiry", lambda c: c.replace("ada", 1, preserve_expiry=None)),
-        ("lock_time", lambda c: c.get_and_lock("ada", timedelta(seconds=31))),
-        ("lock_time", lambda c: c.get_and_lock("ada", "15")),
-        ("cas", lambda c: c.unlock("ada", Cas(0))),
-        ("cas", lambda c: c.remove("ada", cas=Cas(2**64))),
-        ("cas", lambda c: c.replace("ada", 1, cas="7")),
-        ("value", lambda c: c.upsert("ada", "x" * (20 * 1024 * 1024 + 1), transcoder=TEXT)),
-        ("retry_strategy", lambda c: c.get("ada", retry_strategy=BestEffortRetryStrategy)),
-    ],
-)
-async def test_a_wrong_argument_is_refused_before_anything_is_submitted(parameter: str, call: Call) -> None:
-    """The caller learns which argument it was, other tasks get their turn, and the machine hears nothing."""
-    machine = ScriptedMachine()
-    async with open_scripted(machine) as cluster:
-        people = cluster.bucket("travel").scope("inventory").collection("people")
-        with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
-            await call(people)
-
-    assert parameter == caught.value.parameter
-    assert [] == machine.submitted
 
 
 async def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_submitted() -> None:

@@ -48,56 +48,6 @@ async def end() -> bytes:
     return b""
 
 
-async def test_events_come_in_order_and_the_loss_comes_last() -> None:
-    """Opened, each piece of bytes, and the end with how much was handed over."""
-    ours, theirs = memory_stream_pair()
-    ears = Ears(connector_to(ours))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.connection.run)
-        await trio.testing.wait_all_tasks_blocked()
-        ears.connection.send(b"question")
-        question = await theirs.receive_some()
-        await theirs.send_all(b"ans")
-        await trio.testing.wait_all_tasks_blocked()
-        await theirs.send_all(b"wer")
-        await trio.testing.wait_all_tasks_blocked()
-        await theirs.aclose()
-
-    assert b"question" == question
-    assert [
-        OPENED,
-        BytesReceived(STREAM, b"ans"),
-        BytesReceived(STREAM, b"wer"),
-        StreamLost(STREAM, LossCause.END_OF_STREAM, "", 8),
-    ] == ears.events
-    assert all(type(event.data) is bytes for event in ears.events if isinstance(event, BytesReceived))
-
-
-async def test_the_order_is_passed_to_the_connector() -> None:
-    """Host, port and whether to speak TLS arrive as they were ordered."""
-    connector = connector_that_raises(ConnectionRefusedError())
-    await Ears(connector).connection.run()
-
-    assert [("node", 11210, False)] == connector.asked
-
-
-@pytest.mark.parametrize(
-    ("expected", "error"),
-    [
-        (LossCause.REFUSED, ConnectionRefusedError("words")),
-        (LossCause.UNREACHABLE, OSError("words")),
-        (LossCause.RESET, trio.BrokenResourceError("words")),
-    ],
-)
-async def test_a_failed_connect_is_a_loss(expected: LossCause, error: Exception) -> None:
-    """A stream that was never opened is lost once, with the connector's reason and nothing handed over."""
-    ears = Ears(connector_that_raises(error))
-    await ears.connection.run()
-
-    assert [StreamLost(STREAM, expected, "words", 0)] == ears.events
-
-
 @pytest.mark.native
 async def test_a_burst_leaves_before_the_task_that_makes_it_waits() -> None:
     """On a bare socket the writer need not have its turn first; what the system does not take follows in order."""
@@ -308,19 +258,6 @@ async def test_closing_before_the_task_has_begun_is_enough() -> None:
     await ears.connection.run()
 
     assert [] == ears.events
-
-
-async def test_closing_ends_reading_and_writing_without_a_report() -> None:
-    """After an order to close there are no more events, and the socket is closed."""
-    stream = HalfDeafStream(receive_some=never)
-    ears = Ears(connector_to(stream))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.connection.run)
-        await trio.testing.wait_all_tasks_blocked()
-        ears.connection.close()
-
-    assert [OPENED] == ears.events
-    assert stream.is_closed
 
 
 async def test_nothing_is_sent_after_closing() -> None:

@@ -19,7 +19,6 @@ from tests.trio_client.doubles import (
     occur,
     open_driver,
     perform,
-    settle,
 )
 from triclinium import fail_after
 from triclinium._driver import Driver
@@ -40,33 +39,6 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import RetryAction
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
-
-
-async def test_after_the_block_operations_find_the_cluster_closed() -> None:
-    """Whoever still holds the cluster is told so, with a checkpoint and without the machine."""
-    machine = ScriptedMachine(settle)
-    async with open_driver(machine) as driver:
-        pass
-
-    with trio.testing.assert_checkpoints(), pytest.raises(trio.ClosedResourceError, match="get was not sent"):
-        await perform(driver)
-    assert [TimePassed()] == machine.events
-
-
-async def test_operations_that_still_wait_find_the_cluster_closed() -> None:
-    """Leaving the block waits for nobody."""
-    machine = ScriptedMachine()
-    async with trio.open_nursery() as nursery:
-
-        async def ask() -> None:
-            with pytest.raises(trio.ClosedResourceError):
-                await perform(driver)
-
-        async with open_driver(machine) as driver:
-            nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked()
-
-    assert 1 == len(machine.submitted)
 
 
 async def test_nothing_reaches_the_machine_after_the_end() -> None:

@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from functools import partial
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, open_pair
-from triclinium import BinaryCollection, Cas, Cluster, Collection, LookupInSpec, MutateInSpec, run_cluster
+from tests.trio_client.test_wrong_arguments import NAMES, method_of, right_arguments
+from triclinium import Cluster, Collection, run_cluster
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import drop_response
 
-CALLS: dict[str, Callable[[Collection], Awaitable[object]]] = {
-    "get": lambda c: c.get("ada"),
-    "get_or_none": lambda c: c.get_or_none("ada"),
-    "exists": lambda c: c.exists("ada"),
-    "get_and_touch": lambda c: c.get_and_touch("ada", None),
-    "touch": lambda c: c.touch("ada", None),
-    "get_and_lock": lambda c: c.get_and_lock("ada", timedelta(seconds=1)),
-    "unlock": lambda c: c.unlock("ada", Cas(1)),
-    "insert": lambda c: c.insert("ada", 1),
-    "upsert": lambda c: c.upsert("ada", 1),
-    "replace": lambda c: c.replace("ada", 1),
-    "remove": lambda c: c.remove("ada"),
-    "lookup_in": lambda c: c.lookup_in("ada", [LookupInSpec.get("a")]),
-    "mutate_in": lambda c: c.mutate_in("ada", [MutateInSpec.remove("a")]),
-    "get_any_replica": lambda c: c.get_any_replica("ada"),
-    "lookup_in_any_replica": lambda c: c.lookup_in_any_replica("ada", [LookupInSpec.get("a")]),
-    "append": lambda c: c.binary.append("ada", b"1"),
-    "prepend": lambda c: c.binary.prepend("ada", b"1"),
-    "increment": lambda c: c.binary.increment("ada"),
-    "decrement": lambda c: c.binary.decrement("ada"),
-}
 
-
-@pytest.mark.parametrize(
+@rows(
     "error",
     [
         ValueError("mine"),
@@ -50,7 +27,6 @@ CALLS: dict[str, Callable[[Collection], Awaitable[object]]] = {
         SystemExit(3),
         trio.TooSlowError(),
     ],
-    ids=repr,
 )
 async def test_an_exception_of_the_caller_leaves_as_the_very_same_object(
     autojump_clock: MockClock, error: BaseException
@@ -107,31 +83,20 @@ async def test_a_group_of_a_nursery_inside_leaves_as_it_is(autojump_clock: MockC
                 nursery.start_soon(fail)
 
 
-@pytest.mark.parametrize("name", CALLS)
-async def test_after_the_block_every_call_is_refused(autojump_clock: MockClock, name: str) -> None:
+async def test_after_the_block_every_call_is_refused(autojump_clock: MockClock) -> None:
     """In Trio's own words, at once, and the node hears nothing."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with fake.open_client() as cluster:
             people = cluster.bucket("travel").default_collection()
             await people.exists("ada")
         before = len(fake.node.command_log)
-        with pytest.raises(trio.ClosedResourceError, match="inside its block"):
-            await CALLS[name](people)
+        for name in NAMES:
+            method = method_of(people, name)
+            with trio.testing.assert_checkpoints(), pytest.raises(trio.ClosedResourceError, match="inside its block"):
+                await method(**right_arguments(method))
         await trio.sleep(10)
 
         assert before == len(fake.node.command_log)
-
-
-def test_no_call_is_left_out() -> None:
-    """Every public coroutine of a collection stands in the table."""
-    found = {
-        name
-        for kind in (Collection, BinaryCollection)
-        for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
-        if not name.startswith("_")
-    }
-
-    assert found == set(CALLS)
 
 
 async def test_whoever_still_waits_when_the_block_is_left_is_told(autojump_clock: MockClock) -> None:

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from trio.testing import MockClock
 
-from tests.trio_client.pair import OPTIONS, Never, open_pair
-from triclinium import Cas, DurabilityLevel, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
+from tests.trio_client.pair import Never, open_pair
+from triclinium import Cas, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium.errors import (
     CasMismatchException,
     CouchbaseException,
@@ -330,27 +330,3 @@ async def test_a_lookup_is_repeated_and_a_change_is_not(autojump_clock: MockCloc
 
         assert "Ada" == found.content_as(str, 0)
         assert 4 == (await people.get("ada")).content_as(dict[str, object])["visits"]
-
-
-async def test_durable_changes(autojump_clock: MockClock) -> None:
-    """The caller is told when the replica has the change."""
-    spec = [MutateInSpec.increment("n")]
-    async with open_fake_cluster(nodes=2, replicas=1) as fake, fake.open_client() as cluster:
-        people = cluster.bucket("default").default_collection()
-        await people.upsert("ada", {"n": 1})
-        changed = await people.mutate_in("ada", spec, durability=DurabilityLevel.MAJORITY)
-        async with people.get_all_replicas("ada") as copies:
-            contents = [copy.content async for copy in copies]
-
-    assert 2 == changed.content_as(int, 0)
-    assert [{"n": 2}] * 2 == contents
-
-
-async def test_in_a_collection(autojump_clock: MockClock) -> None:
-    """Parts of documents are where the documents are."""
-    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        people = cluster.bucket("travel").scope("inventory").collection("people")
-        await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.UPSERT)
-
-        assert 1 == (await people.lookup_in("ada", [LookupInSpec.get("a")])).content_as(int, 0)
-        assert fake.node.documents.get("travel", "ada", collection_id=8) is not None

@@ -15,7 +15,15 @@ import trustme
 
 from triclinium import Authenticator, BestEffortRetryStrategy, CertificateAuthenticator, TimeoutOptions, open_cluster
 from triclinium.errors import TimeoutException, TlsException
-from triclinium.testing import FakeCluster, FakeNodeOptions, FakeNodes, Opcode, open_tcp_cluster
+from triclinium.testing import (
+    FakeCluster,
+    FakeNodeOptions,
+    FakeNodes,
+    Opcode,
+    hang_up_mid_reply,
+    open_tcp_cluster,
+)
+from triclinium_core.testing import FakeNode
 
 PATIENT = TimeoutOptions(kv=60.0)
 """Nobody waits for a timeout: what is wrong shows at once."""
@@ -62,10 +70,10 @@ class Authority:
         return CertificateAuthenticator(str(path))
 
 
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Return who has signed."""
-    return Authority(tmp_path)
+    return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 @asynccontextmanager
@@ -111,10 +119,9 @@ async def refusal(connection_string: str, authenticator: Authenticator, context:
     [
         (lambda known: known.server(issuer=known.unknown), "certificate verify failed: unable to get local issuer"),
         (lambda known: known.server("127.0.0.2"), "IP address mismatch, certificate is not valid for '127.0.0.1'"),
-        (lambda known: known.server("node.example"), "IP address mismatch, certificate is not valid for '127.0.0.1'"),
         (lambda known: known.server(ADDRESS, not_after=NOW - timedelta(days=1)), "certificate has expired"),
     ],
-    ids=["unknown authority", "other address", "a name", "expired"],
+    ids=["unknown authority", "other address", "expired"],
 )
 async def test_a_certificate_that_the_client_refuses(
     authority: Authority, make: Callable[[Authority], ssl.SSLContext], words: str
@@ -148,19 +155,36 @@ async def test_a_client_that_the_nodes_let_in(authority: Authority) -> None:
     assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
 
 
-async def test_plain_ports_are_asked_for_tls(authority: Authority) -> None:
-    """The client is told by the first node."""
+async def test_the_wrong_kind_of_port(authority: Authority) -> None:
+    """The first node tells, whichever way round: the client knows an alert of TLS when it sees one, and names the scheme."""
     async with nodes_with(authority.server()) as fake:
-        in_tls = fake.connection_string.replace("couchbase:", "couchbases:")
-        await refusal(in_tls, fake.authenticator, authority.trusting())
+        in_tls = await refusal(fake.connection_string.replace("couchbase:", "couchbases:"), fake.authenticator, None)
+        in_plain = await refusal(tls(fake).replace("couchbases:", "couchbase:"), fake.authenticator, None)
+
+        assert not any(node.command_log for node in fake.nodes)
+    assert "this port speaks TLS" in in_tls
+    assert "connect with couchbases://" in in_plain
 
 
-async def test_ports_for_tls_are_asked_in_plain(authority: Authority) -> None:
-    """The other way round; the client knows an alert of TLS when it sees one, and names the scheme."""
+async def test_without_a_context_the_system_is_trusted(authority: Authority) -> None:
+    """Which does not know who signed."""
     async with nodes_with(authority.server()) as fake:
-        message = await refusal(tls(fake).replace("couchbases:", "couchbase:"), fake.authenticator, None)
+        assert "certificate verify failed" in await refusal(tls(fake), fake.authenticator, None)
 
-    assert "this port speaks TLS; connect with couchbases://" in message
+
+async def test_a_node_without_plain_that_hangs_up(authority: Authority) -> None:
+    """It gets SCRAM over TLS as well; an end without TLS's goodbye is an end, and what came before it counts."""
+    options = FakeNodeOptions(sasl_mechanisms=("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1"))
+    async with (
+        open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake,
+        open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, ssl_context=authority.trusting()) as cluster,
+    ):
+        people = cluster.bucket("default").default_collection()
+        await people.upsert("ada", 1)
+        fake.node.faults.next(Opcode.GET, hang_up_mid_reply())
+
+        assert 1 == (await people.get("ada")).content
+        assert {"SCRAM-SHA512"} == {connection.sasl_mechanism for connection in cluster.statistics().connections}
 
 
 async def test_best_effort_waits_for_a_better_certificate(authority: Authority) -> None:

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from tests.rows import rows
 from triclinium._hidden_nursery import in_background
 from triclinium.errors import InternalError
 
@@ -55,18 +56,21 @@ async def test_it_works_for_the_length_of_the_block() -> None:
     assert work.ended
 
 
-@pytest.mark.parametrize(
+@rows(
     "error",
     [
         ValueError("mine"),
         ExceptionGroup("mine", [ValueError(), ExceptionGroup("inner", [KeyError()])]),
         BaseExceptionGroup("mine", [KeyboardInterrupt()]),
+        KeyboardInterrupt(),
         SystemExit(3),
+        GeneratorExit(),
+        StopAsyncIteration(),
+        trio.ClosedResourceError(),
     ],
-    ids=repr,
 )
 async def test_an_exception_leaves_the_block_as_the_very_same_object(error: BaseException) -> None:
-    """Neither wrapped nor copied, without a context that it did not have."""
+    """Neither wrapped nor copied, without a note or a context that it did not have."""
     caught: BaseException | None = None
     try:
         async with in_background(Work(), None):
@@ -77,6 +81,7 @@ async def test_an_exception_leaves_the_block_as_the_very_same_object(error: Base
     assert caught is error
     assert caught.__cause__ is None
     assert caught.__context__ is None
+    assert not hasattr(error, "__notes__")
 
 
 async def test_a_cancelled_block_ends_the_work() -> None:
@@ -133,32 +138,45 @@ async def notice_nothing() -> None:
         await trio.testing.wait_all_tasks_blocked()
 
 
-@pytest.mark.parametrize("body", [sleep_in_a_nursery, notice_nothing])
+@rows("body", [sleep_in_a_nursery, notice_nothing])
 async def test_a_crash_is_told_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
     """In a group of cancellations, or by itself."""
     with pytest.raises(InternalError):
         await crash(KeyError(), body)
 
 
+async def fail() -> None:
+    """Raise on the way out."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        raise ValueError("mine")
+
+
 async def test_the_blocks_own_exception_wins() -> None:
     """A crash meanwhile becomes a note on it."""
-    error = ValueError("mine")
-
-    async def fail() -> None:
-        try:
-            await trio.sleep_forever()
-        finally:
-            raise error
-
     with pytest.raises(ValueError, match="mine") as caught:
         await crash(KeyError("a defect"), fail)
 
-    assert caught.value is error
-    assert "a defect" in "".join(error.__notes__)
+    assert "a defect" in "".join(caught.value.__notes__)
 
 
-@pytest.mark.parametrize("ending", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
-@pytest.mark.parametrize("body", [trio.sleep_forever, sleep_in_a_nursery, notice_nothing])
+async def test_of_a_group_only_what_is_the_callers_own_survives_a_crash() -> None:
+    """Cancelled was for the nursery that has ended, and would end the whole program if it got any further."""
+
+    async def body() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            nursery.start_soon(trio.sleep_forever)
+
+    with pytest.RaisesGroup(pytest.RaisesExc(ValueError, match="mine")) as caught:
+        await crash(KeyError(), body)
+
+    assert "crashed" in caught.value.__notes__[0]
+
+
+@rows("ending", [KeyboardInterrupt(), SystemExit(3)])
+@rows("body", [trio.sleep_forever, sleep_in_a_nursery, notice_nothing, fail])
 async def test_what_ends_the_program_arrives_as_itself(
     ending: BaseException, body: Callable[[], Awaitable[object]]
 ) -> None:

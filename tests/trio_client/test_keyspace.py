@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.rows import rows
 from tests.trio_client.doubles import (
     driver_of,
 )
@@ -19,7 +20,7 @@ def cluster() -> Cluster:
     return Cluster(driver_of(ScriptedMachine()), "couchbase://a")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "way"),
     [
         (("travel", "inventory", "people"), lambda c: c.bucket("travel").scope("inventory").collection("people")),
@@ -49,19 +50,33 @@ def test_the_guides_know_their_names() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("parameter", "way"),
+NO_NAMES = ("", "x" * 252, "a b", "a/b", "\u00e4", "\n", b"people", 7, None)
+
+
+@rows("wrong", NO_NAMES)
+@rows(
+    ("parameter", "ask"),
     [
-        ("bucket", lambda c: c.bucket("")),
-        ("bucket", lambda c: c.bucket(5)),
-        ("scope", lambda c: c.bucket("travel").scope("in ventory")),
-        ("collection", lambda c: c.bucket("travel").scope("inventory").collection("")),
-        ("collection", lambda c: c.bucket("travel").collection("x" * 252)),
+        ("bucket", lambda cluster, name: cluster.bucket(name)),
+        ("scope", lambda cluster, name: cluster.bucket("travel").scope(name)),
+        ("collection", lambda cluster, name: cluster.bucket("travel").collection(name)),
+        ("collection", lambda cluster, name: cluster.bucket("travel").scope("inventory").collection(name)),
     ],
 )
-def test_a_name_that_cannot_be_one_is_refused_at_once(parameter: str, way: Callable[[Cluster], object]) -> None:
+def test_a_name_that_cannot_be_one_is_refused_at_once(
+    parameter: str, ask: Callable[[Cluster, object], object], wrong: object
+) -> None:
     """Nobody has to wait for a server to learn of a typing mistake."""
     with pytest.raises(InvalidArgumentException) as caught:
-        way(cluster())
+        ask(cluster(), wrong)
 
     assert parameter == caught.value.parameter
+
+
+def test_a_name_with_a_dot() -> None:
+    """It may be a bucket's, and nothing else's."""
+    bucket = cluster().bucket("a.b")
+
+    for ask in (bucket.scope, bucket.collection):
+        with pytest.raises(InvalidArgumentException):
+            ask("a.b")

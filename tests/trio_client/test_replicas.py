@@ -387,7 +387,7 @@ class Aftermath(NamedTuple):
     in_flight: int
 
 
-@pytest.mark.parametrize("slow", [(), (0,), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("slow", [(), pytest.param((0,), marks=pytest.mark.long), (0, 1, 2)], ids=str)
 def test_it_may_be_cancelled_at_any_moment(slow: tuple[int, ...]) -> None:
     """It ends as if nobody had cancelled, or is given up; nothing is left over, and the client serves as before."""
 

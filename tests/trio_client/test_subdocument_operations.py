@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-import pytest
-
-from tests.trio_client.test_collection import CAS, HOUR, PEOPLE, STRATEGY, Call, submit
+from tests.rows import rows
+from tests.trio_client.test_collection import CAS, HOUR, PEOPLE, Call, submit
 from triclinium import (
     DurabilityLevel,
     LookupInResult,
@@ -31,7 +28,7 @@ SPEC = MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
 RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("expected", "call"),
     [
         (LookupIn(PEOPLE, "ada", (GET,)), lambda c: c.lookup_in("ada", [GET])),
@@ -55,7 +52,6 @@ RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
             for semantics in StoreSemantics
         ),
     ],
-    ids=lambda value: value.name if isinstance(value, Operation) else "",
 )  # fmt: skip
 async def test_submits(expected: Operation, call: Call) -> None:
     """Arguments become fields, and values what the transcoder makes of them."""
@@ -65,21 +61,6 @@ async def test_submits(expected: Operation, call: Call) -> None:
     assert (expected, result) == (submitted.operation, returned)
 
 
-@pytest.mark.parametrize(
-    ("call", "result"),
-    [
-        (lambda c: c.lookup_in("ada", [GET], retry_strategy=STRATEGY), FOUND),
-        (lambda c: c.mutate_in("ada", [SPEC], retry_strategy=STRATEGY), CHANGED),
-    ],
-    ids=["lookup_in", "mutate_in"],
-)
-async def test_strategy_of_the_call(call: Call, result: LookupInResult | MutateInResult) -> None:
-    """It goes along with the operation."""
-    (submitted,), _ = await submit(call, result)
-
-    assert STRATEGY is submitted.retry_strategy
-
-
 async def test_a_later_change_of_the_list_is_none_of_the_operation() -> None:
     """What was asked for is kept as it was."""
     specs = [GET]
@@ -87,22 +68,3 @@ async def test_a_later_change_of_the_list_is_none_of_the_operation() -> None:
     specs.clear()
 
     assert LookupIn(PEOPLE, "ada", (GET,)) == submitted.operation
-
-
-async def test_expiry_and_preserving_it() -> None:
-    """Where the document may be created, the one is for the new and the other for the old."""
-    (submitted,), _ = await submit(
-        lambda c: c.mutate_in(
-            "ada",
-            [SPEC],
-            expiry=timedelta(seconds=5),
-            preserve_expiry=True,
-            store_semantics=StoreSemantics.UPSERT,
-        ),
-        CHANGED,
-    )
-
-    assert (
-        MutateIn(PEOPLE, "ada", (UPSERT,), expiry=5, preserve_expiry=True, store_semantics=StoreSemantics.UPSERT)
-        == submitted.operation
-    )

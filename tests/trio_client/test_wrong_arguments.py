@@ -12,12 +12,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-import triclinium
+from tests.rows import rows
+from tests.trio_client.doubles import open_scripted
 from tests.trio_client.pair import open_pair
 from triclinium import (
     BestEffortRetryStrategy,
     BinaryCollection,
-    Bucket,
     Collection,
     DurabilityLevel,
     JsonTranscoder,
@@ -29,10 +29,15 @@ from triclinium import (
 )
 from triclinium.errors import (
     CasMismatchException,
+    CouchbaseException,
+    DocumentNotFoundException,
     EncodingFailureException,
     InvalidArgumentException,
     KeyValueException,
 )
+from triclinium_core.kv.actions import Action, FailOperation
+from triclinium_core.kv.events import Event, OperationSubmitted
+from triclinium_core.testing.driver_laws import ScriptedMachine
 
 MEBIBYTE = 1024 * 1024
 RAW = RawBinaryTranscoder()
@@ -130,6 +135,9 @@ def methods() -> Iterator[tuple[str, str]]:
                 yield name, parameter
 
 
+NAMES = sorted({name for name, _ in methods()})
+
+
 def method_of(collection: Collection, name: str) -> Callable[..., Awaitable[object]]:
     """Return a method of a collection, or of its binary side."""
     method: Callable[..., Awaitable[object]] = getattr(collection, name, None) or getattr(collection.binary, name)
@@ -145,35 +153,53 @@ def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, objec
     }
 
 
-@pytest.mark.parametrize("name", sorted({name for name, _ in methods()}))
-async def test_right_arguments_are_sent(autojump_clock: MockClock, name: str) -> None:
+async def test_right_arguments_are_sent(autojump_clock: MockClock) -> None:
     """What the other tests of this file change one argument of is no mistake in itself."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
-        before = len(fake.node.command_log)
-        # What the node thinks of the document is not asked here; that it was asked at all is.
-        with contextlib.suppress(KeyValueException, CasMismatchException):
-            await method_of(people, name)(**right_arguments(method_of(people, name)))
+        for name in NAMES:
+            before = len(fake.node.command_log)
+            method = method_of(people, name)
+            # What the node thinks of the document is not asked here; that it was asked at all is.
+            with contextlib.suppress(KeyValueException, CasMismatchException):
+                await method(**{**right_arguments(method), "key": name})
 
-        assert before + 1 == len(fake.node.command_log)
+            assert before + 1 == len(fake.node.command_log), name
 
 
-@pytest.mark.parametrize(("name", "parameter"), list(methods()))
-async def test_a_wrong_argument_is_named_and_nothing_is_sent(
-    autojump_clock: MockClock, name: str, parameter: str
-) -> None:
+@rows("name", NAMES)
+async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -> None:
+    """It belongs to the call and not to the operation."""
+
+    def refuse(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            return [FailOperation(event.token, DocumentNotFoundException("no such document"))]
+        return ()
+
+    machine = ScriptedMachine(refuse)
+    async with open_scripted(machine) as cluster:
+        method = method_of(cluster.bucket("travel").default_collection(), name)
+        with contextlib.suppress(CouchbaseException):
+            await method(**right_arguments(method))
+
+    assert machine.submitted
+    assert all(event.retry_strategy is RIGHT["retry_strategy"] for event in machine.submitted)
+
+
+async def test_a_wrong_argument_is_named_and_nothing_is_sent(autojump_clock: MockClock) -> None:
     """The node does not hear of the call, other tasks get their turn, and the client goes on."""
-    blamed: dict[str, str | None] = {}
     async with open_pair() as (fake, cluster, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
-        method = method_of(people, name)
-        for wrong in (*WRONG[parameter], *WRONG_IN.get((name, parameter), ())):
-            with trio.testing.assert_checkpoints():
-                blamed[shown(wrong)] = await blame(method, {**right_arguments(method), parameter: wrong})
+        for name, parameter in methods():
+            method = method_of(people, name)
+            for wrong in (*WRONG[parameter], *WRONG_IN.get((name, parameter), ())):
+                with trio.testing.assert_checkpoints():
+                    blamed = await blame(method, {**right_arguments(method), parameter: wrong})
+
+                assert parameter == blamed, f"{name} with {shown(wrong)}"
         await trio.sleep(5)
 
-        assert dict.fromkeys(blamed, parameter) == blamed
         assert before == len(fake.node.command_log)
         assert 0 == cluster.statistics().open_operations
         assert not (await people.exists("ada")).exists
@@ -217,41 +243,19 @@ async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: Mo
     assert "expiry" == caught.value.parameter
 
 
-async def test_a_part_that_cannot_be_stored(autojump_clock: MockClock) -> None:
-    """The transcoder says why, and nothing is sent."""
+async def test_a_value_that_cannot_be_stored(autojump_clock: MockClock) -> None:
+    """The transcoder says why, of a whole document and of a part, and nothing is sent."""
     async with open_pair() as (fake, _, people):
-        await people.upsert("ada", {})
+        await people.exists("ada")
         before = len(fake.node.command_log)
+        for transcoder, value in ((None, object()), (RawStringTranscoder(), 7), (RawBinaryTranscoder(), "text")):
+            for name in ("insert", "upsert", "replace"):
+                with pytest.raises(EncodingFailureException):
+                    await method_of(people, name)("ada", value, transcoder=transcoder)
         with pytest.raises(EncodingFailureException):
             await people.mutate_in("ada", [MutateInSpec.upsert("a", object())])
         with pytest.raises(InvalidArgumentException):
             await people.mutate_in("ada", [MutateInSpec.upsert("a", b"x" * (20 * MEBIBYTE + 1))], transcoder=RAW)
-
-        assert before == len(fake.node.command_log)
-
-
-@pytest.mark.parametrize(
-    ("transcoder", "value"),
-    [
-        (None, object()),
-        (None, {1 + 2j: 3}),
-        (None, b"bytes are no JSON"),
-        (None, {"temperature": float("nan")}),
-        (RawStringTranscoder(), 7),
-        (RawBinaryTranscoder(), "text"),
-    ],
-)
-@pytest.mark.parametrize("name", ["insert", "upsert", "replace"])
-async def test_a_value_that_cannot_be_stored(
-    autojump_clock: MockClock, name: str, transcoder: RawBinaryTranscoder | None, value: object
-) -> None:
-    """The transcoder says why, and nothing is sent."""
-    async with open_pair() as (fake, _, people):
-        await people.exists("ada")
-        before = len(fake.node.command_log)
-        with pytest.raises(EncodingFailureException):
-            await method_of(people, name)("ada", value, transcoder=transcoder)
-        await trio.sleep(5)
 
         assert before == len(fake.node.command_log)
 
@@ -268,68 +272,17 @@ async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: 
     assert "key" == caught.value.parameter
 
 
-@pytest.mark.parametrize("parameter", ["key", "transcoder", "retry_strategy"])
-async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock, parameter: str) -> None:
+async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock) -> None:
     """It is refused before there is a block."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
-        for wrong in WRONG[parameter]:
-            arguments: dict[str, Any] = {"key": "ada", parameter: wrong}
-            with pytest.raises(InvalidArgumentException) as caught:
-                people.get_all_replicas(**arguments)
-            assert parameter == caught.value.parameter
+        for parameter in ("key", "transcoder", "retry_strategy"):
+            for wrong in WRONG[parameter]:
+                arguments: dict[str, Any] = {"key": "ada", parameter: wrong}
+                with pytest.raises(InvalidArgumentException) as caught:
+                    people.get_all_replicas(**arguments)
+                assert parameter == caught.value.parameter
         await trio.sleep(5)
 
         assert before == len(fake.node.command_log)
-
-
-_NO_NAMES = ("", "x" * 252, "a b", "a.b", "a/b", "ä", "\n", b"people", 7, None)
-
-
-@pytest.mark.parametrize("wrong", [*_NO_NAMES[:3], "a/b", *_NO_NAMES[5:]], ids=repr)
-async def test_the_name_of_a_bucket(autojump_clock: MockClock, wrong: str) -> None:
-    """It is checked where it is given."""
-    async with open_pair() as (_, cluster, _):
-        with pytest.raises(InvalidArgumentException) as caught:
-            cluster.bucket(wrong)
-
-    assert "bucket" == caught.value.parameter
-
-
-@pytest.mark.parametrize("wrong", _NO_NAMES, ids=repr)
-@pytest.mark.parametrize(
-    ("parameter", "ask"),
-    [
-        ("scope", lambda bucket, name: bucket.scope(name)),
-        ("collection", lambda bucket, name: bucket.collection(name)),
-        ("collection", lambda bucket, name: bucket.scope("inventory").collection(name)),
-    ],
-)
-async def test_the_name_of_a_scope_or_collection(
-    autojump_clock: MockClock, parameter: str, ask: Callable[[Bucket, object], object], wrong: object
-) -> None:
-    """It is checked where it is given."""
-    async with open_pair() as (_, cluster, _):
-        with pytest.raises(InvalidArgumentException) as caught:
-            ask(cluster.bucket("travel"), wrong)
-
-    assert parameter == caught.value.parameter
-
-
-@pytest.mark.parametrize("wrong", [-1, -0.001, float("nan"), float("-inf"), "1", None, True], ids=repr)
-async def test_the_seconds_of_a_limit(autojump_clock: MockClock, wrong: float) -> None:
-    """The block is not entered."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        triclinium.fail_after(wrong).__enter__()
-
-    assert "seconds" == caught.value.parameter
-
-
-@pytest.mark.parametrize("wrong", ["best effort", None, BestEffortRetryStrategy, object()])
-def test_the_strategy_of_a_block(wrong: BestEffortRetryStrategy) -> None:
-    """The block is not entered."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        triclinium.retrying(wrong).__enter__()
-
-    assert "retry_strategy" == caught.value.parameter

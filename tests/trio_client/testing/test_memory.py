@@ -238,18 +238,6 @@ async def test_an_exception_leaves_the_block_as_the_very_same_object() -> None:
     assert caught.value is error
 
 
-async def test_a_block_that_is_cancelled_can_still_write(autojump_clock: MockClock) -> None:
-    """The node outlives the scopes around its block, as a real one would."""
-    with trio.CancelScope() as scope:
-        async with open_fake_cluster() as fake, fake.open_client() as cluster:
-            scope.cancel()
-            with trio.CancelScope(shield=True), trio.fail_after(1):
-                await default_collection(cluster).upsert("ada", 1)
-            applied = fake.node.documents.get("default", "ada")
-
-    assert applied is not None
-
-
 async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect of the node does not look like one of the client's."""
 
