@@ -6,24 +6,24 @@ import subprocess
 import sys
 from types import ModuleType
 
-import pytest
 from trio.testing import MockClock
 
 import triclinium
 import triclinium.testing
 import triclinium_core.testing
+from tests.rows import rows
 from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
 
 
-@pytest.mark.parametrize("package", [triclinium, triclinium.testing], ids=lambda package: package.__name__)
+@rows("package", [triclinium, triclinium.testing])
 def test_names_are_there_and_sorted(package: ModuleType) -> None:
     """``__all__`` is what the package offers."""
     assert sorted(package.__all__) == package.__all__
     assert all(hasattr(package, name) for name in package.__all__)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("shown", "expected"),
     [
         (triclinium.BestEffortRetryStrategy(), "BestEffortRetryStrategy(backoff="),
@@ -35,7 +35,6 @@ def test_names_are_there_and_sorted(package: ModuleType) -> None:
         (triclinium.RawBinaryTranscoder(), "RawBinaryTranscoder()"),
         (triclinium.testing.FakeNodes(nodes=2), "<FakeNodes <FakeNode "),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_shown_in_a_log_says_what_it_is(shown: object, expected: str) -> None:
     """And no address of the memory, which differs from run to run."""
@@ -66,14 +65,6 @@ async def test_what_a_block_gives_says_what_it_is(autojump_clock: MockClock) -> 
     assert not any(word in text for text in shown for word in ("0x", "secret", "ada"))
 
 
-def test_the_errors_come_with_the_package() -> None:
-    """``import triclinium`` is enough to catch them by name."""
-    program = "import triclinium; print(triclinium.errors.DocumentNotFoundException.__name__)"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "DocumentNotFoundException" == run.stdout.strip()
-
-
 def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
     """Every function that makes a fault stands beside the cluster that it strikes, and is the core's own."""
     functions = {
@@ -87,9 +78,13 @@ def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
     assert all(getattr(triclinium.testing, name) is getattr(triclinium_core.testing, name) for name in functions)
 
 
-def test_the_import_brings_nothing_that_only_commands_need() -> None:
-    """An application does not pay for the command line."""
-    program = "import sys, triclinium; print(sorted({'click', 'rich', 'hypothesis', 'asyncio'} & set(sys.modules)))"
+def test_the_import_brings_the_errors_and_nothing_that_only_commands_need() -> None:
+    """An application catches them by name, and does not pay for the command line."""
+    program = """
+import sys, triclinium
+print(triclinium.errors.DocumentNotFoundException.__name__)
+print(sorted({'click', 'rich', 'hypothesis', 'asyncio'} & set(sys.modules)))
+"""
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert "[]" == run.stdout.strip()
+    assert ["DocumentNotFoundException", "[]"] == run.stdout.splitlines()

@@ -56,10 +56,8 @@ def test_wrong_arguments_of_a_command_are_told_in_one_line() -> None:
     """Without the lines on usage."""
     result = CliRunner().invoke(main, ["explain", "kv", "get", "--attempt", "many"])
 
-    assert (2, "Error: Invalid value for '--attempt': 'many' is not a valid integer range.\n") == (
-        result.exit_code,
-        result.stderr,
-    )
+    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+    assert "'--attempt': 'many'" in result.stderr
 
 
 def test_without_a_command_there_is_help() -> None:
@@ -69,25 +67,25 @@ def test_without_a_command_there_is_help() -> None:
     assert "Usage: main [OPTIONS] COMMAND" in result.output
 
 
-def test_a_command_imports_no_other() -> None:
-    """Who asks for an explanation does not wait for the fake node to be imported."""
-    program = (
-        "import sys; from triclinium._cli import main; main(['explain', 'kv', 'get', '--status', '0x0'], "
-        "standalone_mode=False); print([name for name in sys.modules if name.startswith('triclinium._cli.demo') "
-        "or name.startswith('triclinium_core.testing')])"
-    )
+def test_a_command_imports_what_it_needs() -> None:
+    """Not the fake node for an explanation, not one tradition for the other, and nothing that only tests need."""
+    program = f"""
+import sys
+from triclinium._cli import main
+
+def show(*beginnings):
+    print([name for name in sys.modules if name.startswith(beginnings)])
+
+main(["explain", "kv", "get", "--status", "0x0"], standalone_mode=False)
+show("triclinium._cli.demo", "triclinium_core.testing")
+main(["explain", "smithy", "--responses", "ok"], standalone_mode=False)
+show("triclinium._cli._cassandra", "triclinium._cli.explain_cassandra")
+import {", ".join(COMMANDS.values())}
+show("hypothesis", "pytest", "trustme")
+"""
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert "[]" == run.stdout.splitlines()[-1]
-
-
-def test_commands_need_nothing_that_only_tests_need() -> None:
-    """Installing the client is enough to run them all."""
-    modules = ", ".join(COMMANDS.values())
-    program = f"import sys, {modules}; print(sorted({{'hypothesis', 'pytest', 'trustme'}} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert "[]" == run.stdout.strip()
+    assert ["[]"] * 3 == [line for line in run.stdout.splitlines() if line.startswith("[")]
 
 
 def test_the_installed_command() -> None:
