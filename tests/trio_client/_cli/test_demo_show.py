@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
+from tests.rows import rows
 from tests.trio_client._cli.plays import PLAY, decided, frame
 from triclinium._cli._demo_checks import check
 from triclinium._cli._demo_play import Play
@@ -44,22 +44,6 @@ def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, mi
 
 
 # -- The timeline.
-
-
-def test_the_timeline_of_a_play() -> None:
-    """A decision stands at the time of what was decided about, and nothing that led to it stands later."""
-    locked = "takes REPLACE and answers LOCKED [0x09]"
-
-    assert [
-        Row(0.0, Source.CALLER, "replace 'ada'"),
-        Row(0.5, Source.NODE, locked),
-        Row(1.0, Source.NETWORK, "ready"),
-        Row(1.0, Source.CLIENT, "KV_LOCKED", Decision.RETRY, 1),
-        Row(2.5, Source.NODE, locked),
-        Row(3.0, Source.CLIENT, "KV_LOCKED", Decision.RETRY, 2),
-        Row(5.5, Source.NODE, "takes REPLACE, applies it and answers SUCCESS"),
-        Row(6.0, Source.CALLER, "success: done"),
-    ] == rows_of(PLAY)
 
 
 def test_what_led_to_a_decision_stands_before_it() -> None:
@@ -101,7 +85,7 @@ def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
     assert [Row(1.0, Source.NODE, "takes SASL_STEP and answers AUTH_ERROR [0x20]")] == between
 
 
-@pytest.mark.parametrize(
+@rows(
     ("command", "expected"),
     [
         (frame(0.0, Status.SUCCESS), " and answers SUCCESS"),
@@ -121,7 +105,7 @@ def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> N
     assert f"takes REPLACE{expected}" == row.event
 
 
-@pytest.mark.parametrize(
+@rows(
     ("play", "expected"),
     [
         (replace(PLAY, answer=None), "success"),
@@ -136,7 +120,7 @@ def test_the_last_row_is_the_outcome(play: Play, expected: str) -> None:
 # -- The screen.
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 300])
+@rows("width", [60, 300])
 def test_nothing_is_wider_than_the_terminal(width: int) -> None:
     """Nor than what can be read."""
     assert max(map(len, shown(BAD, width=width).splitlines())) <= min(width, 110)
@@ -165,11 +149,10 @@ def test_a_pipe_gets_the_same_without_colours() -> None:
 1 scenario, 9 checks: all as RFC 0049 demands (0.25 s).""" == "\n".join(lines)
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_all_timelines_line_up(width: int) -> None:
+def test_all_timelines_line_up() -> None:
     """However long a scenario took, and whoever has a row in it."""
     slow = replace(PLAY, ended=112.3456, entries=(decided(100.002, 0.001, "SOCKET_CLOSED_WHILE_IN_FLIGHT"),))
-    output = "".join(shown((play, []), width=width) for play in (PLAY, replace(PLAY, entries=()), slow))
+    output = "".join(shown((play, []), width=80) for play in (PLAY, replace(PLAY, entries=()), slow))
     rows = [line for line in output.splitlines() if re.match(r" +[0-9.]+ ms ", line)]
 
     assert {10} == {line.index(" ms ") + 3 for line in rows}
@@ -179,15 +162,14 @@ def test_all_timelines_line_up(width: int) -> None:
     assert "  12346 ms  caller   success: done" in [line.rstrip() for line in rows]
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_no_line_of_the_summary_is_broken(width: int) -> None:
+def test_no_line_of_the_summary_is_broken() -> None:
     """Not even with the longest names and outcomes of the demo."""
     outcomes = ("AuthenticationFailureException", "RequestCanceledException", "success")
     judged: list[Judged] = [
         (replace(PLAY, scenario=scenario, outcome=outcome), []) for scenario in SCENARIOS for outcome in outcomes
     ]
     file = StringIO()
-    console = Console(file=file, force_terminal=True, width=width, color_system=None, legacy_windows=False)
+    console = Console(file=file, force_terminal=True, width=80, color_system=None, legacy_windows=False)
 
     Screen(console).summary(judged, 0.25, 0)
 

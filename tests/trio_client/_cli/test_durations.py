@@ -7,10 +7,11 @@ import math
 import click
 import pytest
 
+from tests.rows import rows
 from triclinium._cli._durations import Duration
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "text", "expected"),
     [
         (Duration(), "0", 0.0),
@@ -26,18 +27,18 @@ def test_takes(kind: Duration, text: str, expected: float) -> None:
     assert expected == kind(text)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("kind", "text", "expected"),
     [
-        (Duration(), "nan", "nan is not a number."),
-        (Duration(endless=False), "nan", "nan is not a finite number."),
-        (Duration(endless=False), "inf", "inf is not a finite number."),
-        (Duration(), "-inf", "-inf is not in the range x>=0."),
-        (Duration(), "-1", "-1.0 is not in the range x>=0."),
-        (Duration(min_open=True), "0", "0.0 is not in the range x>0."),
-        (Duration(), "1e10", "1e+10 is more than 1e+09."),
-        (Duration(unit=0.001), "1e308", "1e+308 is more than 1e+12."),
-        (Duration(), "soon", "'soon' is not a valid number."),
+        (Duration(), "nan", "number"),
+        (Duration(endless=False), "nan", "finite"),
+        (Duration(endless=False), "inf", "finite"),
+        (Duration(), "-inf", "x>=0"),
+        (Duration(), "-1", "x>=0"),
+        (Duration(min_open=True), "0", "x>0"),
+        (Duration(), "1e10", "1e+09"),
+        (Duration(unit=0.001), "1e308", "1e+12"),
+        (Duration(), "soon", "'soon'"),
     ],
 )
 def test_refuses(kind: Duration, text: str, expected: str) -> None:
@@ -45,4 +46,4 @@ def test_refuses(kind: Duration, text: str, expected: str) -> None:
     with pytest.raises(click.BadParameter) as caught:
         kind(text)
 
-    assert expected == caught.value.message
+    assert expected in caught.value.message
