@@ -13,12 +13,14 @@ from click.testing import CliRunner, Result
 from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
+from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli._fleet_plot import draw, picture
 from triclinium_core.testing.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
 
 SVG = "{http://www.w3.org/2000/svg}"
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+CALM = Scenario(fleet=Fleet(clients=1, period=3.0), service=SimulatedService(capacity=9.0), duration=9.0, bucket=1.0)
 
 
 def simulate(*arguments: str) -> Result:
@@ -48,8 +50,8 @@ def test_a_column_for_each_strategy(tmp_path: Path) -> None:
     assert result.output.splitlines()[0] in " ".join(texts).replace("\N{NO-BREAK SPACE}", " ")
 
 
-@pytest.mark.parametrize("strategies", [1, 2, 5])
-def test_the_caption_fits(tmp_path: Path, strategies: int) -> None:
+@rows("strategies", [1, 5])
+def test_the_caption_fits(strategies: int) -> None:
     """No line of text ends beyond the edge, also where few columns make a narrow picture."""
     scenario = Scenario(
         fleet=Fleet(clients=100_000, period=10.0),
@@ -87,28 +89,19 @@ def test_no_line_runs_through_the_name_of_the_outage() -> None:
 
 
 def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:
-    """To the byte, so that nothing changes in a repository that holds one."""
-    paths = [tmp_path / "first.svg", tmp_path / "second.svg"]
+    """To the byte, so that nothing changes in a repository that holds one; it may be one of pixels, without a display."""
+    paths = [tmp_path / name for name in ("first.svg", "second.svg", "outage.PNG")]
+    figures = [play(CALM, "none", rng=random.Random(1))]
     for path in paths:
-        simulate("--plot", str(path))
+        draw(CALM, figures, path)
 
     assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
-def test_a_picture_of_pixels(tmp_path: Path) -> None:
-    """Without a display."""
-    path = tmp_path / "outage.PNG"
-
-    assert 0 == simulate("--plot", str(path)).exit_code
-    assert path.read_bytes().startswith(PNG_SIGNATURE)
+    assert paths[2].read_bytes().startswith(PNG_SIGNATURE)
 
 
 def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
     """Has nothing shaded, nothing to recover from, and gaps where nobody asked."""
-    scenario = Scenario(
-        fleet=Fleet(clients=1, period=3.0), service=SimulatedService(capacity=9.0), duration=9.0, bucket=1.0
-    )
-    draw(scenario, [play(scenario, "none", rng=random.Random(1))], tmp_path / "calm.svg")
+    draw(CALM, [play(CALM, "none", rng=random.Random(1))], tmp_path / "calm.svg")
     texts = texts_of(tmp_path / "calm.svg")
 
     assert "outage" not in texts
@@ -150,7 +143,7 @@ def test_what_a_picture_needs_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
     assert "--plot needs matplotlib; install it with triclinium[plot]" in result.stderr
 
 
-@pytest.mark.parametrize(
+@rows(
     ("name", "words"),
     [
         ("outage.pdf", "must end in .svg or .png"),

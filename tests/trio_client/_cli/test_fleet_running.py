@@ -43,25 +43,15 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> type[Pool]:
     return Pool
 
 
-def test_strategies_keep_their_order() -> None:
-    """As they were asked for."""
-    assert list(NAMES) == [found.strategy for found in simulate_all(SCENARIO, NAMES, seed=1, jobs=1)]
-
-
 @pytest.mark.parametrize(("jobs", "expected"), [(1, []), (2, [2]), (8, [3])])
 def test_no_more_processes_than_there_is_work_for(pool: type[Pool], jobs: int, expected: list[int]) -> None:
-    """And none at all for one."""
+    """And none at all for one job or one strategy; strategies keep their order."""
     found = simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs)
+    simulate_all(SCENARIO, ["none"], seed=1, jobs=jobs)
 
     assert expected == pool.sizes
+    assert list(NAMES) == [figures.strategy for figures in found]
     assert simulate_all(SCENARIO, NAMES, seed=1, jobs=1) == found
-
-
-def test_one_strategy_needs_no_process(pool: type[Pool]) -> None:
-    """However many there may be."""
-    simulate_all(SCENARIO, ["none"], seed=1)
-
-    assert [] == pool.sizes
 
 
 def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.MonkeyPatch) -> None:

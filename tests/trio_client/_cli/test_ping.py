@@ -123,23 +123,9 @@ async def test_what_is_negotiated(fake: FakeCluster) -> None:
     } == node
     assert 4 == len(measured)
     assert all(milliseconds > 0 for milliseconds in measured)
-
-
-async def test_noops_are_timed_on_each_connection(fake: FakeCluster) -> None:
-    """One makes it ready, and then there are several of which the median counts."""
-    await ping(fake.connection_string, *CREDENTIALS, "--bucket", "default")
-
+    # One makes a connection ready; of the others the median counts.
     noops = [command.bucket for command in fake.node.command_log if command.opcode == Opcode.NOOP]
     assert [None] * (NOOPS + 1) + ["default"] * (NOOPS + 1) == noops
-
-
-async def test_without_a_bucket_there_is_one_connection(fake: FakeCluster) -> None:
-    """Nothing is opened that was not asked for."""
-    result = await ping(fake.connection_string, *CREDENTIALS, "--json")
-
-    (node,) = json.loads(result.output)["nodes"]
-    assert [None] == [found["bucket"] for found in node["connections"]]
-    assert {1} == {command.connection for command in fake.node.command_log}
 
 
 async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
@@ -165,12 +151,13 @@ async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
 
 
 async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> None:
-    """So that the password need not stand in the list of processes."""
+    """So that the password need not stand in the list of processes; without a bucket there is one connection."""
     env = {"TRICLINIUM_USERNAME": OPTIONS.username, "TRICLINIUM_PASSWORD": OPTIONS.password}
 
     result = await ping(fake.connection_string, env=env)
 
     assert 0 == result.exit_code
+    assert {1} == {command.connection for command in fake.node.command_log}
 
 
 async def test_a_password_is_asked_for_on_a_terminal(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,32 +235,21 @@ async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
 
 
 def assert_problem(result: Result, *parts: str) -> None:
-    """Assert that a ping failed with one line, which has all ``parts``, the last one at its end."""
+    """Assert that a ping failed with one line, which has all ``parts``."""
     assert (1, "") == (result.exit_code, result.stdout)
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")
-    for part in parts:
-        assert part in line
-    assert line.endswith(parts[-1])
+    assert all(part in line for part in parts)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("handler", "parts"),
     [
-        (speak_http, ["this is an HTTP port; the KV service listens on 11210, or 11207 with TLS"]),
-        (speak_text_memcached, ["this is a memcached that speaks text only"]),
-        (refuse_hello, ["does not know HELLO", "if it is a plain memcached, connect with memcached:// instead"]),
-        (
-            hang_up,
-            ["closed by the server before it answered HELLO", "instead; if the port speaks TLS, with couchbases://"],
-        ),
-        (
-            stay_silent,
-            [
-                "within 0.5 s it took a connection and did not answer HELLO",
-                "a plain memcached needs memcached://, a port with TLS couchbases://",
-            ],
-        ),
+        (speak_http, ["HTTP port", "11210", "11207 with TLS"]),
+        (speak_text_memcached, ["memcached that speaks text only"]),
+        (refuse_hello, ["does not know HELLO", "memcached:// instead"]),
+        (hang_up, ["closed by the server before it answered HELLO", "with couchbases://"]),
+        (stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
     ],
 )
 async def test_a_peer_that_is_something_else(handler: Handler, parts: list[str]) -> None:
@@ -298,17 +274,6 @@ async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
     )
 
 
-async def test_nobody_listens() -> None:
-    """A wrong port, most often."""
-    async with listening(hang_up) as port:
-        pass
-    result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
-
-    assert_problem(
-        result, f"127.0.0.1:{port}: connection refused", "; nothing listens there; KV is on 11210, or 11207 with TLS"
-    )
-
-
 async def test_the_port_of_the_web_console() -> None:
     """Whatever listens there, or nobody: people often write it instead of the other one."""
     result = await ping("couchbase://a..b:8091", *CREDENTIALS)
@@ -329,13 +294,6 @@ async def test_an_address_is_told_once() -> None:
 
     expected = f"localhost:{port}: connection refused; nothing listens there; KV is on 11210, or 11207 with TLS"
     assert (1, f"Error: {expected}\n") == (result.exit_code, result.stderr)
-
-
-async def test_a_name_that_cannot_be_resolved() -> None:
-    """No host can have this one, so no resolver is asked."""
-    result = await ping("couchbase://a..b", *CREDENTIALS)
-
-    assert_problem(result, "a..b:11210: host name not resolved", "; check the host name")
 
 
 async def test_a_wrong_password(fake: FakeCluster) -> None:
@@ -366,45 +324,32 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
 
 
 @rows(
-    ("arguments", "expected"),
+    ("arguments", "words"),
     [
-        (["http://127.0.0.1"], "connection string: scheme 'http' is not one of couchbase, couchbases, memcached"),
-        (["couchbase:/h:1"], "connection string: 'couchbase:/h:1' lacks '://'; write couchbase://h:1"),
-        (["couchbases:h"], "connection string: 'couchbases:h' lacks '://'; write couchbases://h"),
-        (["Memcached//h"], "connection string: 'Memcached//h' lacks '://'; write memcached://h"),
-        (["http:/h"], "connection string: 'http:/h' lacks '://'; write couchbase://h"),
-        (["couchbase:11210"], "connection string: 'couchbase:11210' has no scheme; write couchbase://couchbase:11210"),
-        (["h"], "connection string: 'h' has no scheme; write couchbase://h"),
-        (["couchbase://h", "--timeout", "nan"], "Invalid value for '--timeout': nan is not a number."),
-        (["couchbase://h", "--username", "app"], "--password is missing; TRICLINIUM_PASSWORD may say it too"),
-        (["couchbase://h"], "--username is missing; TRICLINIUM_USERNAME may say it too"),
-        (
-            ["couchbase://h", *CREDENTIALS, "--bucket", "no/name"],
-            "bucket='no/name' must be 1 to 100 characters out of A-Z a-z 0-9 _ . - %",
-        ),
-        (
-            ["couchbase://h", *CREDENTIALS, "--ca-file", __file__],
-            "--ca-file is of no use with couchbase://, which speaks no TLS; use couchbases://",
-        ),
-        (
-            ["memcached://h", "--bucket", "default"],
-            "--bucket is of no use with memcached://, which has none; use couchbase://",
-        ),
-        (["couchbase://h", "--timeout", "0"], "Invalid value for '--timeout': 0.0 is not in the range x>0."),
-        (["couchbases://h", "--ca-file", "nowhere"], "Invalid value for '--ca-file': File 'nowhere' does not exist."),
-        ([], "Missing argument 'CONNSTR'."),
+        (["http://127.0.0.1"], "'http' is not one of couchbase, couchbases, memcached"),
+        (["couchbase:/h:1"], "write couchbase://h:1"),
+        (["couchbases:h"], "write couchbases://h"),
+        (["Memcached//h"], "write memcached://h"),
+        (["http:/h"], "write couchbase://h"),
+        (["couchbase:11210"], "write couchbase://couchbase:11210"),
+        (["h"], "write couchbase://h"),
+        (["couchbase://h", "--timeout", "nan"], "'--timeout': nan"),
+        (["couchbase://h", "--username", "app"], "--password is missing; TRICLINIUM_PASSWORD"),
+        (["couchbase://h"], "--username is missing; TRICLINIUM_USERNAME"),
+        (["couchbase://h", *CREDENTIALS, "--bucket", "no/name"], "bucket='no/name'"),
+        (["couchbase://h", *CREDENTIALS, "--ca-file", __file__], "use couchbases://"),
+        (["couchbases://h", *CREDENTIALS, "--ca-file", __file__], f"--ca-file {__file__} holds no certificates"),
+        (["memcached://h", "--bucket", "default"], "use couchbase://"),
+        (["couchbase://h", "--timeout", "0"], "x>0"),
+        (["couchbases://h", "--ca-file", "nowhere"], "'nowhere' does not exist"),
+        ([], "CONNSTR"),
     ],
 )
-def test_wrong_arguments(arguments: list[str], expected: str) -> None:
+def test_wrong_arguments(arguments: list[str], words: str) -> None:
     """One line, exit status 2, and nothing is sent."""
     result = CliRunner().invoke(main, ["ping", *arguments])
 
-    assert (2, "", f"Error: {expected}\n") == (result.exit_code, result.stdout, result.stderr)
-
-
-def test_a_file_without_certificates() -> None:
-    """OpenSSL's words stand behind ours."""
-    result = CliRunner().invoke(main, ["ping", "couchbases://h", *CREDENTIALS, "--ca-file", __file__])
-
-    assert 2 == result.exit_code
-    assert result.stderr.startswith(f"Error: --ca-file {__file__} holds no certificates: ")
+    assert (2, "") == (result.exit_code, result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert words in line

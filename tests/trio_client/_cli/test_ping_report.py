@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from tests.rows import rows
 from triclinium import ConnectionStatistics
 from triclinium._cli import _ping_report
 from triclinium._cli._pinging import NOOPS, PingedConnection, PingedNode
@@ -26,7 +27,7 @@ BARE = ConnectionStatistics(node="127.0.0.1:11211", bucket=None, state="READY")
 POOR = ConnectionStatistics(node="127.0.0.1:11210", bucket=None, state="READY", sasl_mechanism="PLAIN")
 
 
-@pytest.mark.parametrize(
+@rows(
     ("found", "tls", "expected"),
     [
         (
@@ -69,7 +70,7 @@ def test_elsewhere_than_on_a_terminal_a_fact_is_a_line(capsys: pytest.CaptureFix
     assert 5 == len(facts)
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@rows("width", [60, 120])
 def test_on_a_terminal_facts_are_a_table(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """No fact is wider than the screen, and none is cut."""
     output = StringIO()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.rows import rows
 from triclinium import ConnectionStatistics, PasswordAuthenticator
 from triclinium._cli._pinging import Plan, describe_error, describe_silence, ping_node
 from triclinium.testing import open_tcp_cluster
@@ -33,41 +32,40 @@ def refused(node: str, more: str = "") -> CouchbaseException:
     return CouchbaseException("noop: the node could not be reached", context)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("state", "expected"),
     [
-        ("CONNECTING", "n:1: within 2 s it took no connection; a firewall may swallow it"),
-        ("AUTHENTICATING", "n:1: within 2 s it did not finish authentication"),
-        ("JOINING", "n:1: within 2 s it did not answer with a bucket and a cluster config"),
-        ("READY", "n:1: within 2 s it did not answer a NOOP"),
+        ("CONNECTING", "took no connection"),
+        ("AUTHENTICATING", "authentication"),
+        ("JOINING", "a bucket and a cluster config"),
+        ("READY", "a NOOP"),
     ],
 )
 def test_every_silence_has_its_words(state: str, expected: str) -> None:
     """By where the newest connection stands."""
     ready = ConnectionStatistics(node="n:1", bucket=None, state="READY")
     newest = ConnectionStatistics(node="n:1", bucket="default", state=state)
+    silence = describe_silence((ready, newest), 2.0, tls=False)
 
-    assert expected == describe_silence((ready, newest), 2.0, tls=False)
-
-
-def test_a_connection_that_is_lost_when_time_is_up() -> None:
-    """It says why itself."""
-    lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST", last_error="n:1: closed\nby the server")
-
-    assert "n:1: closed by the server; not done within 2 s" == describe_silence((lost,), 2.0, tls=True)
+    assert silence.startswith("n:1: within 2 s ")
+    assert expected in silence
 
 
-def test_a_connection_that_is_lost_and_does_not_say_why() -> None:
-    """Then at least that."""
-    lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST")
+@rows(
+    ("last_error", "expected"),
+    [("n:1: closed\nby the server", "closed by the server"), (None, "the connection was lost")],
+)
+def test_a_connection_that_is_lost_when_time_is_up(last_error: str | None, expected: str) -> None:
+    """It says why itself, on one line, where it knows."""
+    lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST", last_error=last_error)
 
-    assert "n:1: the connection was lost; not done within 2 s" == describe_silence((lost,), 2.0, tls=True)
+    assert f"n:1: {expected}; not done within 2 s" == describe_silence((lost,), 2.0, tls=True)
 
 
 NODE = "127.0.0.1:11210"
 
 
-@pytest.mark.parametrize(
+@rows(
     ("connection_string", "error", "expected"),
     [
         (
@@ -77,33 +75,13 @@ NODE = "127.0.0.1:11210"
         ),
         (
             "couchbase://127.0.0.1",
-            CouchbaseException("noop: the server answered BUSY [0x85]", ErrorContext(operation="noop")),
-            f"{NODE}: the server answered BUSY [0x85]",
-        ),
-        (
-            "couchbase://127.0.0.1",
             CouchbaseException("noop: no", ErrorContext(last_dispatch_error=f"{NODE}: connection\nreset")),
             f"{NODE}: connection reset",
-        ),
-        (
-            "couchbase://127.0.0.1",
-            refused(NODE),
-            f"{NODE}: connection refused; nothing listens there; KV is on 11210, or 11207 with TLS",
         ),
         (
             "couchbases://127.0.0.1",
             refused("127.0.0.1:11207"),
             "127.0.0.1:11207: connection refused; nothing listens there; KV with TLS is on 11207",
-        ),
-        (
-            "memcached://127.0.0.1",
-            refused("127.0.0.1:11211"),
-            "127.0.0.1:11211: connection refused; nothing listens there; memcached is on 11211",
-        ),
-        (
-            "couchbase://127.0.0.1:8091",
-            refused("127.0.0.1:8091", "; 8091 is a port of the web console, KV listens on 11210"),
-            "127.0.0.1:8091: connection refused; 8091 is a port of the web console, KV listens on 11210",
         ),
         (
             "memcached://127.0.0.1",

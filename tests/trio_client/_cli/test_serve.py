@@ -89,19 +89,20 @@ async def running(*arguments: str) -> AsyncIterator[Process]:
             await process.wait()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None, how: signal.Signals) -> None:
-    """One line of JSON says how to connect; either signal ends it cleanly, with clients connected."""
-    async with running("--json") as server:
+async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None) -> None:
+    """One line of JSON says how to connect, as the options want it; Control-C ends it cleanly, with clients connected."""
+    async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
         served = json.loads(await server.read_until(b"\n"))
-        authenticator = PasswordAuthenticator(served["username"], served["password"])
-        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
-            people = cluster.bucket(served["bucket"]).default_collection()
+        async with open_cluster(
+            served["connection_string"], PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
+        ) as cluster:
+            people = cluster.bucket("travel").default_collection()
             await people.upsert("ada", {"born": 1815})
             found = await people.get("ada")
-            ending = await server.end(how)
+            ending = await server.end(signal.SIGINT)
 
     assert ["bucket", "connection_string", "password", "username"] == sorted(served)
+    assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
     assert {"born": 1815} == found.content
     assert (0, "") == ending
 
@@ -135,18 +136,6 @@ async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> No
     assert (0, "") == ending
 
 
-async def test_options_say_what_is_served(safety_net: None) -> None:
-    """User, password and bucket are those that were asked for."""
-    async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
-        served = json.loads(await server.read_until(b"\n"))
-        async with open_cluster(
-            served["connection_string"], PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
-        ) as cluster:
-            await cluster.bucket("travel").default_collection().upsert("ada", 1)
-
-    assert ("app", 'se"cret', "travel") == (served["username"], served["password"], served["bucket"])
-
-
 async def test_several_nodes_are_served(safety_net: None) -> None:
     """One line tells of all of them, in the same words as of one."""
     async with running("--json", "--nodes", "3", "--replicas", "1") as server:
@@ -163,24 +152,7 @@ async def test_several_nodes_are_served(safety_net: None) -> None:
     assert (0, "") == ending
 
 
-@pytest.mark.parametrize(
-    ("nodes", "words"), [(1, "A fake Couchbase node listens on "), (2, "2 fake Couchbase nodes listen on ")]
-)
-async def test_people_are_told_how_to_connect(safety_net: None, nodes: int, words: str) -> None:
-    """With either client, by a program to be copied, on lines that are not cut."""
-    async with running("--password", "x" * 200, "--nodes", str(nodes)) as server:
-        said = await server.read_until(b"Control-C.\n")
-        ending = await server.end(signal.SIGINT)
-
-    assert (0, "") == ending
-    first, *_ = said.splitlines()
-    assert first.startswith(f"{words}couchbase://127.0.0.1:")
-    assert f"    authenticator = PasswordAuthenticator('Administrator', '{'x' * 200}')\n" in said
-    assert "from triclinium import" in said
-    assert "from couchbase.cluster import" in said
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def authority() -> trustme.CA:
     """Return who has signed all certificates."""
     return trustme.CA()
@@ -219,26 +191,19 @@ async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustm
     assert 6 == len({*addresses[0], *addresses[1]})
 
 
-async def test_people_are_told_of_tls(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
-    """On a line of its own."""
+async def test_people_are_told_how_to_connect(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
+    """With either client, by a program to be copied, on lines that are not cut, and over TLS."""
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
-    async with running("--tls-cert", cert) as server:
+    async with running("--password", "x" * 200, "--nodes", "2", "--tls-cert", cert) as server:
         said = await server.read_until(b"Control-C.\n")
+        ending = await server.end(signal.SIGINT)
 
+    assert (0, "") == ending
+    assert said.startswith("2 fake Couchbase nodes listen on couchbase://127.0.0.1:")
     assert "\nOver TLS: couchbases://127.0.0.1:" in said
-
-
-async def test_a_port_for_tls_that_is_taken(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
-    """One line names it."""
-    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = str(listener.getsockname()[1])
-        process = await trio.run_process(
-            [*COMMAND, "--tls-cert", cert, "--tls-port", port], capture_stdout=True, capture_stderr=True, check=False
-        )
-
-    assert (1, b"") == (process.returncode, process.stdout)
-    assert f"Error: cannot listen on 127.0.0.1:{port}: Address already in use" in process.stderr.decode()
+    assert f"    authenticator = PasswordAuthenticator('Administrator', '{'x' * 200}')\n" in said
+    assert "from triclinium import" in said
+    assert "from couchbase.cluster import" in said
 
 
 async def test_the_program_that_it_prints(safety_net: None) -> None:
@@ -249,18 +214,18 @@ async def test_the_program_that_it_prints(safety_net: None) -> None:
     assert b"{'born': 1815}\n" == program.stdout
 
 
-async def test_a_port_that_is_taken(safety_net: None) -> None:
-    """One line says so, and what to do."""
+def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
+    """One line names it, and what to do."""
+    cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        process = await trio.run_process(
-            [*COMMAND, "--port", str(port)], capture_stdout=True, capture_stderr=True, check=False
-        )
+        port = str(listener.getsockname()[1])
+        for arguments in (["--port", port], ["--tls-cert", cert, "--tls-port", port]):
+            result = CliRunner().invoke(serve, arguments)
 
-    assert (1, b"") == (process.returncode, process.stdout)
-    assert [f"Error: cannot listen on 127.0.0.1:{port}: Address already in use; --port 0 takes any that is free"] == (
-        process.stderr.decode().splitlines()
-    )
+            assert (1, "") == (result.exit_code, result.stdout)
+            assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in result.stderr
+            assert "0 takes any" in result.stderr
+            assert 1 == len(result.stderr.splitlines())
 
 
 @rows(

@@ -6,7 +6,6 @@ import json
 import random
 from io import StringIO
 
-import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
@@ -48,16 +47,12 @@ def test_strategies_stand_side_by_side() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("step", "starts"),
-    [("2", ["0", "2", "4", "6", "8", "10", "12"]), ("0.5", ["0", "1.5", "3", "4.5", "6", "7.5", "9", "10.5", "12"])],
-)
-def test_a_dozen_lines_over_time_at_most(step: str, starts: list[str]) -> None:
+def test_a_dozen_lines_over_time_at_most() -> None:
     """Each for the seconds that it covers, also the last, which the duration cuts short: the demand is even."""
-    lines = simulate("--duration", "13", "--step", step, "--strategy", "none").output.splitlines()
+    lines = simulate("--duration", "13", "--step", "0.5", "--strategy", "none").output.splitlines()
     rows = [line.split() for line in lines if line.startswith("  ") and " s " in line]
 
-    assert starts == [row[0] for row in rows]
+    assert ["0", "1.5", "3", "4.5", "6", "7.5", "9", "10.5", "12"] == [row[0] for row in rows]
     assert all(abs(int(row[2]) - 50) <= 1 for row in rows)
 
 
@@ -102,9 +97,10 @@ def test_options_reach_the_scenario() -> None:
 def test_the_same_seed_is_the_same_outage() -> None:
     """In one process or in two, and another seed is another one."""
     arguments = ("--strategy", "best_effort_jittered", "--strategy", "none")
+    answer = simulate_as_json(*arguments)
 
-    assert simulate_as_json(*arguments) == simulate_as_json(*arguments, "--jobs", "2")
-    assert simulate_as_json(*arguments)["strategies"] != simulate_as_json(*arguments, "--seed", "2")["strategies"]
+    assert answer == simulate_as_json(*arguments, "--jobs", "2")
+    assert answer["strategies"] != simulate_as_json(*arguments, "--seed", "2")["strategies"]
 
 
 def test_without_an_outage_nothing_recovers() -> None:
@@ -122,18 +118,17 @@ def test_without_an_outage_nothing_recovers() -> None:
     [
         ("--strategy best_efort", "there is no strategy 'best_efort'; did you mean best_effort"),
         ("--strategy hope", f"there is no strategy 'hope'; there is {', '.join(STRATEGIES)}"),
-        ("--outage 20", "--outage '20' is none: write the seconds between which it lasts, such as 20-30, or none"),
-        ("--outage 5-3", "end=3.0 of an outage must come after its start, 5.0"),
-        ("--outage 5-30", "the outage ends at 30 s, after the duration of 12 s; let it end earlier"),
+        ("--outage 20", "such as 20-30, or none"),
+        ("--outage 5-3", "end=3.0"),
+        ("--outage 5-30", "ends at 30 s, after the duration of 12 s"),
         ("--outage-kind away", "there is no kind of outage 'away'; there is refuses, closes, silent, denies"),
         ("--overload away", "there is no kind of overload 'away'; there is throttles, silent"),
-        ("--clients 0", "Invalid value for '--clients': 0 is not in the range x>=1."),
-        ("--clients 2000000", "clients=2000000 must be an integer between 1 and 1,000,000"),
-        ("--period nan", "Invalid value for '--period': nan is not a finite number."),
-        ("--capacity inf", "Invalid value for '--capacity': inf is not a finite number."),
-        ("--capacity 0", "Invalid value for '--capacity': 0.0 is not in the range x>0."),
-        ("--rejection-cost 2", "Invalid value for '--rejection-cost': 2.0 is not in the range 0<=x<=1."),
-        ("--step 0.00001", "1,200,000 buckets, and 100,000 at most; make buckets wider"),
+        ("--clients 0", "'--clients': 0"),
+        ("--clients 2000000", "clients=2000000"),
+        ("--period nan", "'--period': nan"),
+        ("--capacity 0", "'--capacity': 0.0"),
+        ("--rejection-cost 2", "'--rejection-cost': 2.0"),
+        ("--step 0.00001", "1,200,000 buckets, and 100,000 at most"),
         ("--duration 9000000", "operations, and 20,000,000 at most"),
         ("--seed x", "Invalid value for '--seed'"),
     ],
@@ -156,7 +151,7 @@ def test_bars_are_as_high_as_the_values() -> None:
     assert BARS[-1] == sparkline([0.1])
 
 
-@pytest.mark.parametrize(("columns", "heading"), [(120, "goodput over time"), (80, "goodput"), (70, "p99")])
+@rows(("columns", "heading"), [(120, "goodput over time"), (80, "goodput"), (70, "p99")])
 def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
     """Bars are as many as there is room for, and none where that is too few to tell anything."""
     scenario = Scenario(fleet=Fleet(clients=9), service=SimulatedService(capacity=9.0), outage=Outage(2.0, 4.0))
