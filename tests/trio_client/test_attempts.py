@@ -1,4 +1,4 @@
-"""``attempts``: retries of a block, in virtual time."""
+"""``attempts``: what tests/properties/test_retry.py does not draw for all forms of retrying."""
 
 # ruff: noqa: PT012 - what raises is a loop, not a simple statement
 
@@ -13,7 +13,7 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 
 import triclinium.testing
 from tests.trio_client.retry_doubles import AsyncStrategy, Token
-from triclinium import ErrorInfo, RetryEnding, StandardRetryStrategy, attempts, attempts_of
+from triclinium import ErrorInfo, StandardRetryStrategy, attempts, attempts_of
 from triclinium.errors import InvalidArgumentException
 
 COST = 14
@@ -25,16 +25,6 @@ CAPACITY = 500
 def strategy() -> StandardRetryStrategy:
     """Return a strategy with a full quota."""
     return StandardRetryStrategy()
-
-
-async def test_one_attempt_where_it_succeeds(strategy: StandardRetryStrategy) -> None:
-    """The loop ends after the first block."""
-    numbers = []
-    async for attempt in attempts(strategy, on=OSError):
-        with attempt:
-            numbers.append(attempt.number)
-
-    assert ([1], CAPACITY) == (numbers, strategy.available_quota())
 
 
 async def test_another_one_after_an_error(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
@@ -65,16 +55,6 @@ async def test_the_last_error_leaves_the_loop(strategy: StandardRetryStrategy, a
     assert errors == [record.error for record in attempts_of(caught.value)]
 
 
-async def test_another_error_leaves_the_loop_at_once(strategy: StandardRetryStrategy) -> None:
-    """And costs no quota."""
-    with pytest.raises(ValueError, match="mine"):
-        async for attempt in attempts(strategy, on=OSError):
-            with attempt:
-                raise ValueError("mine")
-
-    assert CAPACITY == strategy.available_quota()
-
-
 @pytest.mark.parametrize("way", ["return", "break", "continue"])
 async def test_leaving_the_block_is_a_success(
     strategy: StandardRetryStrategy, way: str, autojump_clock: MockClock
@@ -98,20 +78,6 @@ async def test_leaving_the_block_is_a_success(
     assert (2, CAPACITY) == (await work(), strategy.available_quota())
 
 
-async def test_results_are_judged_in_the_block(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """With what the server asked for; when attempts are used up the loop ends and the last one is there."""
-    result, waited = 0, []
-    began = trio.current_time()
-    async for attempt in attempts(strategy):
-        with attempt:
-            waited.append(trio.current_time() - began)
-            result = attempt.number
-            attempt.retry(ErrorInfo(is_retry_safe=True, retry_after=10.0))
-
-    assert (3, [0.0, 10.0, 20.0]) == (result, waited)
-    assert CAPACITY - 2 * COST == strategy.available_quota()
-
-
 async def test_an_error_wins_over_a_result(strategy: StandardRetryStrategy) -> None:
     """Of an attempt that was to be retried and then raised what is not."""
     with pytest.raises(ValueError, match="mine"):
@@ -119,58 +85,6 @@ async def test_an_error_wins_over_a_result(strategy: StandardRetryStrategy) -> N
             with attempt:
                 attempt.retry()
                 raise ValueError("mine")
-
-
-async def test_a_result_counts_for_one_attempt(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The next one begins without a judgement."""
-    numbers = []
-    async for attempt in attempts(strategy):
-        with attempt:
-            numbers.append(attempt.number)
-            if attempt.number == 1:
-                attempt.retry()
-
-    assert [1, 2] == numbers
-
-
-async def test_cancelled_in_the_block(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """Nobody swallows it."""
-    numbers = []
-    with trio.move_on_after(1) as scope:
-        async for attempt in attempts(strategy, on=Exception):
-            with attempt:
-                numbers.append(attempt.number)
-                await trio.sleep_forever()
-
-    assert (True, [1], CAPACITY) == (scope.cancelled_caught, numbers, strategy.available_quota())
-
-
-async def test_cancelled_between_attempts(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """There is no other one."""
-    numbers = []
-    with trio.CancelScope() as scope:
-        async for attempt in attempts(strategy, on=OSError):
-            with attempt:
-                numbers.append(attempt.number)
-                raise OSError
-            scope.cancel()
-
-    assert (True, [1], CAPACITY) == (scope.cancelled_caught, numbers, strategy.available_quota())
-
-
-async def test_the_deadline(autojump_clock: MockClock) -> None:
-    """The error leaves at once where the next attempt could not begin before it."""
-    error = OSError()
-
-    with pytest.raises(OSError) as caught, trio.fail_after(10):  # noqa: PT011 - it is that very object
-        async for attempt in attempts(
-            StandardRetryStrategy(), on=lambda _: ErrorInfo(is_retry_safe=True, retry_after=10.0)
-        ):
-            with attempt:
-                raise error
-
-    assert (error, 0.0) == (caught.value, trio.current_time())
-    assert RetryEnding.DEADLINE is attempts_of(error)[-1].ending
 
 
 async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
@@ -256,20 +170,6 @@ async def test_a_plain_block_for_a_strategy_that_answers_later() -> None:
         async for attempt in attempts(AsyncStrategy(Token(0.0))):
             with attempt:
                 pass
-
-
-async def test_async_with_for_a_strategy_that_answers_at_once(
-    strategy: StandardRetryStrategy, autojump_clock: MockClock
-) -> None:
-    """It fits both."""
-    numbers = []
-    async for attempt in attempts(strategy, on=OSError):
-        async with attempt:
-            numbers.append(attempt.number)
-            if attempt.number == 1:
-                raise OSError
-
-    assert ([1, 2], CAPACITY) == (numbers, strategy.available_quota())
 
 
 async def test_a_loop_that_is_left_after_a_failure(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:

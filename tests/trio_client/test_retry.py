@@ -1,4 +1,4 @@
-"""``retry`` and ``retried``: any async function, in virtual time."""
+"""``retry`` and ``retried``: what tests/properties/test_retry.py does not draw for all forms of retrying."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import functools
 import gc
 import weakref
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import cast
 
 import pytest
@@ -15,7 +15,8 @@ from trio.testing import MockClock, assert_checkpoints, assert_no_checkpoints
 
 import triclinium
 import triclinium.testing
-from triclinium import ErrorInfo, RetryEnding, StandardRetryStrategy, attempts_of, retried, retry
+from tests.rows import rows
+from triclinium import RetryEnding, StandardRetryStrategy, attempts_of, retried, retry
 from triclinium.errors import InvalidArgumentException
 
 COST = 14
@@ -45,22 +46,6 @@ def strategy() -> StandardRetryStrategy:
     return StandardRetryStrategy()
 
 
-async def test_a_success_at_once(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The function is called once, with its arguments, and its result is returned."""
-    flaky = Flaky()
-
-    assert ("a", ("b", 1)) == await retry(functools.partial(flaky, b=1), "a", strategy=strategy, on=OSError)
-    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
-
-
-async def test_a_success_after_errors(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """What the last retry took from the quota comes back, what those before took does not."""
-    flaky = Flaky(OSError("1"), OSError("2"))
-
-    assert () == await retry(flaky, strategy=strategy, on=OSError)
-    assert (3, CAPACITY - COST) == (flaky.calls, strategy.available_quota())
-
-
 async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
     """The same object, with its attempts, and neither wrapped nor chained to those before."""
     errors = [OSError("1"), OSError("2"), OSError("3")]
@@ -77,43 +62,7 @@ async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojum
     assert CAPACITY - 2 * COST == strategy.available_quota()
 
 
-async def test_another_error_is_raised_at_once(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """It costs no quota and gets no notes."""
-    flaky = Flaky(ValueError("mine"))
-
-    with pytest.raises(ValueError, match="mine") as caught:
-        await retry(flaky, strategy=strategy, on=OSError)
-
-    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
-    assert not hasattr(caught.value, "__notes__")
-    assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[0].ending
-
-
-async def test_no_sleep_that_would_reach_the_deadline(autojump_clock: MockClock) -> None:
-    """The error is raised instead of the timeout, without waiting for it."""
-    strategy = StandardRetryStrategy()
-    error = OSError()
-
-    with pytest.raises(OSError) as caught, trio.fail_after(11):  # noqa: PT011 - it is that very object
-        await retry(Flaky(error), strategy=strategy, on=lambda _: ErrorInfo(is_retry_safe=True, retry_after=10.0))
-
-    assert error is caught.value
-    assert 1.0 == trio.current_time()
-    assert RetryEnding.DEADLINE is attempts_of(error)[-1].ending
-    assert CAPACITY == strategy.available_quota()
-
-
-async def test_cancelled_during_an_attempt(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """It is not retried, nobody swallows it, and the quota stays as it is."""
-    flaky = Flaky()
-    with trio.move_on_after(0.5) as scope:
-        await retry(flaky, strategy=strategy, on=Exception)
-
-    assert scope.cancelled_caught
-    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
-
-
-@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, BaseException])
+@rows("end", [KeyboardInterrupt, SystemExit, BaseException])
 async def test_what_is_no_failure_is_not_judged(end: type[BaseException], strategy: StandardRetryStrategy) -> None:
     """A function that would retry everything is not even asked about the end of a program."""
     asked: list[Exception] = []
@@ -137,26 +86,6 @@ async def test_what_is_no_failure_is_not_judged(end: type[BaseException], strate
     assert CAPACITY == strategy.available_quota()
 
 
-async def test_cancelled_during_the_sleep(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """There is no other attempt, and the retry that was not made costs nothing."""
-    flaky = Flaky(OSError())
-
-    def answer(_: Exception) -> ErrorInfo:
-        return ErrorInfo(is_retry_safe=True, retry_after=10.0)
-
-    async with trio.open_nursery() as nursery:
-
-        async def work() -> None:
-            await retry(flaky, strategy=strategy, on=answer)
-
-        nursery.start_soon(work)
-        await trio.sleep(5)
-        nursery.cancel_scope.cancel()
-
-    assert 5.0 == trio.current_time()
-    assert (1, CAPACITY) == (flaky.calls, strategy.available_quota())
-
-
 async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy) -> None:
     """There is no time for another one, so the error is raised and nothing taken."""
     with trio.CancelScope() as scope:
@@ -173,8 +102,9 @@ async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy)
     assert CAPACITY == strategy.available_quota()
 
 
-async def test_results_that_are_to_be_retried(strategy: StandardRetryStrategy) -> None:
-    """Until one is welcome."""
+@pytest.mark.parametrize(("is_welcome", "expected"), [(lambda result: result == 2, 2), (lambda _: False, 3)])
+async def test_results(is_welcome: Callable[[int], bool], expected: int, strategy: StandardRetryStrategy) -> None:
+    """They are retried until one is welcome; where attempts are used up the last is returned as it is."""
     results = [1, 2, 3]
 
     async def draw() -> int:
@@ -182,49 +112,33 @@ async def test_results_that_are_to_be_retried(strategy: StandardRetryStrategy) -
         return results.pop(0)
 
     with triclinium.testing.retries():
-        assert 2 == await retry(draw, strategy=strategy, retry_result=lambda result: result < 2)
-    assert CAPACITY == strategy.available_quota()
+        assert expected == await retry(draw, strategy=strategy, retry_result=lambda result: not is_welcome(result))
 
 
-async def test_the_last_result_is_returned(strategy: StandardRetryStrategy) -> None:
-    """Where attempts are used up, as it is; the quota counts a failure."""
-    results = [1, 2, 3]
-
-    async def draw() -> int:
-        await trio.lowlevel.checkpoint()
-        return results.pop(0)
-
-    with triclinium.testing.retries():
-        assert 3 == await retry(draw, strategy=strategy, retry_result=lambda _: True)
-    assert CAPACITY - 2 * COST == strategy.available_quota()
-
-
-async def test_a_decorated_function(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """It keeps its name and takes its arguments."""
-    flaky = Flaky(OSError())
+async def test_functions_and_methods(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """Called or decorated, they get their arguments; a decorated one keeps its name."""
+    flaky = Flaky()
 
     @retried(strategy=strategy, on=OSError)
     async def fetch(url: str, *, size: int) -> tuple[object, ...]:
         """Fetch."""
         return await flaky(url, size=size)
 
-    assert ("u", ("size", 1)) == await fetch("u", size=1)
-    assert ("fetch", "Fetch.") == (fetch.__name__, fetch.__doc__)
-    assert 2 == flaky.calls
-
-
-async def test_a_decorated_method(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """Its object arrives."""
-
     class Client:
-        def __init__(self) -> None:
-            self.flaky = Flaky(OSError())
-
         @retried(strategy=strategy, on=OSError)
         async def fetch(self) -> tuple[object, ...]:
-            return await self.flaky(1)
+            return await flaky(self)
 
-    assert (1,) == await Client().fetch()
+    client = Client()
+    for expected, call in (
+        (("u", ("size", 1)), lambda: fetch("u", size=1)),
+        ((client,), client.fetch),
+        (("a", ("b", 1)), lambda: retry(functools.partial(flaky, b=1), "a", strategy=strategy, on=OSError)),
+    ):
+        flaky.errors.append(OSError())
+        assert expected == await call()
+    assert 6 == flaky.calls
+    assert ("fetch", "Fetch.") == (fetch.__name__, fetch.__doc__)
 
 
 def test_what_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
@@ -327,7 +241,7 @@ async def test_nested_retries(autojump_clock: MockClock) -> None:
     assert 4 == len(caught.value.__notes__)
 
 
-@pytest.mark.parametrize(
+@rows(
     "on", [BaseException, trio.Cancelled, KeyboardInterrupt, (OSError, SystemExit), [OSError], (), "OSError", OSError()]
 )
 async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: object) -> None:
@@ -340,7 +254,7 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
     assert ("on", 0) == (caught.value.parameter, flaky.calls)
 
 
-@pytest.mark.parametrize("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
+@rows("given", [None, 3, StandardRetryStrategy, triclinium.BestEffortRetryStrategy()])
 async def test_what_is_no_strategy(given: object) -> None:
     """A class, and Couchbase's strategies, which are about something else."""
     with pytest.raises(InvalidArgumentException, match="must be an object such as StandardRetryStrategy"):

@@ -11,6 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.retry_doubles import AsyncStrategy, Strategy, Token
 from triclinium import (
     AdaptiveRetryStrategy,
@@ -77,19 +78,6 @@ async def test_an_adaptive_strategy_holds_first_attempts_back(autojump_clock: Mo
     assert trio.current_time() > began
 
 
-async def test_a_throttling_error_is_told_whatever_becomes_of_the_call(autojump_clock: MockClock) -> None:
-    """Also one that is not retry-safe; and a strategy that would permit a retry cannot."""
-    strategy = AdaptiveRetryStrategy()
-    permitting = Strategy(Token(), Token())
-    for asked in (strategy, permitting):
-        with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
-            await retry(Flaky(OSError()), strategy=asked, on=lambda _: ErrorInfo(is_throttling_error=True))
-        assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[-1].ending
-
-    assert strategy.allowed_rate is not None
-    assert ["acquire", "refresh"] == permitting.told
-
-
 async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
     """Every answer is awaited."""
     strategy = AsyncStrategy(Token(1.0), Token(2.0))
@@ -108,7 +96,7 @@ async def test_a_strategy_that_refuses_later(autojump_clock: MockClock) -> None:
     assert error is caught.value
 
 
-@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+@rows("kind", [Strategy, AsyncStrategy])
 async def test_no_token_to_begin_with(kind: type[Strategy | AsyncStrategy]) -> None:
     """There is one attempt, of which the strategy hears nothing."""
     strategy, flaky = kind(RetryError(), RetryError()), Flaky(OSError())
@@ -120,8 +108,8 @@ async def test_no_token_to_begin_with(kind: type[Strategy | AsyncStrategy]) -> N
     assert ["acquire", "acquire"] == strategy.told
 
 
-@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
-@pytest.mark.parametrize("answer", [Token(math.nan), Token(-1.0), Token("soon"), None, "token"])
+@rows("kind", [Strategy, AsyncStrategy])
+@rows("answer", [Token(math.nan), Token(-1.0), Token("soon"), None, "token"])
 async def test_nonsense_to_begin_with(kind: type[Strategy | AsyncStrategy], answer: object) -> None:
     """It is named, and nothing is called."""
     flaky = Flaky()
@@ -133,7 +121,7 @@ async def test_nonsense_to_begin_with(kind: type[Strategy | AsyncStrategy], answ
     assert [] == flaky.began
 
 
-@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+@rows("kind", [Strategy, AsyncStrategy])
 async def test_nonsense_later(kind: type[Strategy | AsyncStrategy]) -> None:
     """It is named, and the error of the attempt is its cause."""
     error = OSError()
@@ -144,7 +132,7 @@ async def test_nonsense_later(kind: type[Strategy | AsyncStrategy]) -> None:
     assert error is caught.value.__cause__
 
 
-@pytest.mark.parametrize("kind", [Strategy, AsyncStrategy])
+@rows("kind", [Strategy, AsyncStrategy])
 async def test_defects_of_a_strategy(kind: type[Strategy | AsyncStrategy]) -> None:
     """They leave as they are, with the error of the attempt as their context."""
     error = OSError()

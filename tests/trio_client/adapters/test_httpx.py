@@ -1,4 +1,4 @@
-"""Retries inside an httpx client, in virtual time: what is answered comes from functions, and no socket is opened."""
+"""Retries inside an httpx client, in virtual time and without a socket: what test_httpx_properties.py does not draw."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.adapters.scripted_transport import Script, Step, standard
 from triclinium import (
     AttemptRecord,
@@ -68,15 +69,6 @@ def statuses(records: Sequence[AttemptRecord]) -> list[object]:
     ]
 
 
-async def test_a_good_answer(autojump_clock: MockClock) -> None:
-    """It passes as it is, and nothing is waited for."""
-    script = Script(200)
-    response = await ask(script)
-
-    assert (200, b"body", ()) == (response.status_code, response.content, response.extensions[ATTEMPTS])
-    assert [0.0] == script.asked_at
-
-
 async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
     """The delays are the strategy's, and the answer tells what went before."""
     script = Script(503, httpx.ReadError("gone"), 200)
@@ -126,15 +118,6 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
     assert "attempt 1: took 0.000 s: FailedAnswer: 503 Service Unavailable" in last.__notes__
 
 
-async def test_an_answer_that_is_not_retried(autojump_clock: MockClock) -> None:
-    """An internal error is no success either, and its record says that nobody wanted it retried."""
-    response = await ask(Script(503, 500))
-    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
-
-    assert [503, 500] == statuses(records)
-    assert [None, RetryEnding.NOT_RETRY_SAFE] == [record.ending for record in records]
-
-
 async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClock) -> None:
     """An answer that nobody gets holds no connection, and nobody reads a body that may be endless."""
     script = Script(after(60), 200)
@@ -151,25 +134,13 @@ async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClo
 @pytest.mark.parametrize(
     ("expected", "method", "step", "headers", "rules"),
     [
-        (2, "GET", 503, {}, None),
-        (2, "PUT", 503, {}, None),
-        (2, "DELETE", httpx.RemoteProtocolError("gone"), {}, None),
         (2, "GET", Reset("gone"), {}, None),
         (1, "POST", 503, {}, None),
-        (1, "PATCH", httpx.ReadError("gone"), {}, None),
         (1, "POST", httpx.WriteTimeout("gone"), {}, None),
-        (2, "POST", httpx.ConnectError("refused"), {}, None),
         (2, "POST", httpx.ConnectTimeout("silent"), {}, None),
-        (2, "POST", httpx.PoolTimeout("busy"), {}, None),
-        (1, "POST", 503, {"Idempotency-Key": "7"}, None),
         (2, "POST", 503, {"Idempotency-Key": "7"}, HttpRetryRules(idempotency_key=True)),
         (1, "POST", 503, {}, HttpRetryRules(idempotency_key=True)),
-        (1, "GET", 500, {}, None),
         (2, "GET", 500, {}, HttpRetryRules(statuses={500})),
-        (1, "GET", 404, {}, None),
-        (1, "GET", httpx.ProxyError("407"), {}, None),
-        (1, "GET", httpx.UnsupportedProtocol("gopher"), {}, None),
-        (1, "GET", httpx.LocalProtocolError("no such header"), {}, None),
     ],
 )
 async def test_what_is_sent_again(  # noqa: PLR0917  # columns of a table
@@ -197,38 +168,11 @@ async def order() -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("expected", "step"), [(503, 503), (httpx.ReadError, httpx.ReadError("gone")), (200, httpx.ConnectError("refused"))]
-)
-async def test_a_body_that_cannot_be_sent_twice(autojump_clock: MockClock, expected: object, step: Step) -> None:
-    """A generator is used up by the attempt that sends it; where nothing was sent it is as good as new."""
-    script = Script(step, 200)
-    try:
-        ended: object = (await ask(script, "PUT", content=order())).status_code
-    except httpx.TransportError as error:
-        ended = type(error)
-
-    assert expected == ended
-    assert [b"one order"] == script.bodies
-
-
-async def test_a_body_that_can_be_sent_twice(autojump_clock: MockClock) -> None:
-    """Bytes are sent as they are, each time."""
-    script = Script(503, 200)
-    await ask(script, "PUT", content=b"one order")
-
-    assert [b"one order"] * 2 == script.bodies
-
-
-@pytest.mark.parametrize(
     ("expected", "header"),
     [
         (30.0, "30"),
         (30.0, format_datetime(NOON + timedelta(seconds=30), usegmt=True)),
-        (0.05, "0"),
-        (0.05, format_datetime(NOON - timedelta(seconds=30), usegmt=True)),
-        (0.05, "-30"),
         (0.05, "soon"),
-        (0.05, "30, 60"),
     ],
 )
 async def test_retry_after(autojump_clock: MockClock, expected: float, header: str) -> None:
@@ -237,34 +181,6 @@ async def test_retry_after(autojump_clock: MockClock, expected: float, header: s
     await ask(script)
 
     assert pytest.approx([0.0, expected]) == script.asked_at
-
-
-async def test_a_wish_that_is_too_long(autojump_clock: MockClock) -> None:
-    """With a limit, the answer is returned at once: to ask earlier than the server wishes would be no help."""
-    script = Script(after(61))
-    response = await ask(script, rules=HttpRetryRules(retry_after_max=60))
-
-    assert (503, [0.0]) == (response.status_code, script.asked_at)
-    assert RetryEnding.NOT_RETRY_SAFE is response.extensions[ATTEMPTS][-1].ending
-
-
-@pytest.mark.parametrize(("expected", "seconds"), [(200, 29), (503, 30), (503, 10**30)])
-async def test_a_deadline(autojump_clock: MockClock, expected: int, seconds: int) -> None:
-    """Where the next attempt would begin at the deadline or later, the last answer comes at once."""
-    script = Script(after(seconds), 200)
-    with trio.fail_after(30):
-        response = await ask(script)
-
-    assert expected == response.status_code
-    assert (trio.current_time() == 0.0) is (expected == 503)
-
-
-async def test_a_deadline_and_an_error(autojump_clock: MockClock) -> None:
-    """The same for an error, and no cancellation is mistaken for it."""
-    with trio.move_on_after(0.05) as scope, pytest.raises(httpx.ConnectError):
-        await ask(Script(httpx.ConnectError("refused"), 200))
-
-    assert (False, 0.0) == (scope.cancelled_caught, trio.current_time())
 
 
 async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
@@ -422,23 +338,23 @@ async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
     assert (503, 3) == (response.status_code, len(script.asked_at))
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "said"),
+@rows(
+    ("parameter", "value"),
     [
-        ("transport", "https", "transport='https' must be an httpx.AsyncBaseTransport"),
-        ("transport", httpx.HTTPTransport, "must be an httpx.AsyncBaseTransport"),
-        ("strategy", 3, "strategy=3 must be"),
-        ("strategy", StandardRetryStrategy, "strategy=<class .* must be an object"),
-        ("rules", {429}, r"rules=\{429\} must be HttpRetryRules"),
-        ("token_scope", "host", "token_scope='host' must be a function"),
-        ("wall_clock", 0.0, "wall_clock=0.0 must be a function"),
-        ("hooks", print, "hooks=.* must be a list or tuple"),
-        ("hooks", [3], "hooks: 3 must be a function"),
+        ("transport", "https"),
+        ("transport", httpx.HTTPTransport),
+        ("strategy", 3),
+        ("strategy", StandardRetryStrategy),
+        ("rules", {429}),
+        ("token_scope", "host"),
+        ("wall_clock", 0.0),
+        ("hooks", print),
+        ("hooks", [3]),
     ],
 )
-def test_wrong_arguments(parameter: str, value: object, said: str) -> None:
+def test_wrong_arguments(parameter: str, value: object) -> None:
     """They are refused at once, by name."""
-    with pytest.raises(InvalidArgumentException, match=said) as caught:
+    with pytest.raises(InvalidArgumentException) as caught:
         RetryTransport(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter

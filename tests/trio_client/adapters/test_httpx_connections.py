@@ -13,7 +13,7 @@ import trio
 
 from tests.trio_client.adapters.http_server import Answer, HangUp, Server, Silence, Step, serving
 from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
-from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, RetryTransport
+from triclinium.adapters.httpx import ATTEMPTS, RetryTransport
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
 
 pytestmark = pytest.mark.native
@@ -150,18 +150,6 @@ async def test_refused_at_first(method: str) -> None:
     assert (200, [(method, b"order")]) == (response.status_code, server.received)
 
 
-async def test_refused_for_good() -> None:
-    """The last error is raised, and tells of all attempts."""
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        async with client_with_one_connection() as client:
-            with pytest.raises(httpx.ConnectError) as caught:
-                await client.get(f"http://127.0.0.1:{bound.getsockname()[1]}/")
-
-    assert [httpx.ConnectError] * 3 == [type(record.error) for record in attempts_of(caught.value)]
-    assert 3 == len(caught.value.__notes__)
-
-
 async def test_a_pool_that_is_busy() -> None:
     """A request that got no connection in time was not sent, so it is tried again, whatever its method."""
     async with (
@@ -189,17 +177,6 @@ async def test_cancelled_requests_leave_no_connection() -> None:
         response = await client.get(server.url)
 
     assert 200 == response.status_code
-
-
-async def test_after_a_lost_connection_comes_a_new_one() -> None:
-    """Attempts of one request are told apart by what ended them."""
-    async with serving(HangUp(), Answer(503), Answer(200)) as server, client_with_one_connection() as client:
-        response = await client.get(server.url)
-
-    lost, answered = (record.error for record in response.extensions[ATTEMPTS])
-    assert isinstance(lost, httpx.RemoteProtocolError)
-    assert isinstance(answered, FailedAnswer)
-    assert (200, 503) == (response.status_code, answered.status_code)
 
 
 async def test_around_any_client() -> None:
