@@ -212,25 +212,6 @@ async def test_tls_verifies_and_carries_bytes() -> None:
     assert b"ping" == answer
 
 
-@pytest.mark.parametrize(
-    ("expected", "name", "trusted"),
-    [
-        ("certificate verify failed", "127.0.0.1", False),
-        ("IP address mismatch", "127.0.0.2", True),
-    ],
-)
-async def test_tls_refuses_what_it_cannot_verify(expected: str, name: str, trusted: bool) -> None:
-    """Verification is on by default: an unknown issuer and another's certificate both end the connection."""
-    with tls_ends(name) as (server, client):
-        async with trio.open_nursery() as nursery:
-            port = await nursery.start(serve_tls, server)
-            connector = TcpConnector(client if trusted else None)
-            loss = await failure_of("127.0.0.1", port, tls=True, connector=connector)
-
-    assert LossCause.TLS is loss.cause
-    assert expected in loss.text
-
-
 @pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
 async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
     """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""

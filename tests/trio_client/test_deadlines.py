@@ -13,6 +13,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.doubles import (
     KEYSPACE,
     open_driver,
@@ -30,7 +31,7 @@ from triclinium.errors import (
 )
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.events import Event, OperationSubmitted, Token
-from triclinium_core.kv.operation.requests import Get, Noop, Operation, Upsert
+from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.testing.driver_laws import ScriptedMachine
 
@@ -126,13 +127,6 @@ async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockC
     assert isinstance(error, UnambiguousTimeoutException)
     assert () == error.operations
     assert "no operation was in flight" in str(error)
-
-
-async def test_an_operation_without_a_document_is_reported_too(autojump_clock: MockClock) -> None:
-    """A NOOP has no key."""
-    error = await time_out(lambda driver: perform(driver, Noop(KEYSPACE)))
-
-    assert (AbandonedOperation("noop", None, False),) == error.operations
 
 
 async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock) -> None:
@@ -361,7 +355,7 @@ async def test_a_limit_as_a_timedelta() -> None:
     assert 1.5 == caught.value.context.timeout
 
 
-@pytest.mark.parametrize("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)], ids=str)
+@rows("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)])
 async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
     """Anything else is refused by its name."""
     with pytest.raises(InvalidArgumentException) as caught, fail_after(seconds):
@@ -370,7 +364,7 @@ async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
     assert "seconds" == caught.value.parameter
 
 
-@pytest.mark.parametrize("kind", [AmbiguousTooSlowError, UnambiguousTooSlowError])
+@rows("kind", [AmbiguousTooSlowError, UnambiguousTooSlowError])
 def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
     """Message, context and operations arrive on the other side."""
     error = kind("too slow")

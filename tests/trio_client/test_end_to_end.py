@@ -10,6 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, Never, open_pair
 from triclinium import Collection, GetResult, PasswordAuthenticator, open_cluster
 from triclinium.errors import (
@@ -170,7 +171,7 @@ async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock
         assert {None, "travel", "hotels"} == {connection.bucket for connection in cluster.statistics().connections}
 
 
-@pytest.mark.parametrize(
+@rows(
     ("path", "error", "words"),
     [
         (("nowhere", "_default", "_default"), BucketAccessException, "bucket 'nowhere' does not exist"),

@@ -169,17 +169,3 @@ async def test_a_node_that_cannot_be_reached(autojump_clock: MockClock) -> None:
         assert {1} == {(await people.get(key)).content for key in others}
         fake.nodes.heal(1)
         assert 2 == (await people.get(lost)).content
-
-
-async def test_a_slow_node(autojump_clock: MockClock) -> None:
-    """Its answers come as late as it is slow, and are none the worse for it."""
-    async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
-        people = people_of(cluster)
-        await write_all(people, 1)
-        slow = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
-        fake.nodes.slow_down(1, 0.4)
-        began = trio.current_time()
-        content = (await people.get(slow)).content
-
-        assert 1 == content
-        assert 0.4 == pytest.approx(trio.current_time() - began)

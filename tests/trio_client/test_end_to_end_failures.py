@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 import triclinium
+from tests.rows import rows
 from tests.trio_client.pair import Never, open_pair
 from triclinium import (
     AbandonedOperation,
@@ -179,25 +180,6 @@ async def test_a_limit_tells_what_was_wrong(
     assert "travel" == context.bucket
 
 
-async def test_a_limit_around_many_tasks(autojump_clock: MockClock) -> None:
-    """What was in flight in child tasks is listed too, and one that may have happened makes all of it ambiguous."""
-    async with open_pair() as (fake, _, people):
-        fake.node.faults.always(Opcode.SET, drop_response())
-        fake.node.faults.always(Opcode.GET, drop_response())
-
-        async def both() -> None:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(people.upsert, "ada", 1)
-                nursery.start_soon(people.get, "bob")
-
-        with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
-            await both()
-
-    assert {AbandonedOperation("upsert", "ada", True), AbandonedOperation("get", "bob", False)} == set(
-        caught.value.operations
-    )
-
-
 @pytest.mark.parametrize(
     ("call", "error", "opcode"),
     [
@@ -241,16 +223,6 @@ async def test_a_lost_connection(autojump_clock: MockClock) -> None:
 
 
 # -- Strategies.
-
-
-class NoRetryForRobots(BestEffortRetryStrategy):
-    """Extends, and decides only its own case."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse robots."""
-        if request.client_context.get("is_robot"):
-            return RetryAction.no_retry()
-        return super().retry_after(request, reason)
 
 
 class Budgeted:
@@ -354,29 +326,6 @@ async def test_a_strategy_that_never_waits(autojump_clock: MockClock) -> None:
     assert 500 == pytest.approx(impatient.asked, abs=1)
 
 
-async def test_a_strategy_sees_the_callers_context(autojump_clock: MockClock) -> None:
-    """Robots are refused, people are not; child tasks inherit it."""
-    async with open_pair(retry_strategy=NoRetryForRobots()) as (fake, _, people):
-        fake.node.faults.next(Opcode.GET, temporary_failure(), times=2)
-        with triclinium.client_context(is_robot=True), pytest.RaisesGroup(TemporaryFailureException):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(people.get, "ada")
-        assert await people.get_or_none("ada") is None
-
-
-async def test_a_budget(autojump_clock: MockClock) -> None:
-    """Two tokens buy two retries, and the error tells of them."""
-    budget = Budgeted(BestEffortRetryStrategy(), tokens=2)
-    async with open_pair(retry_strategy=budget) as (fake, _, people):
-        fake.node.faults.always(Opcode.SET, temporary_failure())
-        with pytest.raises(TemporaryFailureException) as caught:
-            await people.upsert("ada", 1)
-
-    assert 0 == budget.tokens
-    assert 2 == caught.value.context.retry_attempts
-    assert {RetryReason.KV_TEMPORARY_FAILURE} == set(caught.value.context.retry_reasons)
-
-
 async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
     """It is awaited, and its delay counts from its answer; other calls do not wait for it."""
     slow = Slow()
@@ -396,7 +345,7 @@ async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
     assert [("upsert", RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
 
 
-@pytest.mark.parametrize("kind", [Broken, BrokenLater])
+@rows("kind", [Broken, BrokenLater])
 async def test_a_strategy_that_raises(autojump_clock: MockClock, kind: type[Broken]) -> None:
     """The call fails with that very exception as the cause, and the client goes on."""
     error = ZeroDivisionError("mine")

@@ -19,7 +19,6 @@ from triclinium import (
     Cluster,
     Collection,
     JwtAuthenticator,
-    PasswordAuthenticator,
     TimeoutOptions,
     open_cluster,
 )
@@ -151,23 +150,6 @@ async def test_a_certificate_of_the_context(fake: FakeCluster, trusting: ssl.SSL
     assert not SASL & set(opcodes(fake))
 
 
-@pytest.mark.parametrize(
-    "authenticator",
-    [PasswordAuthenticator("Administrator", "wrong"), JwtAuthenticator(NEXT_TOKEN)],
-    ids=["password", "token"],
-)
-async def test_wrong_credentials(fake: FakeCluster, trusting: ssl.SSLContext, authenticator: Authenticator) -> None:
-    """The first node that is asked says so, and no secret is in what the caller sees."""
-    async with client(fake, authenticator, trusting) as cluster:
-        with pytest.raises(AuthenticationFailureException) as caught:
-            await write_everywhere(fake, cluster)
-
-    assert "refused the credentials" in str(caught.value)
-    assert "AUTHENTICATION_ERROR" == caught.value.context.refused_reason
-    assert not any(secret in repr(caught.value.context) for secret in ("wrong", NEXT_TOKEN))
-    assert Opcode.SELECT_BUCKET not in set(opcodes(fake))
-
-
 async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """All connections authenticate again where they are, and those that are opened later have the new token too."""
     async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
@@ -211,7 +193,9 @@ async def test_the_next_password(fake: FakeCluster) -> None:
     assert 2 * sum(before) == [*opcodes(fake)].count(Opcode.SASL_STEP)
 
 
-@pytest.mark.parametrize("tls", [True, False], ids=["in one step", "in two steps"])
+@pytest.mark.parametrize(
+    "tls", [pytest.param(True, marks=pytest.mark.long), False], ids=["in one step", "in two steps"]
+)
 async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: bool) -> None:
     """Many tasks read and write while credentials change again and again; each is served, and no write twice."""
     connection_string = fake.tls_connection_string if tls else fake.connection_string

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.pair import Never, open_pair
 from triclinium import Cas, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium.errors import (
@@ -143,7 +144,7 @@ async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) ->
     assert (ADA, False) == (found.content_as(object, 0), found.exists(1))
 
 
-@pytest.mark.parametrize(
+@rows(
     ("error", "spec"),
     [
         (PathNotFoundException, MutateInSpec.replace("nothing", 1)),
@@ -154,7 +155,6 @@ async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) ->
         (PathInvalidException, MutateInSpec.upsert("a..b", 1)),
         (PathExistsException, MutateInSpec.array_add_unique("tags", "poet")),
     ],
-    ids=lambda value: value.path if isinstance(value, MutateInSpec) else value.__name__,
 )
 async def test_failures_of_a_path(
     autojump_clock: MockClock, error: type[CouchbaseException], spec: MutateInSpec

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from tests.rows import rows
 from triclinium import (
     Authenticator,
     BestEffortRetryStrategy,
@@ -144,7 +145,7 @@ async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
             cluster.set_authenticator(fake.authenticator)
 
 
-@pytest.mark.parametrize("wrong", [None, "secret", ("app", "secret"), PasswordAuthenticator, object()])
+@rows("wrong", [None, "secret", ("app", "secret"), PasswordAuthenticator, object()])
 async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: Authenticator) -> None:
     """Refused by name, and nothing changes."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._log import Log
 from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
@@ -27,54 +28,21 @@ def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="triclinium")
 
 
-def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
-    """Operation, document, delay, reason, node and attempts stand in one line."""
-    Log().retry(retry())
-
-    assert [
-        (
-            "triclinium.retry",
-            logging.DEBUG,
-            "upsert of 'ada' is sent again in 0.004 s (KV_LOCKED, node node:11210, retries so far: 2)",
-        )
-    ] == caplog.record_tuples
-
-
-def test_a_retry_that_comes_too_late_is_told_as_such(caplog: pytest.LogCaptureFixture) -> None:
-    """A delay that was cut to the deadline ends without sending anything."""
-    Log().retry(retry(dispatches=False))
-
-    assert ["upsert of 'ada' fails unsent in 0.004 s (KV_LOCKED, node node:11210, retries so far: 2)"] == (
-        caplog.messages
-    )
-
-
-def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
-    """The same, with what the caller gets and how old the operation was."""
-    Log().refusal(REFUSAL)
-
-    assert [
-        (
-            "triclinium.retry",
-            logging.INFO,
-            (
-                "upsert of 'ada' is not retried and fails with RequestCanceledException "
-                "(SOCKET_CLOSED_WHILE_IN_FLIGHT, node None, retries so far: 2, 0.250 s old)"
-            ),
-        )
-    ] == caplog.record_tuples
-
-
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
     """Return what a record says besides what every record says."""
     plain = vars(logging.makeLogRecord({}))
     return {name: value for name, value in vars(record).items() if name not in plain and name != "message"}
 
 
-def test_what_is_told_of_a_retry_is_there_as_data(caplog: pytest.LogCaptureFixture) -> None:
-    """A handler need not take the sentence apart."""
+def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """In one line, and as data, so that a handler need not take the sentence apart; one that comes too late as such."""
     Log().retry(retry())
+    Log().retry(retry(dispatches=False))
 
+    assert [("triclinium.retry", logging.DEBUG)] * 2 == [record[:2] for record in caplog.record_tuples]
+    in_time, late = caplog.messages
+    assert all(fact in in_time for fact in ("upsert", "'ada'", "0.004 s", "KV_LOCKED", "node:11210", "2"))
+    assert "unsent" in late
     assert {
         "operation": "upsert",
         "key": "ada",
@@ -87,10 +55,13 @@ def test_what_is_told_of_a_retry_is_there_as_data(caplog: pytest.LogCaptureFixtu
     } == fields_of(caplog.records[0])
 
 
-def test_what_is_told_of_a_refusal_is_there_as_data(caplog: pytest.LogCaptureFixture) -> None:
-    """With the name of the exception, and without a delay."""
+def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    """The same without a delay, with what the caller gets and how old the operation was."""
     Log().refusal(REFUSAL)
 
+    ((name, level, message),) = caplog.record_tuples
+    assert ("triclinium.retry", logging.INFO) == (name, level)
+    assert all(fact in message for fact in ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "RequestCanceledException", "0.250 s"))
     assert {
         "operation": "upsert",
         "key": "ada",
@@ -100,16 +71,6 @@ def test_what_is_told_of_a_refusal_is_there_as_data(caplog: pytest.LogCaptureFix
         "age": 0.25,
         "error": "RequestCanceledException",
     } == fields_of(caplog.records[0])
-
-
-@pytest.mark.parametrize(("key", "expected"), [("ada", "<ud>ada</ud>"), (None, None)])
-def test_document_ids_are_marked_in_the_data_too(
-    caplog: pytest.LogCaptureFixture, key: str | None, expected: str | None
-) -> None:
-    """What a handler writes down is what Couchbase's tools look through."""
-    Log(redact=True).retry(retry(key))
-
-    assert expected == fields_of(caplog.records[0])["key"]
 
 
 @pytest.mark.parametrize("level", ReportLevel)
@@ -125,26 +86,20 @@ def test_connections_are_told_as_loudly_as_the_machine_wants(
 
 
 def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -> None:
-    """Couchbase's tools know how to remove what stands between the marks."""
+    """Couchbase's tools know how to remove what stands between the marks; a NOOP has nothing to mark."""
     log = Log(redact=True)
     log.retry(retry())
     log.refusal(REFUSAL)
+    log.retry(retry(None))
 
-    assert all("upsert of <ud>ada</ud>" in message for message in caplog.messages)
-    assert 2 == len(caplog.messages)
+    assert [True, True, False] == ["<ud>ada</ud>" in message for message in caplog.messages]
+    assert ["<ud>ada</ud>", "<ud>ada</ud>", None] == [fields_of(record)["key"] for record in caplog.records]
 
 
-@pytest.mark.parametrize("redact", [False, True])
+@rows("redact", [False, True])
 def test_a_document_id_cannot_forge_a_line(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
     """Line breaks and the like are escaped."""
     Log(redact=redact).retry(retry("ada\nERROR all is lost"))
 
-    assert "\n" not in caplog.messages[0]
-    assert "ada\\nERROR" in caplog.messages[0]
-
-
-def test_an_operation_without_a_document_has_nothing_to_mark(caplog: pytest.LogCaptureFixture) -> None:
-    """A NOOP is not about user data."""
-    Log(redact=True).retry(retry(None))
-
-    assert "upsert of None" in caplog.messages[0]
+    assert "\n" not in caplog.messages[-1]
+    assert "ada\\nERROR" in caplog.messages[-1]

@@ -399,22 +399,6 @@ async def test_leaving_while_one_is_being_opened(autojump_clock: MockClock) -> N
         assert 0 == cluster.open_scans
 
 
-async def test_the_exception_of_the_block_leaves_as_it_is(autojump_clock: MockClock) -> None:
-    """It is in no group."""
-    error = ZeroDivisionError()
-
-    async def fail(people: Collection) -> None:
-        async with people.scan(ALL) as found:
-            await anext(found)
-            raise error
-
-    async with open_scanned(50) as (_, _, people):
-        with pytest.raises(ZeroDivisionError) as caught:
-            await fail(people)
-
-    assert error is caught.value
-
-
 async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
     """Who waits for an item is told."""
     async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 import triclinium
+from tests.rows import rows
 from triclinium import Cluster, Collection, PasswordAuthenticator, PrefixScan, open_cluster, run_cluster
 from triclinium._trio_run import TrioRun
 from triclinium.testing import open_fake_cluster
@@ -57,7 +58,7 @@ async def diagnose(cluster: Cluster, collection: Collection) -> None:
     cluster.diagnostics()
 
 
-@pytest.mark.parametrize("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
+@rows("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
 async def test_a_call_from_another_run_is_refused(call: Callable[[Cluster, Collection], Awaitable[None]]) -> None:
     """A thread with a run of its own gets one clear error; in the right run all is as it was."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:

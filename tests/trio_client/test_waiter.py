@@ -6,36 +6,10 @@ import gc
 import weakref
 
 import pytest
-import trio
 
-from tests.trio_client.doubles import DONE, KEYSPACE, get
+from tests.trio_client.doubles import KEYSPACE, get
 from triclinium._waiter import Waiter
 from triclinium_core.kv.operation.requests import Noop
-
-
-async def test_a_result_is_taken() -> None:
-    """Settled first, taken later."""
-    waiter = Waiter(get())
-    waiter.settle(DONE, None)
-
-    assert waiter.is_settled
-    assert DONE == waiter.take()
-
-
-async def test_a_sleeping_task_is_woken() -> None:
-    """Settling reschedules the task."""
-    waiter = Waiter(get())
-
-    async def wake() -> None:
-        await trio.lowlevel.checkpoint()
-        waiter.settle(DONE, None)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(wake)
-        waiter.is_parked = True
-        await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
-
-    assert DONE == waiter.take()
 
 
 async def test_an_error_is_raised_and_leaves_no_cycle() -> None:

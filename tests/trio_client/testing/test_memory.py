@@ -10,9 +10,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from tests.rows import rows
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
-from triclinium.errors import CouchbaseException, InternalError, InvalidArgumentException
+from triclinium.errors import InternalError, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
@@ -48,17 +49,6 @@ async def test_an_application_finds_its_cluster(autojump_clock: MockClock) -> No
         assert 0 == trio.current_time()
 
 
-async def test_any_client_may_use_the_connector() -> None:
-    """The public way to open a cluster leads there too."""
-    async with (
-        open_fake_cluster() as fake,
-        open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster,
-    ):
-        await default_collection(cluster).upsert("ada", 1)
-
-    assert fake.node.documents.get("default", "ada") is not None
-
-
 async def test_options_make_the_node() -> None:
     """Its address, its user and its buckets are the options'; ``buckets`` replaces the latter."""
     options = FakeNodeOptions(host="node.test", port=12000, tls_port=12001, username="app", password="secret")
@@ -80,7 +70,7 @@ async def test_a_node_without_a_name_is_found() -> None:
     assert "couchbase://127.0.0.1:11210" == fake.connection_string
 
 
-@pytest.mark.parametrize("piece_sizes", [(1,), (23, 1), (24, 7, 1000)], ids=str)
+@rows("piece_sizes", [(1,), (24, 7, 1000)])
 async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None:
     """Both sides put the pieces together."""
     options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
@@ -92,28 +82,6 @@ async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None
         await store.upsert("ada", {"born": 1815})
 
         assert {"born": 1815} == (await store.get("ada")).content
-
-
-async def test_a_delayed_answer_comes_when_it_is_due(autojump_clock: MockClock) -> None:
-    """Not before, and others do not wait for it."""
-    order: list[str] = []
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        store = default_collection(cluster)
-        await store.upsert("ada", 1)
-        fake.node.faults.next(Opcode.GET, delay(DELAY_SECONDS))
-        began = trio.current_time()
-
-        async def note(operation: str) -> None:
-            await (store.get("ada") if operation == "get" else store.exists("ada"))
-            order.append(operation)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(note, "get")
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(note, "exists")
-
-        assert ["exists", "get"] == order
-        assert pytest.approx(DELAY_SECONDS) == trio.current_time() - began
 
 
 async def test_a_delay_outlives_its_connection(autojump_clock: MockClock) -> None:
@@ -168,7 +136,7 @@ async def test_a_node_may_refuse(autojump_clock: MockClock) -> None:
     assert 0 == fake.node.faults.pending
 
 
-@pytest.mark.parametrize(
+@rows(
     ("port", "tls", "tls_port"),
     [(11211, False, None), (11210, True, None), (11210, True, 11207), (11207, False, 11207)],
 )
@@ -200,7 +168,7 @@ async def test_after_the_block_there_is_nothing() -> None:
         await fake.connector.connect("127.0.0.1", 11210, tls=False)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("arguments", "parameter"),
     [
         ({"nodes": 0}, "nodes"),
@@ -216,7 +184,6 @@ async def test_after_the_block_there_is_nothing() -> None:
         ({"piece_sizes": [1, 0]}, "piece_sizes"),
         ({"piece_sizes": ["1"]}, "piece_sizes"),
     ],
-    ids=str,
 )
 async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter: str) -> None:
     """Before anything is served, by the name of the argument."""
@@ -225,17 +192,6 @@ async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter:
             raise AssertionError
 
     assert parameter == caught.value.parameter
-
-
-async def test_an_exception_leaves_the_block_as_the_very_same_object() -> None:
-    """No nursery is seen."""
-    error = ExceptionGroup("mine", [ValueError()])
-
-    with pytest.raises(ExceptionGroup) as caught:
-        async with open_fake_cluster() as fake, fake.open_client():
-            raise error
-
-    assert caught.value is error
 
 
 async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,14 +236,6 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert other
 
 
-async def test_credentials_may_be_wrong() -> None:
-    """A client may come with others than those of the cluster."""
-    wrong = PasswordAuthenticator("app", "guess")
-    async with open_fake_cluster() as fake, fake.open_client(authenticator=wrong) as cluster:
-        with pytest.raises(CouchbaseException, match="'app'"):
-            await default_collection(cluster).get("ada")
-
-
 async def test_a_client_refuses_wrong_arguments() -> None:
     """As ``open_cluster`` does, before anything is opened."""
     async with open_fake_cluster() as fake:
@@ -319,12 +267,6 @@ async def test_several_nodes() -> None:
         fake.connection_string,
         fake.nodes[1].options.tls_port,
     )
-
-
-async def test_replicas() -> None:
-    """As many as are asked for, whatever the options say."""
-    async with open_fake_cluster(nodes=3, replicas=2, options=FakeNodeOptions(replicas=1)) as fake:
-        assert 2 == len(fake.nodes.replica_holders_of("ada"))
 
 
 async def test_nodes_by_name() -> None:
@@ -376,15 +318,3 @@ async def test_a_change_is_announced_by_every_node(autojump_clock: MockClock) ->
 
         assert [Magic.SERVER_REQUEST] * 2 == [frame.magic for frame in notified if frame is not None]
         assert (60, 60) == (waited, trio.current_time())
-
-
-async def test_a_new_config_is_announced() -> None:
-    """To the clients that have asked for it."""
-    async with open_fake_cluster() as fake, open_raw_client(fake) as client:
-        await client.get_ready(HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
-        fake.set_config_revision(7, epoch=2)
-        notification = await client.hear()
-
-    assert (2, 7) == fake.node.config_version
-    assert notification is not None
-    assert Magic.SERVER_REQUEST == notification.magic

@@ -13,6 +13,7 @@ import trio
 import trio.testing
 import trustme
 
+from tests.rows import rows
 from tests.trio_client.testing.raw_client import get, open_raw_client
 from triclinium import TimeoutOptions
 from triclinium.errors import InvalidArgumentException
@@ -21,8 +22,6 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
 
 PATIENT = TimeoutOptions(kv=60.0)
-LARGE = bytes(1024 * 1024)
-REQUESTS = 64
 MANY = 600_000
 """Requests of 27 bytes, more than the kernel buffers."""
 
@@ -109,7 +108,7 @@ async def test_the_port_may_be_chosen(safety_net: None) -> None:
     assert (1, fake.connection_string) == (found.content, again.connection_string)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("parameter", "value"),
     [
         ("node", "127.0.0.1"),
@@ -232,23 +231,7 @@ async def test_what_was_sent_before_hanging_up_arrives(safety_net: None, monkeyp
     assert 5 == len(received)
 
 
-async def test_a_client_that_does_not_read_is_not_read_either(safety_net: None) -> None:
-    """Its replies do not pile up; once it reads, it gets them all."""
-    async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
-        await client.get_ready()
-        fake.node.documents.put("default", "ada", LARGE)
-        before = len(fake.node.command_log)
-        for opaque in range(REQUESTS):
-            await client.stream.send_all(get("ada", opaque=opaque))
-            await trio.testing.wait_all_tasks_blocked()
-        taken_up = len(fake.node.command_log) - before
-        opaques = [frame.opaque for _ in range(REQUESTS) if (frame := await client.hear()) is not None]
-
-    assert taken_up < REQUESTS
-    assert list(range(REQUESTS)) == opaques
-
-
-@pytest.mark.parametrize("said", [b"", b"\x16", b"\x16\x03\x01\x00\x05hello"])
+@rows("said", [b"", b"\x16", b"\x16\x03\x01\x00\x05hello"])
 async def test_a_handshake_that_fails_concerns_nobody_else(
     safety_net: None, ssl_context: ssl.SSLContext, said: bytes
 ) -> None:
