@@ -204,7 +204,7 @@ async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: 
     done = trio.Event()
 
     async def count(people: Collection, key: str) -> None:
-        for _ in range(40):
+        for _ in range(15):
             await people.binary.increment(key, initial=1)
 
     async def change(cluster: Cluster) -> None:
@@ -237,7 +237,7 @@ async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: 
         found = [(await people.get(key)).content for key in counters]
         retries = cluster.statistics().retries_by_reason
 
-    assert [160] * 3 == found
+    assert [60] * 3 == found
     assert {} == dict(retries)
 
 

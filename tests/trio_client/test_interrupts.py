@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.native
 
 PROGRAM = Path(__file__).with_name("interrupted_program.py")
-TIMES = 100
+TIMES = 40
 DELAY_SECONDS_MAX = 0.02
 """Longer than a cluster takes to be opened and closed."""
 

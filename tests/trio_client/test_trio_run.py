@@ -12,11 +12,12 @@ import triclinium
 from tests.rows import rows
 from triclinium import Cluster, Collection, PasswordAuthenticator, PrefixScan, open_cluster, run_cluster
 from triclinium._trio_run import TrioRun
-from triclinium.testing import open_fake_cluster
+from triclinium.testing import FakeNodeOptions, open_fake_cluster
 
 pytestmark = pytest.mark.native
 
 AUTHENTICATOR = PasswordAuthenticator("Administrator", "password")
+OPTIONS = FakeNodeOptions(vbuckets=128)
 ELSEWHERE = r"opened in another trio\.run"
 
 
@@ -61,7 +62,7 @@ async def diagnose(cluster: Cluster, collection: Collection) -> None:
 @rows("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
 async def test_a_call_from_another_run_is_refused(call: Callable[[Cluster, Collection], Awaitable[None]]) -> None:
     """A thread with a run of its own gets one clear error; in the right run all is as it was."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
         before = cluster.statistics()
@@ -74,7 +75,7 @@ async def test_a_call_from_another_run_is_refused(call: Callable[[Cluster, Colle
 
 async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
     """Results of a scan, copies and changes of the topology cannot be taken in another run."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
         async with (
@@ -92,7 +93,7 @@ async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
 
 async def test_a_thread_without_a_run_is_refused() -> None:
     """It would have broken the client: there is no time outside of trio."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with pytest.raises(RuntimeError, match=ELSEWHERE):
             await trio.to_thread.run_sync(cluster.set_authenticator, AUTHENTICATOR)
 

@@ -70,7 +70,7 @@ async def test_a_node_without_a_name_is_found() -> None:
     assert "couchbase://127.0.0.1:11210" == fake.connection_string
 
 
-@rows("piece_sizes", [(1,), (24, 7, 1000)])
+@rows("piece_sizes", [(3,), (24, 7, 1000)])
 async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None:
     """Both sides put the pieces together."""
     options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
