@@ -54,6 +54,17 @@ def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOp
     return ClientOptions(connection_string=connection_string, **{**defaults, **options})
 
 
+def node_options(**options: Any) -> FakeNodeOptions:
+    """Return options of a node with one bucket, and a map that is made and parsed in no time."""
+    defaults: Mapping[str, Any] = {
+        "buckets": ("travel",),
+        "collections": COLLECTIONS,
+        "error_map": SMALL_MAP,
+        "vbuckets": 128,
+    }
+    return FakeNodeOptions(**{**defaults, **options})
+
+
 class Recorded(Simulation):
     """A simulation that keeps every action, and helps to look at the traffic."""
 
@@ -63,17 +74,10 @@ class Recorded(Simulation):
         options: ClientOptions | None = None,
         *,
         rng: Random | None = None,
-        **node_options: Any,
+        **options_of_node: Any,
     ) -> None:
         if node is None:
-            # A small map is parsed in less time; a whole one has tests of its own.
-            defaults: Mapping[str, Any] = {
-                "buckets": ("travel",),
-                "collections": COLLECTIONS,
-                "error_map": SMALL_MAP,
-                "vbuckets": 128,
-            }
-            node = FakeNode(FakeNodeOptions(**{**defaults, **node_options}))
+            node = FakeNode(node_options(**options_of_node))
         self.actions: list[Action] = []
         self.opened_at: list[tuple[float, OpenStream]] = []
         self.sent: dict[StreamId, FrameBuffer] = {}
@@ -161,6 +165,10 @@ class Recorded(Simulation):
         """Return what the node was asked with these opcodes."""
         return [command for command in self.node.command_log if command.opcode in opcodes]
 
+    def addresses(self) -> set[str]:
+        """Return where the bucket's connections lead to."""
+        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
+
     def connection(self, bucket: str | None = "travel") -> ConnectionStatistics:
         """Return what the client says of the connection of a bucket."""
         (found,) = (found for found in self.machine.statistics().connections if found.bucket == bucket)
@@ -168,14 +176,14 @@ class Recorded(Simulation):
 
 
 def ready(
-    *, options: ClientOptions | None = None, rng: Random | None = None, replicas: int = 0, **node_options: Any
+    *, options: ClientOptions | None = None, rng: Random | None = None, replicas: int = 0, **options_of_node: Any
 ) -> Recorded:
     """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest.
 
     Args:
         replicas: how many of each vbucket the map gives to the node, beside the vbuckets themselves.
     """
-    simulation = Recorded(options=options, rng=rng, **node_options)
+    simulation = Recorded(options=options, rng=rng, **options_of_node)
     cluster = simulation.node.cluster
     cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
     simulation.flow()

@@ -106,23 +106,13 @@ def test_what_goes_with_a_scheme(
 
 
 @rows(
-    ("present", "wanted"),
-    [
-        (ADMINISTRATOR, WRONG),
-        (ADMINISTRATOR, TOKEN),
-        (TOKEN, ADMINISTRATOR),
-        (TOKEN, NEXT_TOKEN),
-        (CERTIFICATE, CertificateAuthenticator()),
-    ],
-)
-def test_who_may_follow(present: Authenticator, wanted: Authenticator) -> None:
-    """What is shown by SASL follows what is shown by SASL, and a certificate a certificate."""
-    check_change(present, wanted, TLS)
-
-
-@rows(
     ("present", "wanted", "connection_string", "words"),
     [
+        (ADMINISTRATOR, WRONG, TLS, None),
+        (ADMINISTRATOR, TOKEN, TLS, None),
+        (TOKEN, ADMINISTRATOR, TLS, None),
+        (TOKEN, NEXT_TOKEN, TLS, None),
+        (CERTIFICATE, CertificateAuthenticator(), TLS, None),
         (ADMINISTRATOR, CERTIFICATE, TLS, "shown by TLS, and that of this cluster by SASL"),
         (TOKEN, CERTIFICATE, TLS, "open another cluster"),
         (CERTIFICATE, ADMINISTRATOR, TLS, "shown by SASL, and that of this cluster by TLS"),
@@ -134,8 +124,11 @@ def test_who_may_follow(present: Authenticator, wanted: Authenticator) -> None:
         (ADMINISTRATOR, PasswordAuthenticator, TLS, "not type"),
     ],
 )
-def test_who_may_not_follow(present: Any, wanted: Any, connection_string: Any, words: str) -> None:
-    """The error says why, and what to do instead."""
+def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
+    """What is shown by SASL follows what is shown by SASL, and a certificate a certificate; an error says why not."""
+    if words is None:
+        check_change(present, wanted, connection_string)
+        return
     with pytest.raises(InvalidArgumentException) as caught:
         check_change(present, wanted, connection_string)
 

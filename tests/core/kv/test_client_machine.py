@@ -70,7 +70,7 @@ from triclinium_core.kv.operation.requests import (
     Store,
     Unlock,
 )
-from triclinium_core.kv.operation.results import Cas, ExistsResult, GetResult
+from triclinium_core.kv.operation.results import Cas, ExistsResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
@@ -78,8 +78,6 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
@@ -92,7 +90,6 @@ from triclinium_core.testing.fakes.faults import (
     not_my_vbucket,
     refuse_connection,
     status,
-    temporary_failure,
 )
 from triclinium_core.testing.simulation import Midpoint
 
@@ -223,24 +220,6 @@ def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
         ClientMachine(options, rng=rng)
 
     assert parameter == caught.value.parameter
-
-
-def test_own_transcoder_travels_with_its_operation() -> None:
-    """What comes back is decoded as the operation says."""
-
-    class Upper:
-        def encode(self, value: object, /) -> Any:
-            """Store nothing."""
-
-        def decode(self, data: bytes, flags: int, as_type: type, /) -> Any:
-            return data.decode().upper()
-
-    simulation = ready()
-    simulation.node.documents.put("travel", "k", b"text")
-    result = simulation.result(Get(TRAVEL, "k", Upper()))
-
-    assert isinstance(result, GetResult)
-    assert "TEXT" == result.content
 
 
 # Terminal reasons, from end to end.
@@ -379,24 +358,6 @@ def test_circuit_breaker() -> None:
     simulation.error(UnambiguousTimeoutException, waiting)
     simulation.error(UnambiguousTimeoutException, late)
     simulation.result(upsert())
-
-
-def test_circuit_breaker_needs_volume_and_share() -> None:
-    """Nineteen timeouts do not open it, nor twenty among many answers."""
-    few, many = ready(), ready()
-    for position in range(21):
-        many.finish(get(f"before {position}"))
-    for simulation, count in ((few, 18), (many, 20)):
-        simulation.node.faults.next(Opcode.GET, drop_response(), times=count)
-        for position in range(count):
-            simulation.submit(get(str(position)))
-        simulation.run()
-
-    assert ["CLOSED", "CLOSED"] == [
-        breaker.state.name
-        for simulation in (few, many)
-        if (breaker := simulation.connection().circuit_breaker) is not None
-    ]
 
 
 @pytest.mark.parametrize(
@@ -739,20 +700,3 @@ def test_seeded_randomness_is_the_only_one() -> None:
         return [at for at, _ in simulation.opened_at]
 
     assert play(7) == play(7) != play(8)
-
-
-def test_strategy_of_the_client_and_of_the_operation() -> None:
-    """The operation's goes before the client's."""
-
-    class Never:
-        def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-            return RetryAction.no_retry()
-
-    simulation = ready(options=client_options(retry_strategy=Never()))
-    simulation.node.faults.next(Opcode.SET, temporary_failure())
-    refused = simulation.finish(upsert("a"))
-    simulation.node.faults.next(Opcode.SET, temporary_failure())
-    retried = simulation.finish(upsert("b"), retry_strategy=BestEffortRetryStrategy())
-
-    assert refused in simulation.errors
-    assert retried in simulation.results

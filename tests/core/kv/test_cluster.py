@@ -6,20 +6,18 @@ import json
 import struct
 from collections.abc import Iterable
 
-import pytest
-
 from tests.core.kv.simulated import (
     ADDRESS,
-    COLLECTIONS,
     HOTELS,
-    SMALL_MAP,
     TRAVEL,
     Recorded,
     client_options,
     get,
+    node_options,
     respond,
     upsert,
 )
+from tests.rows import rows
 from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import LossCause, StreamId, Token
@@ -33,7 +31,7 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
 from triclinium_core.testing.fakes.faults import delay, drop_response
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 KEYS = [f"k{number}" for number in range(60)]
 
@@ -44,15 +42,7 @@ MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeatur
 
 def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES, *, replicas: int = 0) -> FakeNodes:
     """Return a cluster with one bucket."""
-    options = FakeNodeOptions(
-        buckets=("travel",),
-        collections=COLLECTIONS,
-        error_map=SMALL_MAP,
-        vbuckets=128,
-        replicas=replicas,
-        features=features,
-    )
-    return FakeNodes(options, nodes=count)
+    return FakeNodes(node_options(replicas=replicas, features=features), nodes=count)
 
 
 class Cluster(Recorded):
@@ -76,10 +66,6 @@ class Cluster(Recorded):
             if command.opcode == Opcode.SET and command.applied and command.key == key.encode()
         ]
 
-    def nodes_connected(self) -> set[str]:
-        """Return the addresses of the connections that the bucket has."""
-        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
-
 
 def owner_of(simulation: Cluster, key: str) -> int:
     """Return the node that has a key."""
@@ -96,7 +82,7 @@ def test_each_document_goes_to_its_node() -> None:
     assert {0, 1, 2} == {owner_of(simulation, key) for key in KEYS}
     assert [[owner_of(simulation, key)] for key in KEYS] == [simulation.takers(key) for key in KEYS]
     assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
-    assert {"127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"} == simulation.nodes_connected()
+    assert {"127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"} == simulation.addresses()
 
 
 def test_a_vbucket_that_has_moved() -> None:
@@ -122,7 +108,7 @@ def test_a_node_that_was_removed() -> None:
     simulation.write()
     simulation.live(60.0)
 
-    assert {"127.0.0.1:11210", "127.0.0.1:11212"} == simulation.nodes_connected()
+    assert {"127.0.0.1:11210", "127.0.0.1:11212"} == simulation.addresses()
     assert "the node is not in the cluster map any more" in simulation.closings()
 
 
@@ -231,7 +217,7 @@ def test_a_node_that_leaves_tells_that_it_is_back() -> None:
     """Its connection goes on leaving; another one is opened, and is opened again when it is lost."""
     simulation, stream, token = leaving(KEYS[0])
     place = [f"127.0.0.1:{11210 + 2 * number}" for number in range(3)]
-    gone = place.index(next(iter(set(place) - simulation.nodes_connected())))
+    gone = place.index(next(iter(set(place) - simulation.addresses())))
     simulation.nodes.add_node(gone)
     simulation.nodes.rebalance()
     simulation.flow()
@@ -244,7 +230,7 @@ def test_a_node_that_leaves_tells_that_it_is_back() -> None:
     simulation.live(3.0)
     simulation.write()
 
-    assert set(place) == simulation.nodes_connected()
+    assert set(place) == simulation.addresses()
     assert 4 == len(simulation.links)
 
 
@@ -276,13 +262,13 @@ def test_a_node_that_was_added() -> None:
     simulation = Cluster()
     simulation.nodes.remove_node(2)
     simulation.write()
-    before = simulation.nodes_connected()
+    before = simulation.addresses()
     simulation.nodes.add_node(2)
     simulation.nodes.rebalance()
     simulation.write()
     simulation.write()
 
-    assert [2, 3] == [len(before), len(simulation.nodes_connected())]
+    assert [2, 3] == [len(before), len(simulation.addresses())]
     assert {2} <= {place for key in KEYS for place in simulation.takers(key)}
 
 
@@ -324,11 +310,11 @@ def test_nodes_that_announce_nothing() -> None:
     simulation.write()
     simulation.nodes.kill(2)
     simulation.nodes.remove_node(2)
-    unnoticed = simulation.nodes_connected()
+    unnoticed = simulation.addresses()
     simulation.live(2.6)
     simulation.write()
 
-    assert [3, 2] == [len(unnoticed), len(simulation.nodes_connected())]
+    assert [3, 2] == [len(unnoticed), len(simulation.addresses())]
 
 
 def test_polls_end_with_their_connection() -> None:
@@ -358,8 +344,8 @@ def test_a_node_that_announces_what_it_does_not_have() -> None:
     assert [] == simulation.closings()
 
 
-@pytest.mark.parametrize("extras", [b"", b"123", b"x" * 17])
-@pytest.mark.parametrize("opcode", [0x01, 0x02, 0x7F])
+@rows("extras", [b"", b"123", b"x" * 17])
+@rows("opcode", [0x01, 0x02, 0x7F])
 def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
     """It is not heard, and harms nobody."""
     simulation = Cluster(1)

@@ -15,7 +15,6 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.config import encode_config
 from triclinium_core.testing.fakes.faults import status
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
 LONG = b'"' + b"x" * 1000 + b'"'
@@ -92,16 +91,6 @@ def test_compressed_beside_plain() -> None:
     assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
     simulation.result(upsert("k", HOTELS, LONG))
     found = simulation.result(get("k", HOTELS))
-
-    assert isinstance(found, GetResult)
-    assert LONG == found.data
-
-
-def test_a_server_that_does_not_compress() -> None:
-    """Nothing depends on it."""
-    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE})
-    simulation.result(upsert("k", value=LONG))
-    found = simulation.result(get("k"))
 
     assert isinstance(found, GetResult)
     assert LONG == found.data

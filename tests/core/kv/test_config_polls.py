@@ -103,19 +103,6 @@ def test_floor() -> None:
     assert 5 <= asked <= 1.0 / TimeoutOptions().config_poll_floor + 1
 
 
-def test_floor_of_a_node_that_announces() -> None:
-    """The question that the floor held back is asked once, and no polls begin with it."""
-    simulation = ready()
-    requests = [simulation.submit_in_flight(get(key))[1] for key in "ab"]
-    for request in requests:
-        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
-        simulation.flow()
-    before = len(questions(simulation))
-    simulation.live(20.0)
-
-    assert 1 == len(questions(simulation)) - before
-
-
 def test_refusals_without_a_config_that_is_known() -> None:
     """A node leaves out the config that it has told: the operation waits for the others to agree."""
     simulation = Cluster(2, MUTE)

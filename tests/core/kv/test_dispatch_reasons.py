@@ -5,7 +5,7 @@ Source: SDK-RFC 0049 "Client Dispatch", "RetryReason".
 
 from __future__ import annotations
 
-from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_options, get, ready, upsert
+from tests.core.kv.simulated import Recorded, client_options, get, node_options, ready, upsert
 from tests.core.kv.test_cluster import KEYS, Cluster, owner_of
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
@@ -14,7 +14,6 @@ from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.strategy import FailFastRetryStrategy
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 
 def test_socket_not_available() -> None:
@@ -41,10 +40,7 @@ class Encrypted(Cluster):
     """A client that speaks TLS to three nodes, of which the second offers none."""
 
     def __init__(self) -> None:
-        options = FakeNodeOptions(
-            buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128, port=11210, tls_port=11207
-        )
-        nodes = FakeNodes(options, nodes=3)
+        nodes = FakeNodes(node_options(port=11210, tls_port=11207), nodes=3)
         nodes[1].set_ports(nodes[1].options.port, None)
         Recorded.__init__(self, nodes, client_options("couchbases://127.0.0.1:11207"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.core.kv.operation.examples import VALID, make
-from tests.core.kv.simulated import TRAVEL, Recorded, client_options, ready, respond, upsert
+from tests.core.kv.simulated import Recorded, client_options, ready, respond, upsert
 from tests.rows import rows
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
@@ -83,15 +83,6 @@ def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
     assert 10.0 == simulation.now
     assert 10.0 == error.context.timeout
     assert "may have been applied" in str(error)
-
-
-def test_other_writes_have_the_other_deadline() -> None:
-    """Durability has to be asked for."""
-    simulation = ready()
-    simulation.node.faults.always(None, drop_response())
-    simulation.failure(AmbiguousTimeoutException, upsert())
-
-    assert 2.5 == simulation.now
 
 
 @pytest.mark.parametrize(
@@ -203,14 +194,3 @@ def test_a_server_without_durable_writes(missing: HelloFeature) -> None:
 
     assert f"upsert 'k': durability needs the feature {missing.name}" in str(error)
     assert [] == unsent
-
-
-def test_a_durable_write_is_answered_like_any_other() -> None:
-    """With a CAS and a mutation token."""
-    simulation = ready()
-    result = simulation.result(durable())
-    document = simulation.node.documents.get("travel", "k")
-
-    assert document is not None
-    assert document.cas == result.cas  # type: ignore[union-attr]
-    assert TRAVEL.bucket == result.mutation_token.bucket  # type: ignore[union-attr]

@@ -500,12 +500,3 @@ def test_reconnect_without_a_newer_config() -> None:
     simulation.result(upsert())
 
     assert [] == simulation.closings()
-
-
-def test_global_config_is_no_condition() -> None:
-    """Without a bucket there may be no config at all."""
-    simulation = Recorded()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.NO_BUCKET))
-    simulation.flow()
-
-    assert ("READY", None) == (simulation.connection(None).state, simulation.connection(None).config_revision)

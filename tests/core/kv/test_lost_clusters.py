@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_options, get, upsert
+from tests.core.kv.simulated import Recorded, client_options, get, node_options, upsert
 from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, stream_to
 from triclinium_core.kv.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
@@ -12,7 +12,7 @@ from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 NODES = [(f"{name}.example", 11210) for name in "abcdef"]
 OLD, NEW = range(3), range(3, 6)
@@ -25,16 +25,7 @@ class Moving(Recorded):
     def __init__(self, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         self.lead: int | None = 0
         """The node to which the second seed leads."""
-        nodes = FakeNodes(
-            FakeNodeOptions(
-                buckets=("travel", "beer"),
-                collections=COLLECTIONS,
-                error_map=SMALL_MAP,
-                vbuckets=128,
-                features=features,
-            ),
-            nodes=NODES,
-        )
+        nodes = FakeNodes(node_options(buckets=("travel", "beer"), features=features), nodes=NODES)
         for place in NEW:
             nodes.remove_node(place)
         super().__init__(nodes, client_options(f"couchbase://a.example:11210,{SEED}:11210"))
@@ -58,10 +49,6 @@ class Moving(Recorded):
             self.nodes.kill(place)
             self.nodes.remove_node(place)
         self.lead = NEW[0]
-
-    def addresses(self) -> set[str]:
-        """Return where the bucket's connections lead to."""
-        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
 
 
 @pytest.mark.parametrize("features", [IMPLEMENTED_FEATURES, MUTE], ids=["announced", "polled"])
@@ -206,7 +193,7 @@ def test_a_bucket_that_is_opened_when_the_seeds_are_gone() -> None:
 def test_a_bucket_begins_where_the_cluster_was_reached() -> None:
     """A seed that is dead is not tried again for each bucket."""
     simulation = Recorded(
-        FakeNodes(FakeNodeOptions(buckets=("travel",), error_map=SMALL_MAP, vbuckets=128), nodes=NODES[:2]),
+        FakeNodes(node_options(), nodes=NODES[:2]),
         client_options("couchbase://dead.example:1,b.example:11210"),
     )
     simulation.live(1.0)

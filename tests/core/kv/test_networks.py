@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, Recorded, client_options, upsert
+from tests.core.kv.simulated import Recorded, client_options, node_options, upsert
 from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 EXTERNAL = "ext.example"
 INSIDE = "couchbase://127.0.0.1:11210"
@@ -22,21 +21,8 @@ class Forwarded(Recorded):
     """A client of two nodes that have other addresses on the outside."""
 
     def __init__(self, connection_string: str, **options: Any) -> None:
-        nodes = FakeNodes(
-            FakeNodeOptions(
-                buckets=("travel",),
-                collections=COLLECTIONS,
-                error_map=SMALL_MAP,
-                vbuckets=128,
-                alternate_addresses={"external": (EXTERNAL, 31210)},
-            ),
-            nodes=2,
-        )
+        nodes = FakeNodes(node_options(alternate_addresses={"external": (EXTERNAL, 31210)}), nodes=2)
         super().__init__(nodes, client_options(connection_string, **options))
-
-    def addresses(self) -> set[str]:
-        """Return where the bucket's connections lead to."""
-        return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
 
     def write(self) -> None:
         """Write documents of both nodes."""

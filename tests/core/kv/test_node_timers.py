@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 
-from triclinium_core.kv.address import Address
-from triclinium_core.kv.node.node_machine import NodeMachine
+from tests.core.kv.test_routes import node
 from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-
-
-def node() -> NodeMachine:
-    """Return a connection."""
-    return NodeMachine(None, (Address("h", 1),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions())
 
 
 def test_the_newest_of_a_kind_counts() -> None:
     """For each connection by itself."""
     timers = Timers()
-    of_nodes, first, second = NodeTimers(timers), node(), node()
+    of_nodes, first, second = NodeTimers(timers), node(None), node(None)
     of_nodes.schedule(first, TimerKind.CONNECT, 1.0)
     of_nodes.schedule(second, TimerKind.CONNECT, 2.0)
     of_nodes.schedule(first, TimerKind.CONNECT, 3.0)
@@ -31,7 +24,7 @@ def test_the_newest_of_a_kind_counts() -> None:
 def test_what_ends_with_a_stream() -> None:
     """All but the next attempt to connect."""
     timers = Timers()
-    of_nodes, one = NodeTimers(timers), node()
+    of_nodes, one = NodeTimers(timers), node(None)
     for when, kind in enumerate((TimerKind.KEEP_ALIVE, TimerKind.DRAIN, TimerKind.RECONNECT, TimerKind.CANARY), 1):
         of_nodes.schedule(one, kind, float(when))
     of_nodes.end_stream(one)

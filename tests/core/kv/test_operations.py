@@ -49,7 +49,6 @@ from triclinium_core.kv.actions import (
     SendBytes,
 )
 from triclinium_core.kv.events import StrategyDecided, StreamId, TimePassed, Token
-from triclinium_core.kv.node.in_flight import BYTES_MAX, REQUESTS_MAX
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -218,21 +217,6 @@ def test_connection_lost(phase: str, make: Make) -> None:
         simulation.error(UnambiguousTimeoutException, token)
     else:
         assert token in simulation.results
-    assert is_forgotten(simulation)
-
-
-def test_deadline_while_parked_leaves_nothing_behind() -> None:
-    """The connection becomes ready later, when nobody waits for it any more."""
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, delay(4.0))
-    tokens = [simulation.submit(get(key)) for key in "ab"]
-    simulation.live(1.0)
-    tokens.append(simulation.submit(get("c")))
-    simulation.live(10.0)
-
-    assert {2.5, 3.5} == {simulation.settled_at[token] for token in tokens}
-    assert "READY" == simulation.connection().state
     assert is_forgotten(simulation)
 
 
@@ -692,14 +676,8 @@ def test_always_retried_reasons_are_not_asked_about() -> None:
 MAP = ErrorMapDocument(
     revision=3,
     rows=(
-        ErrorMapRow(0x7F00, "PLAIN", "", "Nothing is said"),
-        ErrorMapRow(0x7F01, "NOW", "retry-now", "Again, now"),
-        ErrorMapRow(0x7F02, "LATER", "retry-later temp", "Again, later"),
         ErrorMapRow(0x7F03, "AUTO", "auto-retry", "Again", {"strategy": "constant", "interval": 10, "after": 20}),
-        ErrorMapRow(0x7F04, "TEMP", "temp", "For a moment"),
-        ErrorMapRow(0x7F05, "AUTH", "auth", "Not you"),
         ErrorMapRow(0x7F06, "INPUT", "invalid-input", "Not like this"),
-        ErrorMapRow(0x7F07, "SUPPORT", "support", "Not here"),
         ErrorMapRow(0x7F08, "CONFIG", "fetch-config", "Look at the map"),
         ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Connect anew"),
         ErrorMapRow(0x7F0A, "SPECIAL", "special-handling", "You know how"),
@@ -710,18 +688,7 @@ MAP = ErrorMapDocument(
 
 
 @rows(
-    ("code", "kind"),
-    [
-        (0x7F00, CouchbaseException),
-        (0x7F04, TemporaryFailureException),
-        (0x7F05, AuthenticationFailureException),
-        (0x7F06, InvalidArgumentException),
-        (0x7F07, FeatureNotAvailableException),
-        (0x7F08, CouchbaseException),
-        (0x7F09, CouchbaseException),
-        (0x7F0A, CouchbaseException),
-        (0x7EEE, CouchbaseException),
-    ],
+    ("code", "kind"), [(0x7F06, InvalidArgumentException), (0x7F08, CouchbaseException), (0x7EEE, CouchbaseException)]
 )
 def test_unknown_status_that_is_not_retried(code: int, kind: type[CouchbaseException]) -> None:
     """The class goes by the attributes; name and text of the map stand in the context (decisions C13, C31)."""
@@ -785,51 +752,6 @@ def test_fetch_config(code: int, body: bytes) -> None:
 
 
 # Bounds.
-
-
-def fill(simulation: Recorded, count: int, size: int = 24) -> list[int]:
-    """Fill the in-flight table of the bucket's connection with requests that nobody waits for."""
-    (node,) = (node for node in simulation.clients[0]._connections.nodes if node.bucket == "travel")
-    opaques = [node.in_flight.next_opaque() for _ in range(count)]
-    for opaque in opaques:
-        node.in_flight.add(opaque, Opcode.GET, None, size)
-    return opaques
-
-
-@pytest.mark.parametrize(("count", "size"), [(REQUESTS_MAX, 24), (1, BYTES_MAX)])
-def test_full_connection(count: int, size: int) -> None:
-    """An operation waits until there is room; where its time passes first, it was certainly not applied."""
-    simulation = ready()
-    fill(simulation, count, size)
-    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(3)]
-    ambiguous = [simulation.machine.is_ambiguous(token) for token in tokens]
-    simulation.run()
-    errors = [simulation.error(UnambiguousTimeoutException, token) for token in tokens]
-
-    assert [False] * 3 == ambiguous
-    assert [] == simulation.retries
-    assert [(count, 3)] * 3 == [(error.context.in_flight, error.context.waiting) for error in errors]
-    assert f"with {count} requests unanswered" in (errors[0].context.last_dispatch_error or "")
-
-
-def test_too_many_parked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so many wait for a connection; the others are told, and try again (decision C37)."""
-    monkeypatch.setattr("triclinium_core.kv.dispatcher.WAITING_MAX", 50)
-    simulation = Recorded()
-    simulation.flow()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, delay(0.1))
-    for position in range(50):
-        simulation.submit(get(str(position)))
-    retries = len(simulation.retries)
-    token = simulation.submit(upsert("one too many"))
-
-    assert [0, 1] == [retries, len(simulation.retries)]
-    assert RetryReason.NODE_NOT_AVAILABLE is simulation.retries[0].reason
-
-    simulation.run()
-
-    assert token in simulation.results
-    assert 0 == simulation.open_operations
 
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:

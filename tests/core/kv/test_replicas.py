@@ -13,7 +13,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
-from triclinium_core.kv.operation.requests import GetReplica, Keyspace
+from triclinium_core.kv.operation.requests import GetReplica
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
@@ -194,11 +194,3 @@ def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
     assert "lookup_in_replica needs the capability subdoc.ReplicaRead" in str(error)
     assert [] == simulation.commands(Opcode.SUBDOC_MULTI_LOOKUP)
     simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
-
-
-def test_a_plain_memcached_has_no_replicas() -> None:
-    """The read is refused before anything is sent."""
-    simulation = Recorded(options=client_options("memcached://127.0.0.1:11210"))
-    simulation.flow()
-
-    simulation.failure(FeatureNotAvailableException, GetReplica(Keyspace(None), "ada"))

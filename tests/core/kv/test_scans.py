@@ -329,22 +329,6 @@ def test_a_page_that_nobody_waits_for() -> None:
     assert (2, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
 
 
-def test_nodes_of_a_cluster_can_all_be_scanned() -> None:
-    """Each vbucket where it is: together they have every document once."""
-    simulation = Cluster()
-    simulation.write()
-    found = []
-    for vbucket in range(vbuckets(simulation)):
-        token = simulation.finish(RangeScanCreate(TRAVEL, vbucket, Bounds(), ids_only=True))
-        result = simulation.results.get(token)
-        if isinstance(result, RangeScanCreated):
-            page = simulation.result(go_on(result.scan_id, vbucket=vbucket))
-            assert isinstance(page, ScanPage)
-            found += [item.id for item in page.items]
-
-    assert sorted(f"k{number}" for number in range(60)) == sorted(found)
-
-
 def test_nonsense_follows_nonsense() -> None:
     """In one piece of bytes: the first answer ends the request, and the second one is for nobody."""
     simulation = stored(ready())

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, TRAVEL, Recorded, client_options, get, upsert
+from tests.core.kv.simulated import TRAVEL, Recorded, client_options, get, node_options, upsert
 from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.events import ServiceLookedUp
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.seeds import LOOKUP_INTERVAL, LOOKUP_PATIENCE
 from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 NAME = "cluster.example"
 SERVICE = f"_couchbase._tcp.{NAME}"
@@ -26,9 +25,8 @@ class Listed(Recorded):
     def __init__(
         self, listed: Sequence[tuple[str, int]] | None = NODES[:2], query: str = "", *, is_host: bool = False
     ) -> None:
-        options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
         nodes = [*NODES, (NAME, 11210)] if is_host else NODES
-        super().__init__(FakeNodes(options, nodes=nodes), client_options(f"couchbase://{NAME}{query}"))
+        super().__init__(FakeNodes(node_options(), nodes=nodes), client_options(f"couchbase://{NAME}{query}"))
         self.services = None if listed is None else {SERVICE: tuple(listed)}
 
     def hosts(self) -> list[str]:
@@ -111,17 +109,6 @@ def test_lookups_can_be_switched_off() -> None:
     simulation.live(0.1)
 
     assert ([], [NAME]) == (simulation.lookups, simulation.hosts()[:1])
-
-
-@pytest.mark.parametrize(
-    "text", ["couchbase://a.example:11210", "couchbase://a.example,b.example", "couchbase://10.0.0.1"]
-)
-def test_addresses_that_are_written_out(text: str) -> None:
-    """There is nothing to look up."""
-    simulation = Recorded(options=client_options(text))
-    simulation.live(0.1)
-
-    assert [] == simulation.lookups
 
 
 def test_a_list_that_has_changed() -> None:

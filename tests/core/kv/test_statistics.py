@@ -6,46 +6,27 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from tests.core.kv.node.peer import Answering, features_value, plan, take_apart
+from tests.core.kv.node.peer import features_value
 from tests.core.kv.simulated import Recorded, client_options, get, ready
 from triclinium_core.errors import UnambiguousTimeoutException
-from triclinium_core.kv.address import Address
-from triclinium_core.kv.node.news import BytesOrdered
-from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.statistics import describe_connection
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.testing.fakes.faults import delay, refuse_connection
+from triclinium_core.retry.kv_status import Status
+from triclinium_core.testing.fakes.faults import delay, refuse_connection, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
-
-
-def connection() -> NodeMachine:
-    """Return a connection that has not begun."""
-    return NodeMachine(
-        "travel", (Address("h", 1),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
-    )
 
 
 def test_what_was_negotiated() -> None:
     """Features by name, unknown ones by number, in an order of their own; mechanisms, error map, config."""
-    node, peer = connection(), Answering(values={Opcode.HELLO: features_value(0x12, 0x07, 0x7FFF, 0x04)})
-    node.connect()
-    pending = [
-        frame
-        for item in node.stream_opened(plan(), 1.0)
-        if isinstance(item, BytesOrdered)
-        for frame in take_apart(item.data)
-    ]
-    while pending:
-        for item in node.bytes_received(peer.answer(pending.pop(0)), 1.0):
-            if isinstance(item, BytesOrdered):
-                pending += take_apart(item.data)
-    described = describe_connection(node, (3, 7))
+    simulation = Recorded(config_epoch=3, config_revision=7)
+    granted = features_value(0x12, 0x07, 0x7FFF, 0x04)
+    simulation.node.faults.next(Opcode.HELLO, status(Status.SUCCESS, granted))
+    simulation.flow()
+    described = simulation.connection(None)
 
     assert ("READY", ("0x7fff", "COLLECTIONS", "MUTATION_SEQNO", "XERROR")) == (described.state, described.features)
-    assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == described.sasl_mechanisms
-    assert ("SCRAM-SHA512", 2, 9, (3, 7)) == (
+    assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1") == described.sasl_mechanisms[:3]
+    assert ("SCRAM-SHA512", 2, 7, (3, 7)) == (
         described.sasl_mechanism,
         described.error_map_version,
         described.error_map_revision,

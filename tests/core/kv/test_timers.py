@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from triclinium_core.kv.timers import SWEEP_SIZE_MIN, TimerId, TimerKind, Timers
@@ -22,18 +22,11 @@ def drain(timers: Timers, now: float) -> list[object]:
     return fired
 
 
-def test_nothing_is_never_due() -> None:
-    """Without a timer there is nothing to wake up for."""
-    timers = Timers()
-
-    assert math.inf == timers.wakeup
-    assert 0 == len(timers)
-    assert timers.pop_due(math.inf, timers.newest) is None
-
-
 def test_fires_with_kind_and_subject() -> None:
-    """A timer brings back what it is about, once."""
+    """A timer brings back what it is about, once; what is none can be cancelled."""
     timers = Timers()
+    timers.cancel(None)
+    timers.cancel(TimerId(10**6))
     timers.schedule(2.0, TimerKind.CANARY, "node")
 
     assert timers.pop_due(1.999, timers.newest) is None
@@ -68,37 +61,6 @@ def test_never(when: float) -> None:
     assert 0 == len(timers)
 
 
-def test_cancelled_timers_do_not_fire() -> None:
-    """Neither they nor their time is seen again."""
-    timers = Timers()
-    first = timers.schedule(1.0, KIND, "first")
-    timers.schedule(2.0, KIND, "second")
-    timers.cancel(first)
-
-    assert 2.0 == timers.wakeup
-    assert 1 == len(timers)
-    assert ["second"] == drain(timers, 2.0)
-
-
-def test_cancelling_too_late_or_nothing() -> None:
-    """None, a timer that has fired and one that was cancelled already are all the same."""
-    timers = Timers()
-    timer = timers.schedule(1.0, KIND, "x")
-    other = timers.schedule(1.0, KIND, "y")
-
-    assert (KIND, "x") == timers.pop_due(1.0, timers.newest)
-
-    timers.cancel(timer)
-    timers.cancel(timer)
-    timers.cancel(None)
-    timers.cancel(TimerId(10**6))
-
-    assert 1 == len(timers)
-    assert ["y"] == drain(timers, 1.0)
-    timers.cancel(other)
-    assert 0 == len(timers)
-
-
 def test_timers_of_the_same_event_wait() -> None:
     """What is scheduled while timers fire does not fire among them, even when it is due already."""
     timers = Timers()
@@ -130,17 +92,6 @@ def test_every_kind_has_its_sentence() -> None:
     """Each kind has words of its own."""
     assert 15 == len(TimerKind) == len({kind.value for kind in TimerKind})
     assert all(" " in kind.value for kind in TimerKind)
-
-
-@given(st.lists(st.floats(0, 100), max_size=60), st.floats(0, 100))
-def test_exactly_the_due_ones(instants: list[float], now: float) -> None:
-    """Everything up to ``now`` fires in order, nothing later does."""
-    timers = Timers()
-    for when in instants:
-        timers.schedule(when, KIND, when)
-
-    assert sorted(when for when in instants if when <= now) == drain(timers, now)
-    assert min((when for when in instants if when > now), default=math.inf) == timers.wakeup
 
 
 class TimersAgainstAList(RuleBasedStateMachine):

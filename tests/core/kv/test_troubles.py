@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.core.kv.simulated import (
-    COLLECTIONS,
-    SMALL_MAP,
     TRAVEL,
     Recorded,
     client_options,
     get,
+    node_options,
     upsert,
 )
 from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of
@@ -45,8 +44,7 @@ NOBODY: Mapping[str, Any] = {
 
 def two_seeds() -> Recorded:
     """Return a client of two nodes, of which the first is not what the client takes it for."""
-    options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
-    nodes = FakeNodes(options, nodes=[("a.example", 1), ("b.example", 2)])
+    nodes = FakeNodes(node_options(), nodes=[("a.example", 1), ("b.example", 2)])
     nodes.remove_node(0)
     nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
     return Recorded(nodes, client_options(TWO_SEEDS))

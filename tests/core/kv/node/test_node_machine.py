@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.node.peer import ERROR_MAP, PASSWORD, USERNAME, Answering, plan, respond, take_apart
+from tests.core.kv.node.peer import PASSWORD, USERNAME, Answering, plan, respond, take_apart
 from tests.rows import rows
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.in_flight import Purpose
@@ -428,23 +428,6 @@ def test_any_cut(state: NodeState, cuts: list[int], damage: tuple[int, bytes] | 
 def is_hinted(text: object) -> bool:
     """Tell whether news carry a hint, which needs the first bytes in one piece."""
     return isinstance(text, str) and "no frame" in text
-
-
-@given(
-    st.sampled_from([state for state in NodeState if state not in (NodeState.LOST, NodeState.CONNECTING)]),
-    st.lists(st.binary(max_size=60) | st.sampled_from([ERROR_MAP.encode(), b"\x81", b"\x18" * 24]), max_size=6),
-)
-def test_arbitrary_bytes(state: NodeState, pieces: list[bytes]) -> None:
-    """Nothing that a peer sends raises; after its first mistake the stream is at its end."""
-    node, _ = in_state(state)
-    for piece in pieces:
-        news = node.bytes_received(piece, 2.0)
-        if news and isinstance(news[-1], BecameUnusable):
-            assert "" != unusable(news).text
-            node.lost("closed")
-            break
-
-    assert node.state in NodeState
 
 
 @given(

@@ -170,10 +170,6 @@ class TestExamplesOfTheRfcs:
 
 
 class TestMechanisms:
-    def test_order_of_preference(self) -> None:
-        """The strongest mechanism stands first, in the spelling of Couchbase."""
-        assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1") == MECHANISMS
-
     @all_mechanisms
     @pytest.mark.parametrize("password", ["", PASSWORD, "longer than a block of the hash " * 8])
     @pytest.mark.parametrize("iterations", [1, 2, 100])
@@ -739,10 +735,6 @@ def is_refused(tamper: Tamper) -> bool:
 
 
 class TestTampering:
-    def test_untouched(self) -> None:
-        """Without tampering nothing is refused, so that the refusals below mean something."""
-        assert not is_refused(untouched)
-
     @rows("step", range(4))
     @rows("variants_of", [garbled, with_a_byte_more, truncated, with_parts_missing_or_twice])
     def test_nothing_goes_unnoticed(self, step: int, variants_of: Callable[[bytes], Iterator[bytes]]) -> None:
@@ -767,10 +759,10 @@ arbitrary_messages = st.binary() | messages_of_attributes
 
 
 class TestArbitraryInput:
-    @pytest.mark.parametrize("name", ["client-first-message", "server-first-message"])
+    @pytest.mark.parametrize("name", RECEIVE)
     @given(message=arbitrary_messages)
-    def test_for_a_beginning(self, name: str, message: bytes) -> None:
-        """Whatever comes in first is answered, or refused in one line without the password."""
+    def test_for_a_message(self, name: str, message: bytes) -> None:
+        """Whatever begins an exchange is answered or refused, in one line without the password; no proof is right."""
         try:
             RECEIVE[name](message)
             text = ""
@@ -780,17 +772,7 @@ class TestArbitraryInput:
         assert text.isascii()
         assert "\n" not in text
         assert PASSWORD not in text
-
-    @pytest.mark.parametrize("name", ["client-final-message", "server-final-message"])
-    @given(message=arbitrary_messages)
-    def test_for_a_proof(self, name: str, message: bytes) -> None:
-        """Whatever comes in for a proof is refused in one line without the password."""
-        with pytest.raises(ScramError) as caught:
-            RECEIVE[name](message)
-
-        assert str(caught.value).isascii()
-        assert "\n" not in str(caught.value)
-        assert PASSWORD not in str(caught.value)
+        assert text or "first" in name
 
     @given(username=st.text(), password=st.text(), nonce=st.text(st.characters(max_codepoint=0x7F)))
     def test_for_credentials(self, username: str, password: str, nonce: str) -> None:

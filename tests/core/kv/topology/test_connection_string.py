@@ -15,7 +15,6 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.connection_string import (
     CONNECTION_STRING_SIZE_MAX,
-    HTTP_PORTS,
     ConnectionString,
     Scheme,
     parse_connection_string,
@@ -296,11 +295,6 @@ def test_name_of_the_service(text: str, service: str | None) -> None:
 def test_wrong_options(query: str, hint: str) -> None:
     """An option that means nothing is refused rather than passed over."""
     assert hint in str(refused(f"couchbase://h?{query}"))
-
-
-def test_web_console_ports() -> None:
-    """The ports that people confuse with those of the KV service, with and without TLS."""
-    assert {8091: 11210, 18091: 11207} == HTTP_PORTS
 
 
 PIECES = (
