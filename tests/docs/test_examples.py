@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from tests.docs.pages import DOCS, EXAMPLES, PAGES, ROOT, blocks_of
 from tests.docs.serving import served
+from tests.environment import CACHE
 from triclinium._cli import main
 
 pytestmark = pytest.mark.native
@@ -31,6 +33,8 @@ PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.starts
 TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
 NEEDS_A_NODE = {"asyncio_driver"}
 """Programs that are told on the command line which node to talk to."""
+SETS_UP_THE_LOG = {"read_the_story"}
+"""Programs that change what all of a process share."""
 
 
 READMES = sorted(ROOT.glob("*/README.md"))
@@ -54,10 +58,22 @@ def node() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    "program", [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE], ids=lambda path: path.stem
+    "program",
+    [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE | SETS_UP_THE_LOG],
+    ids=lambda path: path.stem,
 )
-def test_prints_what_its_page_shows(program: Path) -> None:
-    """The file beside the program, which the page quotes, is what it prints."""
+def test_prints_what_its_page_shows(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file beside the program, which the page quotes, is what it prints; it warns of nothing."""
+    runpy.run_path(str(program), run_name="__main__")
+
+    assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "") == capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", sorted(SETS_UP_THE_LOG))
+def test_prints_what_its_page_shows_in_a_process_of_its_own(name: str) -> None:
+    """The same for a program that would change what others log."""
+    program = EXAMPLES / f"{name}.py"
+
     assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program)
 
 
@@ -80,13 +96,15 @@ def test_says_what_it_needs(name: str) -> None:
     assert re.fullmatch(rf"usage: python {name}\.py CONNECTION_STRING, such as couchbase://\S+\n", done.stderr)
 
 
-@pytest.mark.parametrize("program", TEST_PROGRAMS, ids=lambda path: path.stem)
-def test_tests_that_are_shown_pass(program: Path) -> None:
-    """A file of tests passes under pytest."""
-    assert " passed" in run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", program)
+def test_tests_that_are_shown_pass() -> None:
+    """Files of tests pass under pytest."""
+    printed = run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *TEST_PROGRAMS)
+
+    assert TEST_PROGRAMS
+    assert " passed" in printed
 
 
-def test_the_tutorial_does_what_it_says(node: str) -> None:
+def test_the_tutorial_does_what_it_says(node: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From top to bottom, every program of the tutorial prints the block that follows it."""
     blocks = [block for block in blocks_of(TUTORIAL) if block.language in {"python", "text"}]
     programs, outputs = blocks[::2], blocks[1::2]
@@ -97,7 +115,10 @@ def test_the_tutorial_does_what_it_says(node: str) -> None:
     assert len(programs) > 5
     for program, output in zip(programs, outputs, strict=True):
         assert TUTORIAL_NODE in program.text
-        assert output.text == run("-", text=program.text.replace(TUTORIAL_NODE, node))
+        copied = tmp_path / "copied.py"
+        copied.write_text(program.text.replace(TUTORIAL_NODE, node), encoding="utf-8")
+        runpy.run_path(str(copied), run_name="__main__")
+        assert (output.text, "") == capsys.readouterr()
 
 
 def test_the_readme_works() -> None:
@@ -119,7 +140,9 @@ def test_programs_on_pages_are_typed(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
     assert len(programs) > 8
-    assert "Success" in run("-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", *paths)
+    assert "Success" in run(
+        "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={CACHE / 'mypy_of_pages'}", *paths
+    )
 
 
 def explanations_shown() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -16,6 +17,8 @@ from triclinium._cli import main
 pytestmark = pytest.mark.native
 
 PAGE = DOCS / "howto" / "choose_a_strategy.md"
+QUICKEST = 1
+"""Of the commands of the page."""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -33,7 +36,13 @@ def words_of(picture: Path) -> list[str]:
     return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
-@pytest.mark.parametrize("number", range(len(commands())))
+CASES: list[Any] = [
+    pytest.param(number, marks=[] if number == QUICKEST else pytest.mark.long) for number in range(len(commands()))
+]
+"""One of them is enough for whoever changes a line."""
+
+
+@pytest.mark.parametrize("number", CASES)
 def test_commands_give_what_the_page_shows(number: int, tmp_path: Path) -> None:
     """To the last digit, and the picture beside it says the same."""
     arguments, figures = commands()[number]
