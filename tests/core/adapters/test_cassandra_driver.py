@@ -40,6 +40,7 @@ SAME, NEXT, THROW, IGNORED = (
 
 IDEMPOTENT = SimpleStatement("SELECT 1", is_idempotent=True)
 NOT_IDEMPOTENT = SimpleStatement("UPDATE 1")
+STATEMENTS = [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()]
 
 READ: dict[str, Any] = {"consistency": 4, "required_responses": 2, "received_responses": 1, "data_retrieved": False}
 WRITE: dict[str, Any] = {"consistency": 4, "required_responses": 2, "received_responses": 1, "write_type": 0}
@@ -68,14 +69,14 @@ def test_every_step_but_one_has_a_decision() -> None:
     assert {SAME, NEXT, THROW, IGNORED} == set(adapter.DECISIONS.values())
 
 
-@pytest.mark.parametrize("values", [{"ONE": 1}, dict.fromkeys(ConsistencyLevel.__members__, 1)])
+@rows("values", [{"ONE": 1}, dict.fromkeys(ConsistencyLevel.__members__, 1)])
 def test_a_driver_of_other_words(values: dict[str, int]) -> None:
     """A driver that lacks a word, or has one value for two, is found out when the module is imported."""
     with pytest.raises(RuntimeError, match="has no value of its own in cassandra-driver"):
         adapter.by_value(ConsistencyLevel, values)
 
 
-@pytest.mark.parametrize(
+@rows(
     "pairs",
     [
         [(protocol.ServerError, errors.Overloaded)],
@@ -98,7 +99,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
         importlib.import_module(adapter.__name__)
 
 
-@pytest.mark.parametrize("policy", [None, DefaultRetryPolicy, policies.RetryPolicy()])
+@rows("policy", [None, DefaultRetryPolicy, policies.RetryPolicy()])
 def test_what_is_no_policy(policy: Any) -> None:
     """A class, or a policy of the driver's own, is refused when the adapter is made."""
     with pytest.raises(InvalidArgumentException, match="policy="):
@@ -136,45 +137,48 @@ def test_verdicts(verdict: RetryVerdict, answer: adapter.DriverAnswer) -> None:
     assert answer == adapted.on_request_error(IDEMPOTENT, 4, error=server_error(), retry_num=0)
 
 
-@rows("statement", [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()])
-@rows("level", ConsistencyLevel)
-def test_read_timeouts(statement: object, level: ConsistencyLevel) -> None:
-    """The figures arrive in our words, for any statement."""
+@rows(
+    ("method", "statement", "figures", "ours"),
+    [
+        *(
+            (
+                "on_read_timeout",
+                statement,
+                {**READ, "consistency": level.value},
+                {"consistency": level, "block_for": 2, "received": 1, "data_present": False},
+            )
+            for statement in STATEMENTS
+            for level in ConsistencyLevel
+        ),
+        *(
+            (
+                "on_write_timeout",
+                IDEMPOTENT,
+                {**WRITE, "write_type": cassandra.WriteType.name_to_value[kind]},
+                {"consistency": ConsistencyLevel.QUORUM, "write_type": kind, "block_for": 2, "received": 1},
+            )
+            for kind in WriteType
+        ),
+        *(
+            (
+                "on_unavailable",
+                statement,
+                UNAVAILABLE,
+                {"consistency": ConsistencyLevel.QUORUM, "required": 2, "alive": 1},
+            )
+            for statement in STATEMENTS
+        ),
+    ],
+)
+def test_figures(method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]) -> None:
+    """They arrive in our words; those of reads and of missing replicas for any statement."""
     policy = Always(RETHROW)
-    DriverRetryPolicy(policy).on_read_timeout(statement, retry_num=3, **{**READ, "consistency": level.value})
-    arguments = {"consistency": level, "block_for": 2, "received": 1, "data_present": False, "retry_count": 3}
+    getattr(DriverRetryPolicy(policy), method)(statement, retry_num=3, **figures)
 
-    assert [("on_read_timeout", arguments)] == policy.asked
-
-
-@pytest.mark.parametrize("write_type", WriteType)
-def test_write_timeouts(write_type: WriteType) -> None:
-    """The figures arrive in our words."""
-    policy = Always(RETHROW)
-    figures = {**WRITE, "write_type": cassandra.WriteType.name_to_value[write_type]}
-    DriverRetryPolicy(policy).on_write_timeout(IDEMPOTENT, retry_num=3, **figures)
-    arguments = {
-        "consistency": ConsistencyLevel.QUORUM,
-        "write_type": write_type,
-        "block_for": 2,
-        "received": 1,
-        "retry_count": 3,
-    }
-
-    assert [("on_write_timeout", arguments)] == policy.asked
+    assert [(method, ours | {"retry_count": 3})] == policy.asked
 
 
-@pytest.mark.parametrize("statement", [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()])
-def test_unavailable(statement: object) -> None:
-    """The figures arrive in our words, for any statement."""
-    policy = Always(RETHROW)
-    DriverRetryPolicy(policy).on_unavailable(statement, retry_num=3, **UNAVAILABLE)
-    arguments = {"consistency": ConsistencyLevel.QUORUM, "required": 2, "alive": 1, "retry_count": 3}
-
-    assert [("on_unavailable", arguments)] == policy.asked
-
-
-@pytest.mark.parametrize(
+@rows(
     ("error", "method", "kind"),
     [
         (server_error(), "on_error_response", errors.ServerError),
@@ -197,7 +201,7 @@ def test_request_errors(error: Exception, method: str, kind: type[errors.Cassand
     assert 3 == arguments["retry_count"]
 
 
-@pytest.mark.parametrize("statement", [NOT_IDEMPOTENT, BatchStatement(), object()])
+@rows("statement", [NOT_IDEMPOTENT, BatchStatement(), object()])
 def test_statements_that_are_not_idempotent(statement: object) -> None:
     """Nobody is asked about them where the write may have been applied."""
     adapted = DriverRetryPolicy(never_asked())
@@ -207,7 +211,7 @@ def test_statements_that_are_not_idempotent(statement: object) -> None:
         assert (THROW, None) == adapted.on_request_error(statement, 4, error=error, retry_num=0)
 
 
-@pytest.mark.parametrize("statement", [IDEMPOTENT, NOT_IDEMPOTENT, None])
+@rows("statement", [IDEMPOTENT, NOT_IDEMPOTENT, None])
 def test_bootstrapping(statement: object) -> None:
     """A node that is bootstrapping has done nothing, so the next one is tried for any statement, and nobody is asked."""
     error = server_error(protocol.IsBootstrappingErrorMessage)
@@ -225,7 +229,7 @@ def test_preparing() -> None:
         DriverRetryPolicy(Always(IGNORE)).on_request_error(None, None, error=server_error(), retry_num=0)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("method", "figures"),
     [
         ("on_read_timeout", {**READ, "consistency": 11}),
