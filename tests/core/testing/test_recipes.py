@@ -29,7 +29,6 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.testing.laws.marks import COUNTERS_MAX
 from triclinium_core.testing.laws.model import Model
@@ -54,7 +53,9 @@ MAJORITY = DurabilityLevel.MAJORITY
         (Recipe("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
         (Recipe("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
         (Recipe("remove", TEXT), Remove(TRAVEL, "ada")),
+        (Recipe("remove", TEXT, cas=0), Remove(TRAVEL, "ada", NEW_CAS)),
         (Recipe("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
+        (Recipe("remove", TEXT, cas=2), Remove(TRAVEL, "ada", NEW_CAS)),
         (Recipe("remove", TEXT, durability=MAJORITY), Remove(TRAVEL, "ada", durability=MAJORITY)),
         (Recipe("get", TEXT, durability=MAJORITY), Get(TRAVEL, "ada")),
         (
@@ -77,12 +78,6 @@ MAJORITY = DurabilityLevel.MAJORITY
 def test_making(recipe: Recipe, operation: Operation) -> None:
     """An operation is made of what was drawn, a new mark, and a CAS that is known."""
     assert operation == recipe.make(two_versions())
-
-
-@pytest.mark.parametrize(("position", "cas"), [(None, 0), (0, NEW_CAS), (1, OLD_CAS), (2, NEW_CAS), (3, OLD_CAS)])
-def test_choosing_a_cas(position: int | None, cas: int) -> None:
-    """The newest comes first, and behind the oldest it begins again; without a position there is none."""
-    assert Remove(TRAVEL, "ada", Cas(cas)) == Recipe("remove", TEXT, cas=position).make(two_versions())
 
 
 def test_making_without_a_known_cas() -> None:

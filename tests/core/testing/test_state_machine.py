@@ -18,9 +18,7 @@ from tests.core.testing.distorted import (
 )
 from triclinium_core.kv.operation.requests import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
-from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.faults import (
-    drop_response,
     refuse_connection,
 )
 from triclinium_core.testing.laws.submissions import Place, Violation
@@ -127,19 +125,6 @@ def test_recovering(is_busy: bool) -> None:
     assert machine.simulation.is_healthy
     assert [b"<1>", b"<2>"] == [result.data for result in reads]
     assert is_busy == (len(machine.model.submissions) > 5)
-
-
-def test_recovering_while_somebody_waits() -> None:
-    """Who is healthy is asked for nothing more until everybody was told."""
-    machine = connected()
-    machine.node.faults.next(Opcode.TOUCH, drop_response())
-    token = machine.submit(Touch(DEFAULT, "ada", 0))
-    machine.run(0.0)
-    machine.recover(is_busy=True)
-
-    assert 2.5 == machine.simulation.settled_at[token]
-    assert 5.0 == machine.now
-    assert 6 == len(machine.model.submissions)
 
 
 def test_never_recovering() -> None:

@@ -21,7 +21,6 @@ from triclinium_core.testing.fakes.faults import (
     Fault,
     drop_response,
     garble,
-    hang_up,
     refuse_connection,
     temporary_failure,
 )
@@ -149,23 +148,6 @@ def test_moving() -> None:
     assert [(True, 0, 0), (True, 10, 0)] == sizes
     assert not link.outgoing
     assert 7 == replies - len(link.incoming)
-
-
-def test_moving_one_of_several() -> None:
-    """Each stream and direction has its turn, and a stream that was hung up its end."""
-    machine = connected()
-    streams = sorted(machine.simulation.links)
-    machine.simulation.lose(streams[0])
-    machine.run(1.0)
-    machine.node.faults.next(Opcode.GET, hang_up())
-    machine.operate(recipe=Recipe("get", ADA), retry_strategy="fail fast")
-    machine.simulation.hand_over(streams[1])
-
-    assert machine.simulation.links[streams[1]].is_hung_up
-
-    machine.move(position=5, size=1)
-
-    assert streams[1] not in machine.simulation.links
 
 
 @pytest.mark.parametrize(

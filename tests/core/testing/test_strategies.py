@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TypeVar, get_args
 
@@ -12,12 +11,9 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import two_versions
-from tests.rows import rows
-from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Concatenate,
     Count,
-    Mutation,
     Store,
 )
 from triclinium_core.kv.wire.constants import Opcode
@@ -37,8 +33,6 @@ from triclinium_core.testing.fakes.faults import (
     HangUpMidReply,
     RefuseConnection,
     WrongLength,
-    hang_up,
-    refuse_connection,
 )
 from triclinium_core.testing.laws.submissions import Place
 from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
@@ -122,53 +116,6 @@ def test_what_is_drawn_is_lawful() -> None:
         model = two_versions()
 
         assert model.submitted(9, recipe.make(model)) is not None
-
-
-@rows(
-    ("kind", "condition"),
-    [
-        ("upsert", lambda recipe: recipe.flag),
-        ("insert", lambda recipe: 0 < recipe.expiry <= 3),
-        ("replace", lambda recipe: recipe.flag and recipe.cas == 1),
-        ("replace", lambda recipe: recipe.cas is None and recipe.expiry > 60),
-        ("append", lambda recipe: recipe.cas == 0),
-        ("remove", lambda recipe: recipe.cas == 0),
-        ("unlock", lambda recipe: recipe.cas == 0),
-        ("increment", lambda recipe: recipe.flag),
-        ("decrement", lambda recipe: not recipe.flag),
-        ("touch", lambda recipe: recipe.expiry),
-        ("touch", lambda recipe: not recipe.expiry),
-        ("get_and_touch", lambda recipe: recipe.expiry),
-        ("get_and_lock", lambda recipe: recipe.lock_time == 1),
-        ("get_and_lock", lambda recipe: recipe.lock_time > 1),
-    ],
-)
-def test_parameters_are_drawn(kind: str, condition: Callable[[Recipe], bool]) -> None:
-    """What else an operation of a kind may say is varied."""
-    assert any(condition(recipe) for recipe in drawn_recipes() if recipe.kind == kind)
-
-
-def test_every_durability_level_is_drawn() -> None:
-    """Mostly none, and the others too, for everything that can be durable."""
-    levels = Counter(recipe.durability for recipe in drawn_recipes() if issubclass(KINDS[recipe.kind], Mutation))
-    durable = {recipe.kind for recipe in drawn_recipes() if recipe.durability is not DurabilityLevel.NONE}
-
-    assert set(DurabilityLevel) == set(levels)
-    assert DurabilityLevel.NONE is max(levels, key=lambda level: levels[level])
-    assert {name for name, kind in KINDS.items() if issubclass(kind, Mutation)} == durable
-
-
-def test_arming() -> None:
-    """A strike waits for its command, as often as it says."""
-    waiting = Faults()
-    Strike(Opcode.GET, hang_up(), 2).arm(waiting)
-    Strike(None, refuse_connection()).arm(waiting)
-
-    assert 3 == waiting.pending
-    assert [None, hang_up(), hang_up(), None] == [
-        waiting.take(opcode) for opcode in (Opcode.SET, Opcode.GET, Opcode.GET, Opcode.GET)
-    ]
-    assert waiting.take_refusal()
 
 
 def test_every_fault_is_drawn() -> None:

@@ -111,14 +111,6 @@ class RingsUntilTimeGoesOn(AsyncioClient):
             self.feed(TimePassed())
 
 
-class WaitsForALaterTime(AsyncioClient):
-    """Takes an alarm for one that has rung where it is set for no later than the present."""
-
-    def _set_alarm(self) -> None:
-        if self._machine.wakeup > self.loop.time():
-            super()._set_alarm()
-
-
 class LooksAtTheClockFirst(AsyncioClient):
     """Tells the time before anything else that happens after an alarm was due."""
 
@@ -180,7 +172,6 @@ BROKEN: Mapping[type[AsyncioClient], Law] = {
     ForgetsItsCallers: laws.whoever_waits_at_the_close_is_settled,
     CallsBack: laws.the_machine_is_not_called_back,
     RingsUntilTimeGoesOn: laws.time_may_stand_still,
-    WaitsForALaterTime: laws.time_may_stand_still,
     LooksAtTheClockFirst: laws.what_can_be_read_is_read_before_time_passes,
     ReadsToTheEnd: laws.a_peer_cannot_stop_the_time,
     TellsThatAllWasSent: laws.what_waits_to_be_sent_is_told_with_the_time,

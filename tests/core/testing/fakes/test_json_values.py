@@ -16,6 +16,7 @@ from triclinium_core.testing.fakes.json_values import Change, change, decode_jso
 S = Status
 DOCUMENT = '{"a":{"b":[1,"x",null]},"n":5,"f":1.5,"big":9223372036854775808,"l":[],"o":{},"s":"text","t":true}'
 BIGGEST, SMALLEST = 2**63 - 1, -(2**63)
+READS = (Op.GET, Op.EXISTS, Op.COUNT)
 
 
 def changed(opcode: Op, path: str, values: bytes = b"", *, creates: bool = False, of: str = DOCUMENT) -> object:
@@ -51,35 +52,28 @@ def test_reading(opcode: Op, path: str, expected: bytes) -> None:
     assert expected == look_up(opcode, json.loads(DOCUMENT), parse_path(path))
 
 
-@rows("opcode", [Op.GET, Op.EXISTS, Op.COUNT])
 @rows(
-    ("path", "status"),
+    ("opcodes", "path", "status"),
     [
-        ("x", S.SUBDOC_PATH_NOT_FOUND),
-        ("a.x.y", S.SUBDOC_PATH_NOT_FOUND),
-        ("a.b[3]", S.SUBDOC_PATH_NOT_FOUND),
-        ("l[0]", S.SUBDOC_PATH_NOT_FOUND),
-        ("l[-1]", S.SUBDOC_PATH_NOT_FOUND),
-        ("a[0]", S.SUBDOC_PATH_MISMATCH),
-        ("a.b.c", S.SUBDOC_PATH_MISMATCH),
-        ("s.x", S.SUBDOC_PATH_MISMATCH),
-        ("n[0]", S.SUBDOC_PATH_MISMATCH),
+        (READS, "x", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a.x.y", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a.b[3]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "l[0]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "l[-1]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a[0]", S.SUBDOC_PATH_MISMATCH),
+        (READS, "a.b.c", S.SUBDOC_PATH_MISMATCH),
+        (READS, "s.x", S.SUBDOC_PATH_MISMATCH),
+        (READS, "n[0]", S.SUBDOC_PATH_MISMATCH),
+        ((Op.COUNT,), "s", S.SUBDOC_PATH_MISMATCH),
     ],
 )
-def test_reading_what_is_not_there(opcode: Op, path: str, status: S) -> None:
-    """What could be there is missing; what could not, does not fit."""
-    with pytest.raises(PathFailed) as caught:
-        look_up(opcode, json.loads(DOCUMENT), parse_path(path))
+def test_reading_what_is_not_there(opcodes: tuple[Op, ...], path: str, status: S) -> None:
+    """What could be there is missing; what could not, or has no parts to count, does not fit."""
+    for opcode in opcodes:
+        with pytest.raises(PathFailed) as caught:
+            look_up(opcode, json.loads(DOCUMENT), parse_path(path))
 
-    assert status is caught.value.status
-
-
-def test_counting_what_has_no_parts() -> None:
-    """Only arrays and objects have a size."""
-    with pytest.raises(PathFailed) as caught:
-        look_up(Op.COUNT, json.loads(DOCUMENT), ("s",))
-
-    assert S.SUBDOC_PATH_MISMATCH is caught.value.status
+        assert status is caught.value.status
 
 
 @rows(("opcode", "path", "values", "before", "after"), [
@@ -239,21 +233,16 @@ def nested(levels: int) -> str:
     return "[" * levels + "]" * levels
 
 
-def test_depth() -> None:
-    """Objects and arrays count, the longest way does."""
-    assert (0, 1, 3) == (depth(1), depth([]), depth({"a": 1, "b": [[]], "c": []}))
-    assert LEVELS_MAX == depth(json.loads(nested(LEVELS_MAX)))
-
-
 def test_documents_that_are_too_deep() -> None:
-    """Nothing is read or changed in them, and no value makes them so."""
-    too_deep = nested(LEVELS_MAX + 1)
+    """Objects and arrays count, the longest way does; nothing is read or changed below, and no value makes it so."""
+    deepest, too_deep = nested(LEVELS_MAX), nested(LEVELS_MAX + 1)
 
+    assert (0, 1, 3, LEVELS_MAX) == tuple(map(depth, (1, [], {"a": 1, "b": [[]], "c": []}, json.loads(deepest))))
     with pytest.raises(PathFailed) as caught:
         look_up(Op.GET, json.loads(too_deep), (0,))
     assert S.SUBDOC_DOCUMENT_TOO_DEEP is caught.value.status
     assert S.SUBDOC_DOCUMENT_TOO_DEEP is fails(Op.ARRAY_APPEND, "", of=too_deep)
-    assert S.SUBDOC_VALUE_TOO_DEEP is fails(Op.UPSERT, "x", nested(LEVELS_MAX).encode(), of="{}")
+    assert S.SUBDOC_VALUE_TOO_DEEP is fails(Op.UPSERT, "x", deepest.encode(), of="{}")
     assert changed(Op.UPSERT, "x", nested(LEVELS_MAX - 1).encode(), of="{}")
 
 

@@ -76,53 +76,36 @@ def test_replies_are_held_back_too(node: FakeNode) -> None:
 
 
 def test_who_gives_up_gets_nothing(node: FakeNode) -> None:
-    """Neither what the client sent nor what it was due outlives its connection."""
+    """Neither what the client sent nor what it was due, nor the cut, outlives its connection."""
     node.faults.next(Opcode.SASL_LIST_MECHS, delay(0.0))
-    node.network.cut(None)
-    node.bytes_received(1, ASK, 0.0)
-    node.kill()
-    node.time_passed(0.0)
-    node.connection_lost(1, 1.0)
-    node.revive()
-    node.network.heal()
-
-    assert [HangUp(2)] == node.time_passed(2.0)
-    assert [] == node.command_log
-
-
-def test_a_cut_ends_with_its_connection(node: FakeNode) -> None:
-    """A number that is given again is not cut."""
     node.network.cut([1])
-    node.connection_lost(1, 0.0)
-    node.connection_opened(1, 0.0)
+    node.bytes_received(1, ASK, 0.0)
+    node.connection_lost(1, 1.0)
+    node.connection_opened(1, 1.0)
 
     assert not node.network.cuts_some
-    assert [1] == connections_of([*node.bytes_received(1, ASK, 0.0)])
+    node.network.heal()
+    assert [] == node.time_passed(2.0)
+    assert [1] == connections_of([*node.bytes_received(1, ASK, 2.0), *node.time_passed(2.0)])
+    assert 1 == len(node.command_log)
 
 
-def test_who_connects_meanwhile_waits(node: FakeNode) -> None:
-    """A connection to a node that nobody reaches is made, as far as the client can tell, and answered later."""
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_who_connects_meanwhile_waits(node: FakeNode, is_killed: bool) -> None:
+    """A connection to a node that nobody reaches is made, as far as the client can tell; its death is heard of later."""
     node.network.cut(None)
     node.faults.next(None, refuse_connection())
+    if is_killed:
+        node.kill()
 
+    assert [] == node.time_passed(0.0)
     assert node.accepts(0.0)
     assert 1 == node.faults.pending
     assert [] == node.connection_opened(3, 0.0)
     assert [] == node.bytes_received(3, ASK, 0.0)
     node.network.heal()
-    assert [3] == connections_of([*node.time_passed(1.0)])
-
-
-def test_nobody_hears_of_a_death(node: FakeNode) -> None:
-    """Before the cut is healed: those who were connected, and those who connect."""
-    node.network.cut(None)
-    node.kill()
-
-    assert [] == node.time_passed(0.0)
-    assert node.accepts(0.0)
-    assert [] == node.connection_opened(3, 0.0)
-    node.network.heal()
-    assert [HangUp(1), HangUp(2), HangUp(3)] == node.time_passed(1.0)
+    healed = node.time_passed(1.0)
+    assert [HangUp(1), HangUp(2), HangUp(3)] == healed if is_killed else [3] == connections_of([*healed])
 
 
 def test_notifications_are_held_back() -> None:

@@ -160,22 +160,6 @@ def test_each_node_answers_for_its_own_vbuckets(nodes: FakeNodes) -> None:
     assert nodes.documents.get("default", "ada") is None
 
 
-def test_configs_tell_the_nodes_apart(nodes: FakeNodes) -> None:
-    """All say the same, but for which node says it; without a bucket there are only the nodes."""
-    clients = clients_of(nodes)
-    configs = [config_at(client) for client in clients]
-
-    assert [0, 1, 2] == [
-        next(place for place, node in enumerate(config["nodesExt"]) if node.get("thisNode")) for config in configs
-    ]
-    for config in configs:
-        for node in config["nodesExt"]:
-            node.pop("thisNode", None)
-    assert configs[0] == configs[1] == configs[2]
-    assert clients[0].ask(Opcode.SELECT_BUCKET, key=b"@no bucket@").status == Status.SUCCESS
-    assert configs[0]["nodesExt"][1:] == config_at(clients[0])["nodesExt"][1:]
-
-
 # -- What changes the map.
 
 
@@ -386,15 +370,6 @@ def test_a_node_with_a_stale_map(nodes: FakeNodes) -> None:
 
 
 # -- What a driver needs.
-
-
-def test_one_clock_for_all(nodes: FakeNodes) -> None:
-    """Time goes back for none of them."""
-    nodes[0].time_passed(5.0)
-
-    assert 5.0 == nodes.now
-    with pytest.raises(ValueError, match="goes back"):
-        nodes[1].time_passed(4.0)
 
 
 def test_the_alarm(nodes: FakeNodes) -> None:

@@ -187,13 +187,3 @@ def test_a_node_that_gets_a_replica_has_it_as_it_is() -> None:
 
     assert [0, replica] == swapped
     assert b"2" == clients_of(nodes)[replica].ask_of(Opcode.GET, "ada").value
-
-
-def test_no_move_loses_writes(nodes: FakeNodes) -> None:
-    """Where a map changes in peace, the new node waits for all that was written."""
-    nodes.hold_replication(1)
-    nodes.documents.put("default", "ada", b"2")
-    nodes.move([ADA], to=1)
-
-    assert b"2" == clients_of(nodes)[1].ask_of(Opcode.GET, "ada").value
-    assert [1, 0, 2] == nodes.map.chain(ADA)

@@ -12,8 +12,6 @@ from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_fram
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.commands import COMMANDS
 from triclinium_core.testing.fakes.faults import DATA_OPCODES
-from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.requests import Needs
 
 STORE = bytes(8)
@@ -78,16 +76,6 @@ def test_the_cases_here_are_all_data_operations() -> None:
     documents = {opcode for opcode, command in COMMANDS.items() if command.needs is Needs.DOCUMENT}
 
     assert documents == DATA_OPCODES == WELL_FORMED.keys()
-
-
-@rows("opcode", WELL_FORMED)
-def test_takes_what_is_well_formed(opcode: Opcode) -> None:
-    """A request with the parts that it must have is carried out, well or badly."""
-    nodes = FakeNodes(FakeNodeOptions(replicas=1), nodes=2)
-    replies = [ready_client(node).ask_of(opcode, "ada", **WELL_FORMED[opcode]) for node in nodes]
-    (reply,) = (reply for reply in replies if reply.status != Status.NOT_MY_VBUCKET)
-
-    assert status_of(reply) in {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_STORED}
 
 
 @rows("opcode", WELL_FORMED)

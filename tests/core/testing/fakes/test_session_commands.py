@@ -243,22 +243,3 @@ def test_selects_and_leaves_buckets() -> None:
     assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
     assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"default"))
     assert b"1" == client.ask_of(Opcode.GET, "ada").value
-
-
-def test_takes_the_whole_bootstrap_in_one_write() -> None:
-    """The first burst of our client, and the one of the official client, are answered in order."""
-    client = NodeClient(FakeNode())
-    first = ScramClient("SCRAM-SHA512", "Administrator", "password", nonce="abc").first()
-    burst = (
-        client.encode(Opcode.HELLO, value=b"\0\7")
-        + client.encode(Opcode.GET_ERROR_MAP, value=b"\0\2")
-        + client.encode(Opcode.SASL_LIST_MECHS)
-        + client.encode(Opcode.SASL_AUTH, key=b"SCRAM-SHA512", value=first)
-    )
-
-    replies = client.send(burst)
-
-    assert [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH] == [
-        reply.opcode for reply in replies
-    ]
-    assert [0, 0, 0, Status.AUTH_CONTINUE] == [reply.status for reply in replies]

@@ -8,7 +8,6 @@ import pytest
 
 from tests.core.testing.asked import (
     HOTELS,
-    append,
     at,
     exists,
     get,
@@ -16,7 +15,6 @@ from tests.core.testing.asked import (
     lock,
     named,
     remove,
-    replace,
     touch,
     upsert,
 )
@@ -40,10 +38,8 @@ from triclinium_core.kv.operation.requests import (
     GetReplica,
     Increment,
     Insert,
-    Prepend,
     Unlock,
 )
-from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.reasons import RetryReason
@@ -72,44 +68,6 @@ def test_begin() -> None:
     assert "operation 7 (upsert 'ada')" == repr(begun)
     begun.settled = at(2)
     assert not begun.is_open
-
-
-@pytest.mark.parametrize(
-    ("operation", "creates", "may_create"),
-    [
-        (upsert(), True, True),
-        (replace(), True, True),
-        (append(), False, False),
-        (increment(), False, False),
-        (increment(initial=1 << 48), False, True),
-        (remove(), False, False),
-        (get(), False, False),
-    ],
-    ids=named,
-)
-def test_who_makes_a_document(operation: DocumentOperation, creates: bool, may_create: bool) -> None:
-    """A store makes the document, and a count with an initial value may: that is told by its result."""
-    begun = submission(operation)
-
-    assert (creates, may_create) == (begun.created, begun.may_create)
-
-
-@pytest.mark.parametrize(
-    ("operation", "cas"),
-    [
-        (replace(5), 5),
-        (replace(), 0),
-        (remove(5), 5),
-        (Prepend(HOTELS, "ada", b"<1>", Cas(5)), 5),
-        (Unlock(HOTELS, "ada", Cas(5)), 5),
-        (upsert(), 0),
-        (get(), 0),
-    ],
-    ids=named,
-)
-def test_cas(operation: DocumentOperation, cas: int) -> None:
-    """It is the one that was given, and 0 where none was, or none can be."""
-    assert cas == submission(operation).cas
 
 
 def test_who_changes_the_cas() -> None:

@@ -7,12 +7,10 @@ import math
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Upsert
+from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.simulation import Simulation
-from triclinium_core.testing.simulation.watched import WatchedSimulation
 
 BUCKET = Keyspace("default")
 SECOND = "127.0.0.1:11212"
@@ -68,21 +66,6 @@ def test_nobody_is_at_an_unknown_address() -> None:
     assert not any(link.is_open for link in simulation.links.values())
 
 
-def test_time_comes_from_whoever_is_due_first() -> None:
-    """A delayed reply of any node arrives when it is due."""
-    nodes = second_alone()
-    simulation = Simulation(nodes, options_for(f"couchbase://{SECOND}"))
-    simulation.submit(Noop(BUCKET))
-    simulation.run()
-    nodes[1].faults.next(None, delay(0.25))
-    token = simulation.submit(Upsert(BUCKET, "ada", b"{}", 0))
-    simulation.flow()
-    due = simulation.wakeup
-    simulation.run()
-
-    assert 0.25 == due == simulation.settled_at[token]
-
-
 def test_a_killed_node_hangs_up() -> None:
     """The client hears of it as soon as bytes flow, and comes back once it may."""
     nodes = second_alone()
@@ -106,17 +89,3 @@ def test_one_of_several_is_not_the_peer_of_a_client() -> None:
     """The whole cluster is."""
     with pytest.raises(InvalidArgumentException, match="FakeNodes"):
         Simulation(FakeNodes()[0])
-
-
-def test_a_watched_one_reads_every_log() -> None:
-    """A fault that strikes at the second node is an excuse."""
-    nodes = FakeNodes(nodes=2)
-    nodes.move(range(1024), to=1)
-    simulation = WatchedSimulation(nodes, options_for(f"couchbase://{SECOND}"), {BUCKET: 0})
-    simulation.submit(Noop(BUCKET))
-    simulation.flow()
-    nodes[1].faults.always(None, delay(60.0))
-    token = simulation.submit(Get(BUCKET, "ada"))
-    simulation.flow_for(10.0)
-
-    assert token in simulation.errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import TRAVEL, append, exists, get, remove, touch, upsert
+from tests.core.testing.asked import TRAVEL, append, exists, get, remove, upsert
 from tests.core.testing.distorted import (
     AnswersFromMemory,
     Watched,
@@ -22,13 +22,9 @@ from tests.core.testing.distorted import (
     sends_twice,
     settles_twice,
 )
-from triclinium_core.errors import (
-    DocumentNotFoundException,
-)
 from triclinium_core.kv.actions import (
     CloseStream,
 )
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.faults import (
@@ -177,19 +173,6 @@ def test_forged_answer() -> None:
         simulation.serve(get())
 
 
-def test_forged_answer_to_a_write() -> None:
-    """Nobody knows of it then: the document may have got its expiry."""
-    simulation = ready()
-    simulation.store(upsert)
-    simulation.node.faults.next(Opcode.TOUCH, wrong_length(announced=SERVER_TIME_SIZE))
-    touched = simulation.serve(touch(1))
-    simulation.flow_for(2.0)
-    token = simulation.serve(get())
-
-    assert touched in simulation.results
-    assert isinstance(simulation.errors[token], DocumentNotFoundException)
-
-
 def test_settled_twice() -> None:
     """A caller is told once."""
     simulation = ready(settles_twice)
@@ -216,21 +199,6 @@ def test_abandoning_what_was_applied() -> None:
 
     with pytest.raises(Violation, match=DENIED):
         simulation.abandon(token)
-
-
-def test_abandoning_twice() -> None:
-    """The second time says nothing, nor does it of an operation that was settled, or concerns no document."""
-    simulation = ready()
-    tokens = [simulation.serve(get()), simulation.submit(upsert(simulation.model.marks.fragment()))]
-    tokens += [simulation.submit(Noop(get().keyspace)), Token(99)]
-    simulation.hand_over(simulation.newest)
-    simulation.abandon(tokens[1])
-    simulation.client.denies = True
-    for token in tokens:
-        simulation.abandon(token)
-    simulation.flow()
-
-    assert {tokens[0], 1} == simulation.settled_at.keys()
 
 
 def test_timeout_of_what_was_applied() -> None:

@@ -70,16 +70,6 @@ def test_failure_beside_a_lost_connection() -> None:
         simulation.submit(get())
 
 
-def test_failure_of_what_everybody_survives() -> None:
-    """An answer that is a little late is an answer in time."""
-    simulation = ready(fails_instead(UnambiguousTimeoutException()))
-    simulation.node.faults.next(Opcode.GET, delay(0.3))
-    simulation.serve(get())
-
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.flow_for(TIMEOUT)
-
-
 def test_what_is_survived_leaves_time_for_an_answer() -> None:
     """As many faults as a patient client has to get over, and a late answer behind them, are no reason to fail."""
     simulation = ready()
