@@ -76,18 +76,23 @@ def test_replies_are_held_back_too(node: FakeNode) -> None:
 
 
 def test_who_gives_up_gets_nothing(node: FakeNode) -> None:
-    """Neither what the client sent nor what it was due, nor the cut, outlives its connection."""
-    node.faults.next(Opcode.SASL_LIST_MECHS, delay(0.0))
-    node.network.cut([1])
+    """Neither what the client sent nor what it was due, nor the cut, passes to a connection of the same number."""
+    node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
     node.bytes_received(1, ASK, 0.0)
+    node.network.cut(None)
+    node.bytes_received(1, ASK, 0.5)
+    held = node.time_passed(1.0)
     node.connection_lost(1, 1.0)
     node.connection_opened(1, 1.0)
-
-    assert not node.network.cuts_some
     node.network.heal()
-    assert [] == node.time_passed(2.0)
-    assert [1] == connections_of([*node.bytes_received(1, ASK, 2.0), *node.time_passed(2.0)])
-    assert 1 == len(node.command_log)
+
+    assert [] == held == node.time_passed(2.0)
+    node.network.cut([1])
+    node.connection_lost(1, 2.0)
+    node.connection_opened(1, 2.0)
+    assert not node.network.cuts_some
+    assert [1] == connections_of([*node.bytes_received(1, ASK, 2.0)])
+    assert 2 == len(node.command_log)
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
