@@ -90,10 +90,7 @@ def states(simulation: Recorded) -> list[str]:
 def test_what_goes_with_a_scheme(
     authenticator: Authenticator | None, connection_string: Any, words: str | None
 ) -> None:
-    """A password anywhere, a token over TLS or where it may travel in the open, a certificate over TLS.
-
-    The error names the scheme that it would take.
-    """
+    """A password goes with any, a token with TLS or where it may travel in the open, a certificate with TLS alone."""
     if words is None:
         check_authenticator(authenticator, connection_string)
         return

@@ -28,6 +28,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
+from triclinium_core.kv.actions import ReportConnection
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
@@ -229,9 +230,10 @@ def test_question_that_cannot_be_answered(answer: int, kind: type[CouchbaseExcep
     """Who waited gets what the status stands for, with the status in words; the connection stays."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(answer))
-    error = simulation.failure(kind, upsert("ada", HOTELS))
+    tokens = [simulation.submit(upsert(key, HOTELS)) for key in ("ada", "bob")]
+    simulation.run()
 
-    assert f"0x{answer:02x}" in str(error)
+    assert all(f"0x{answer:02x}" in str(simulation.error(kind, token)) for token in tokens)
     assert [] == simulation.closings()
     simulation.result(upsert("ada", HOTELS))
 
@@ -479,15 +481,24 @@ def test_config_that_was_asked_for() -> None:
     assert [(1, 5)] * 2 == [asked, simulation.connection().config_revision]
 
 
-@rows("document", [b"{", config(9, name="other"), config(9, name=None), b'{"rev":1,"name":"travel"}'])
-def test_bootstrap_with_a_useless_config(document: bytes) -> None:
-    """No document could be found with it: the connection is closed, with the reason."""
+@rows(
+    ("document", "reason"),
+    [
+        (b"", "gave no cluster config"),
+        *(
+            (document, "cluster config that cannot be")
+            for document in (b"{", config(9, name="other"), config(9, name=None), b'{"rev":1,"name":"travel"}')
+        ),
+    ],
+)
+def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
+    """No document could be found with it, nor without any: the connection is closed, with the reason."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
     token = simulation.finish(upsert())
 
-    assert "cluster config that cannot be" in simulation.closings()[0]
+    assert reason in simulation.closings()[0]
     assert token in simulation.results
 
 
@@ -500,3 +511,17 @@ def test_reconnect_without_a_newer_config() -> None:
     simulation.result(upsert())
 
     assert [] == simulation.closings()
+
+
+def test_problem_on_a_stream_that_was_closed_already() -> None:
+    """A config behind an answer that closes the stream is not looked at any more."""
+    simulation = ready()
+    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    first, second = (request for _, request in pairs)
+    simulation.inject(respond(first, Status.AUTH_STALE) + respond(second, Status.NOT_MY_VBUCKET, value=b"{"))
+    simulation.run()
+
+    assert pairs[1][0] in simulation.settled_at
+    assert not any(
+        isinstance(action, ReportConnection) and "config that cannot be" in action.text for action in simulation.actions
+    )

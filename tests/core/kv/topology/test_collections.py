@@ -44,6 +44,7 @@ def test_stop_waiting() -> None:
     ids.stop_waiting(PATH, 1)
     ids.stop_waiting(PATH, 1)
     ids.stop_waiting(PATH, 99)
+    ids.stop_waiting(OTHER, 1)
 
     assert [2] == ids.found(PATH, 8)
 

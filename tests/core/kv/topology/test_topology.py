@@ -36,6 +36,12 @@ def test_the_name_of_a_node(expected: str, ports: dict[str, int]) -> None:
     assert expected == TopologyNode("host", ports).name
 
 
+def test_nodes_may_be_kept_in_sets() -> None:
+    """Equal ones are one, and so are whole versions."""
+    assert {node(1), node(2)} == {node(2), node(1), node(1)}
+    assert 1 == len({version(1, node(1)), version(1, node(1))})
+
+
 def test_the_next_version() -> None:
     """Nodes come and go in the order of the version that has them; who offers more is the same node."""
     change = TopologyChange(version(1, node(1), node(2)), version(2, node(4), node(2, n1ql=8093), node(3)))
