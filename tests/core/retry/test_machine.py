@@ -50,20 +50,6 @@ START = 100.0
 LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED = 0x09, 0x86, 0x07, 0x88
 
 
-def test_a_new_request() -> None:
-    """It waits to be dispatched, and for its deadline."""
-    machine = machine_of(annotation(), state=S.PENDING)
-
-    assert (S.PENDING, 0, frozenset(), None) == (
-        machine.state,
-        machine.retry_attempts,
-        machine.retry_reasons,
-        machine.last_reason,
-    )
-    assert 102.5 == machine.wakeup
-    assert not machine.is_ambiguous
-
-
 @pytest.mark.parametrize(
     ("operation", "response"),
     [

@@ -7,15 +7,12 @@ import pytest
 from tests.core.retry.request_cases import NODE, annotation, machine_of, map_entry, map_store
 from triclinium_core.errors import (
     FeatureNotAvailableException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
 )
 from triclinium_core.retry.actions import Dispatch, Fail, ReportRefusal, ReportRetry, RetryAfter
-from triclinium_core.retry.error_map import ErrorMap, ErrorMapStore
+from triclinium_core.retry.error_map import ErrorMapStore
 from triclinium_core.retry.events import (
     Dispatched,
     DispatchFailed,
-    ErrorMapLoaded,
     HandedOver,
     KvResponse,
     ResponseReceived,
@@ -194,19 +191,6 @@ def test_max_duration_cuts_the_last_delay() -> None:
     assert S.FAILED is run.machine.state
 
 
-@pytest.mark.parametrize("elapsed", [0.1, 0.2, 5.0])
-def test_max_duration_has_passed(elapsed: float) -> None:
-    """An elapsed time that has reached it fails at once with the entry's own error (decision C15)."""
-    run = Run(machine())
-    run.answer(SHORT)
-    report, fail = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), elapsed)
-
-    assert isinstance(report, ReportRefusal)
-    assert isinstance(fail, Fail)
-    assert FeatureNotAvailableException is type(fail.error)
-    assert 1 == run.machine.retry_attempts
-
-
 def test_max_duration_counts_from_the_first_failure() -> None:
     """The clock starts with the request's first failure, whatever it was, and is not set back (decision C15)."""
     run = Run(machine())
@@ -218,31 +202,6 @@ def test_max_duration_counts_from_the_first_failure() -> None:
     assert isinstance(report, ReportRefusal)
     assert 0.3 == report.request.since_first_failure
     assert isinstance(fail, Fail)
-
-
-def test_max_duration_does_not_count_the_time_before_the_first_failure() -> None:
-    """A request may have been in flight for long before anything failed."""
-    run = Run(machine(), now=50.0)
-    run.answer(SHORT, SHORT)
-
-    assert [5, 40] == run.delays_ms
-
-
-def test_the_deadline_comes_before_max_duration() -> None:
-    """Of the two limits the smaller one counts; cut to the deadline, the request times out."""
-    retried = machine(timeout=0.05)
-    run = Run(retried)
-    run.answer(SHORT, SHORT)
-    order = retried.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)[-1]
-
-    assert isinstance(order, RetryAfter)
-    assert not order.dispatches
-    assert 0.05 == retried.wakeup
-
-    (fail,) = retried.handle(TimePassed(), 0.05)
-
-    assert isinstance(fail, Fail)
-    assert UnambiguousTimeoutException is type(fail.error)
 
 
 def test_max_duration_with_a_driver_that_oversleeps() -> None:
@@ -262,14 +221,3 @@ def test_one_counter_for_both_backoffs() -> None:
     run.answer(NOT_MY_VBUCKET, LOCKED, NOT_MY_VBUCKET, LOCKED, OUTDATED, NOT_MY_VBUCKET, LOCKED)
 
     assert [1, 2, 50, 8, 500, 1000, 64] == run.delays_ms
-
-
-def test_the_newest_map_counts() -> None:
-    """An entry is looked up for every answer, so a map that is loaded in between changes the schedule."""
-    run = Run(machine())
-    run.answer(LINEAR)
-    run.machine.handle(ErrorMapLoaded(NODE, ErrorMap(2, 2, {LINEAR: map_entry("temp")})), run.now)
-    (fail,) = run.machine.handle(ResponseReceived(KvResponse(LINEAR, NODE)), run.now)
-
-    assert isinstance(fail, Fail)
-    assert TemporaryFailureException is type(fail.error)

@@ -54,13 +54,6 @@ def test_reads(read: Reader, value: object, expected: object) -> None:
     assert expected == read({"field": value}, "field")
 
 
-@pytest.mark.parametrize("read", [require_text, require_pet, require_flag, require_number, require_count])
-def test_refuses_a_missing_field(read: Reader) -> None:
-    """The field that is missing is named."""
-    with pytest.raises(MalformedQuestion, match="^field is missing$"):
-        read({"other": 1}, "field")
-
-
 @rows(
     ("read", "value", "message"),
     [
@@ -93,6 +86,13 @@ def test_refuses(read: Reader, value: object, message: str) -> None:
     assert message == str(caught.value)
 
 
+@rows("read", [require_text, require_pet, require_flag, require_number, require_count])
+def test_refuses_a_missing_field(read: Reader) -> None:
+    """The field that is missing is named."""
+    with pytest.raises(MalformedQuestion, match="^field is missing$"):
+        read({"other": 1}, "field")
+
+
 @given(status=st.integers(0, 0xFFFF), width=st.integers(1, 8))
 def test_parses_a_status(status: int, width: int) -> None:
     """Every 16-bit status is understood, in either case and with leading zeros."""
@@ -101,25 +101,24 @@ def test_parses_a_status(status: int, width: int) -> None:
     assert (status, status) == (parse_status(text, "status"), parse_status(text.upper(), "status"))
 
 
-@rows("text", ["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "])
-def test_refuses_a_status_that_is_not_hexadecimal(text: str) -> None:
-    """The text shows how to write one."""
-    with pytest.raises(MalformedQuestion) as caught:
-        parse_status(text, "status")
+@rows(
+    ("texts", "fact"),
+    [
+        (["", "0", "0x", "86", "134", "x86", "0xgg", "0x8_6", "0x 86", "-0x86", "0x٨", "0x86 "], 'write it as "0x86"'),
+        (["0x10000", "0xFFFFFFFF"], "the largest is 0xffff"),
+    ],
+)
+def test_refuses_what_is_no_status(texts: list[str], fact: str) -> None:
+    """The text shows how to write one, or names the largest."""
+    for text in texts:
+        with pytest.raises(MalformedQuestion) as caught:
+            parse_status(text, "events[3]")
 
-    assert f'status {text!r} is not 0x and hexadecimal digits; write it as "0x86"' == str(caught.value)
+        assert str(caught.value).startswith(f"events[3] {text!r} ")
+        assert fact in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["0x10000", "0xFFFFFFFF"])
-def test_refuses_a_status_of_more_than_16_bits(text: str) -> None:
-    """The text names the largest status."""
-    with pytest.raises(MalformedQuestion) as caught:
-        parse_status(text, "events[3]")
-
-    assert f"events[3] {text!r} has more than 16 bits; the largest is 0xffff" == str(caught.value)
-
-
-@pytest.mark.parametrize(
+@rows(
     ("value", "expected"),
     [
         (None, "null"),
@@ -148,7 +147,7 @@ def test_each_item_is_read_like_a_field() -> None:
     assert [] == require_each({"counts": []}, "counts", "whole numbers", require_count)
 
 
-@pytest.mark.parametrize(
+@rows(
     ("question", "message"),
     [
         ({}, "counts is missing"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from tests.core.retry.smithy.cases import Fixed
-from tests.rows import rows
 from triclinium_core.retry.request import RetryRequest
 from triclinium_core.retry.service import Service
 
@@ -34,19 +31,6 @@ def test_a_request_that_just_failed() -> None:
     }
 
     assert expected == {field.name: getattr(REQUEST, field.name) for field in dataclasses.fields(RetryRequest)}
-
-
-@rows("name", [field.name for field in dataclasses.fields(RetryRequest)])
-def test_frozen(name: str) -> None:
-    """A strategy looks and does not touch."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(REQUEST, name, None)
-
-
-def test_by_keyword_only() -> None:
-    """So many numbers are named, not counted off."""
-    with pytest.raises(TypeError):
-        RetryRequest(Service.KV, "get", True, RNG)  # type: ignore[call-arg]
 
 
 def test_contexts_are_not_shared() -> None:

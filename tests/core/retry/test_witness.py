@@ -40,13 +40,6 @@ class Tired(BestEffortRetryStrategy):
         return RetryAction.no_retry()
 
 
-def test_before_any_question() -> None:
-    """There is nothing to tell."""
-    witness = StrategyWitness(BestEffortRetryStrategy())
-
-    assert (False, False, None) == (witness.was_asked, witness.would_retry, witness.words())
-
-
 def test_questions_and_answers_pass_through() -> None:
     """The strategy sees the very request, and its very answer comes back."""
     answer, request = RetryAction.after(0.25), retry_request()
@@ -56,15 +49,6 @@ def test_questions_and_answers_pass_through() -> None:
     assert answer is witness.retry_after(request, R.KV_LOCKED)
     assert [(request, R.KV_LOCKED)] == strategy.asked
     assert (True, True, "wants a retry in 250 ms") == (witness.was_asked, witness.would_retry, witness.words())
-
-
-@pytest.mark.parametrize("answer", [RetryAction.no_retry(), None, 1])
-def test_what_is_no_retry(answer: object) -> None:
-    """A refusal, and what is no answer at all."""
-    witness = StrategyWitness(Says(answer))
-    witness.retry_after(retry_request(), R.KV_LOCKED)
-
-    assert (True, False) == (witness.was_asked, witness.would_retry)
 
 
 def test_what_is_raised_passes_through() -> None:

