@@ -13,7 +13,6 @@ from trio.testing import MockClock, memory_stream_pair
 from tests.trio_client.doubles import (
     OPEN_STREAM,
     STREAM,
-    FunctionConnector,
     HalfDeafStream,
     connector_that_raises,
     connector_to,
@@ -232,32 +231,6 @@ async def test_a_lost_stream_is_closed() -> None:
 
     assert stream.is_closed
     assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
-
-
-async def test_closing_stops_an_attempt_to_connect() -> None:
-    """A stream that is closed before it is open reports nothing at all."""
-
-    async def connect() -> trio.abc.Stream:
-        await trio.sleep_forever()
-        raise AssertionError
-
-    ears = Ears(FunctionConnector(connect))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ears.connection.run)
-        await trio.testing.wait_all_tasks_blocked()
-        ears.connection.close()
-
-    assert [] == ears.events
-
-
-async def test_closing_before_the_task_has_begun_is_enough() -> None:
-    """An order to close may come in the same breath as the order to open."""
-    stream = HalfDeafStream(receive_some=never)
-    ears = Ears(connector_to(stream))
-    ears.connection.close()
-    await ears.connection.run()
-
-    assert [] == ears.events
 
 
 async def test_nothing_is_sent_after_closing() -> None:

@@ -168,50 +168,6 @@ async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
     assert "is no host name" in loss.text
 
 
-@contextmanager
-def tls_ends(name: str) -> Iterator[tuple[ssl.SSLContext, ssl.SSLContext]]:
-    """Give the context of a server with a certificate for ``name``, and of a client that trusts its issuer."""
-    authority = trustme.CA()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(server)
-    client = ssl.create_default_context()
-    authority.configure_trust(client)
-    yield server, client
-
-
-async def serve_tls(context: ssl.SSLContext, *, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED) -> None:
-    """Answer one TLS connection with what it says, on the port that is told."""
-    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    async with listener:
-        task_status.started(listener.socket.getsockname()[1])
-        stream = trio.SSLStream(await listener.accept(), context, server_side=True)
-        async with stream:
-            try:
-                await stream.send_all(await stream.receive_some())
-            except trio.BrokenResourceError:
-                pass
-
-
-async def test_tls_verifies_and_carries_bytes() -> None:
-    """With an issuer that is trusted and the right name, which the server is told, the handshake is done in the end."""
-    with tls_ends("node.example") as (server, client):
-        asked_for: list[str | None] = []
-        server.sni_callback = lambda _, name, __: asked_for.append(name)
-        async with trio.open_nursery() as nursery:
-            port = await nursery.start(serve_tls, server)
-            trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", port)))
-            connected = await TcpConnector(client).connect("node.example", port, tls=True)
-            assert isinstance(connected.stream, trio.SSLStream)
-            negotiated = connected.stream.version()
-            await connected.stream.send_all(b"ping")
-            answer = await connected.stream.receive_some()
-            await trio.aclose_forcefully(connected.stream)
-
-    assert ["node.example"] == asked_for
-    assert "TLSv1.3" == negotiated
-    assert b"ping" == answer
-
-
 @pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
 async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
     """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""

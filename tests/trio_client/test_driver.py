@@ -399,6 +399,28 @@ async def test_streams_are_opened_written_to_and_read() -> None:
     assert all(type(event.data) is bytes for event in machine.events if isinstance(event, BytesReceived))
 
 
+async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -> None:
+    """Closing is final, and closes the socket."""
+    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    ours, theirs = memory_stream_pair()
+    async with open_driver(machine, connector_to(ours)) as driver:
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(TimePassed, SendBytes(STREAM, b"12345"))
+        await occur(driver, TimePassed())
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(TimePassed, CloseStream(STREAM, "because"))
+        await occur(driver, TimePassed())
+        came = await theirs.receive_some(), await theirs.receive_some()
+
+    assert (b"12345", b"") == came
+    assert [
+        StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
+        TimePassed(),
+        TimePassed(),
+        StreamLost(STREAM, LossCause.CLOSED_BY_US, handed_over=5),
+    ] == machine.later_events
+
+
 async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
     """The machine may not have heard of the loss yet."""
     machine = ScriptedMachine(settle)

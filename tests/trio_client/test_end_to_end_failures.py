@@ -274,17 +274,6 @@ class BrokenLater(Broken):
         raise self._error
 
 
-async def test_a_failure_that_passes_is_not_seen(autojump_clock: MockClock) -> None:
-    """By default the client tries again, after 1, 2 and 4 ms."""
-    async with open_pair() as (fake, cluster, people):
-        await people.exists("ada")
-        fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
-        await people.upsert("ada", 1)
-
-        assert 0.007 == pytest.approx(trio.current_time())
-        assert {RetryReason.KV_TEMPORARY_FAILURE: 3} == dict(cluster.statistics().retries_by_reason)
-
-
 async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClock) -> None:
     """The block's refuses; that of a call comes first; outside of the block the client's own decides."""
     async with open_pair() as (fake, _, people):

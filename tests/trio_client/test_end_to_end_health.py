@@ -26,9 +26,8 @@ from triclinium.errors import (
     BucketAccessException,
     InvalidArgumentException,
     UnambiguousTimeoutException,
-    UnsupportedOperationException,
 )
-from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, status
+from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster
 
 WRONG = PasswordAuthenticator("Administrator", "wrong")
 NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
@@ -274,24 +273,6 @@ async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
         await cluster.wait_until_ready()
 
         assert "BUCKET_ACCESS_ERROR" == caught.value.context.refused_reason
-
-
-async def test_a_bucket_that_is_there_later(autojump_clock: MockClock) -> None:
-    """A node that does not have the bucket yet is asked until it has."""
-    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        fake.node.faults.next(Opcode.SELECT_BUCKET, status(0x01), times=3)
-        with trio.fail_after(PATIENCE):
-            await cluster.bucket("travel").wait_until_ready()
-
-        assert ClusterState.ONLINE is cluster.diagnostics().state
-
-
-async def test_a_peer_of_another_kind(autojump_clock: MockClock) -> None:
-    """A memcached is recognised, and the way to it is named."""
-    async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        fake.node.faults.always(Opcode.HELLO, status(0x81))
-        with trio.fail_after(PATIENCE), pytest.raises(UnsupportedOperationException, match="memcached://"):
-            await cluster.wait_until_ready()
 
 
 async def test_a_cluster_that_is_closed(autojump_clock: MockClock) -> None:

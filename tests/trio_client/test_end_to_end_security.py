@@ -141,15 +141,6 @@ async def test_a_certificate(fake: FakeCluster, trusting: ssl.SSLContext, of_ada
     assert {None} == {connection.sasl_mechanism for connection in statistics.connections}
 
 
-async def test_a_certificate_of_the_context(fake: FakeCluster, trusting: ssl.SSLContext, authority: trustme.CA) -> None:
-    """Whoever has a context with a certificate names no file."""
-    authority.issue_cert(ADA).configure_cert(trusting)
-    async with client(fake, CertificateAuthenticator(), trusting) as cluster:
-        await write_everywhere(fake, cluster)
-
-    assert not SASL & set(opcodes(fake))
-
-
 async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """All connections authenticate again where they are, and those that are opened later have the new token too."""
     async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:

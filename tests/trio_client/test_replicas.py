@@ -186,19 +186,6 @@ async def test_a_dead_active_node(autojump_clock: MockClock) -> None:
             await people.get("ada")
 
 
-async def test_all_copies_with_a_dead_node(autojump_clock: MockClock) -> None:
-    """Its copy is missing, and the errors say why; that takes as long as any read is tried for."""
-    async with open_copies() as (fake, _, people, holders):
-        fake.nodes.kill(holders[1])
-        await trio.sleep(0.1)
-        async with people.get_all_replicas("ada") as copies:
-            found = [copy.is_replica async for copy in copies]
-            (late,) = copies.errors
-
-    assert [False, True] == sorted(found)
-    assert isinstance(late, UnambiguousTimeoutException)
-
-
 @rows(("replicas", "missing"), [(0, 0), (1, 0), (3, 2)])
 async def test_replicas_that_are_missing(replicas: int, missing: int, autojump_clock: MockClock) -> None:
     """Those that the bucket keeps and no node has; what it does not keep is not missing, and nobody asks for it."""

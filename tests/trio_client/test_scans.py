@@ -33,7 +33,7 @@ from triclinium.errors import (
     InvalidArgumentException,
     TemporaryFailureException,
 )
-from triclinium.testing import FakeCluster, Opcode, delay, drop_response, hang_up, open_fake_cluster, temporary_failure
+from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing import (
@@ -228,15 +228,6 @@ async def test_what_breaks_is_begun_again(autojump_clock: MockClock, fault: Any)
 
         assert dict(list(STORED.items())[:30]) == contents(items)
         assert 0 == sum(node.faults.pending for node in cluster.fake.nodes)
-
-
-async def test_opening_that_breaks(autojump_clock: MockClock) -> None:
-    """It is tried again, with what it may have opened left to the node."""
-    async with open_scanned(100) as cluster:
-        for node in cluster.fake.nodes:
-            node.faults.next(Opcode.RANGE_SCAN_CREATE, hang_up(), times=2)
-
-        assert 100 == len(contents(await scanned(cluster.people)))
 
 
 async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None:

@@ -23,9 +23,8 @@ from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.retry import orchestrator
-from triclinium_core.retry.backoff import ExponentialBackoff
 from triclinium_core.retry.error_map import ErrorMapStore, RetrySpecification
-from triclinium_core.retry.idempotency import IDEMPOTENCY, Idempotency, IdempotentOperation
+from triclinium_core.retry.idempotency import IDEMPOTENCY
 from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.retry.machine import RetryMachine
@@ -137,12 +136,6 @@ def forget_that_reads_are_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(IDEMPOTENCY, (Service.KV, "get"))
 
 
-def call_increments_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add a line to the idempotent list."""
-    row = IdempotentOperation(Service.KV, "increment", Idempotency.ALWAYS, "nowhere")
-    monkeypatch.setitem(IDEMPOTENCY, (Service.KV, "increment"), row)
-
-
 def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the orchestrator's own look at what may be sent twice."""
 
@@ -164,11 +157,6 @@ def exclude_replace_from_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(RETRYABLE_STATUSES, Status.LOCKED, line)
 
 
-def never_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep to the first delay."""
-    monkeypatch.setattr(ExponentialBackoff, "__call__", lambda *_: 0.001)
-
-
 def ignore_the_error_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Find no entry for any status."""
     monkeypatch.setattr(ErrorMapStore, "entry", lambda *_: None)
@@ -182,11 +170,6 @@ def ignore_after(monkeypatch: pytest.MonkeyPatch) -> None:
 def ask_about_vbuckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have strategies decide about what is always retried."""
     monkeypatch.setattr(RetryReason.KV_NOT_MY_VBUCKET, "always_retry", False)
-
-
-def lose_control_of_the_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use the backoff of strategies where no strategy is asked."""
-    monkeypatch.setattr(orchestrator, "controlled", lambda retries: 0.001 * 2**retries)
 
 
 def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,19 +218,15 @@ def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:
 SABOTAGES: Sequence[Sabotage] = (
     Sabotage("unsent is safe", "before dispatch", "outcome", forbid_a_retry_of_writes),
     Sabotage("reads are idempotent", "in flight, a read", "outcome", forget_that_reads_are_idempotent),
-    Sabotage("writes are not", "in flight, a write", "times applied", call_increments_idempotent),
     Sabotage("no strategy can bend it", "a reckless strategy", "times applied", trust_every_strategy),
     Sabotage("0x86", "temporary failure", "reasons", forget_a_status(Status.TEMPORARY_FAILURE)),
-    Sabotage("backoff", "temporary failure", "delays", never_back_off),
     Sabotage("waiting", "the map's own plan", "waits by the node's clock", retry_at_once),
     Sabotage("logging", "temporary failure", "retries", report_half_of_the_retries),
     Sabotage("counting", "temporary failure", "statistics", count_no_retries),
-    Sabotage("0x09", "locked", "outcome", forget_a_status(Status.LOCKED)),
     Sabotage("exclusions", "locked", "frames at the node", exclude_replace_from_locked),
     Sabotage("error map", "unknown status", "outcome", ignore_the_error_map),
     Sabotage("retry intervals", "the map's own plan", "delays", ignore_after),
     Sabotage("always retried", "not my vbucket", "answer", ask_about_vbuckets),
-    Sabotage("controlled backoff", "not my vbucket", "delays", lose_control_of_the_backoff),
     Sabotage("terminal reasons", "wrong password", "outcome", retry_refused_credentials),
     Sabotage("attempts", "in flight, a write", "error context", count_attempts_instead),
 )

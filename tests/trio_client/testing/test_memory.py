@@ -16,18 +16,14 @@ from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOption
 from triclinium.errors import InternalError, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
-from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing import (
     FakeNode,
     FakeNodeOptions,
-    delay,
     hang_up_mid_reply,
     refuse_connection,
     temporary_failure,
 )
-
-DELAY_SECONDS = 0.3
 
 
 def default_collection(cluster: Cluster) -> Collection:
@@ -84,37 +80,6 @@ async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None
         assert {"born": 1815} == (await store.get("ada")).content
 
 
-async def test_a_delay_outlives_its_connection(autojump_clock: MockClock) -> None:
-    """The client has left when the answer is due; the node goes on with the next one."""
-    async with open_fake_cluster() as fake:
-        fake.node.faults.next(Opcode.SET, delay(DELAY_SECONDS))
-        async with fake.open_client() as cluster:
-            with trio.move_on_after(DELAY_SECONDS / 2) as scope:
-                await default_collection(cluster).upsert("ada", 1)
-        async with fake.open_client() as cluster:
-            await trio.sleep(DELAY_SECONDS)
-            found = await default_collection(cluster).get("ada")
-
-    assert scope.cancelled_caught
-    assert 1 == found.content
-
-
-async def test_what_was_sent_before_hanging_up_arrives(autojump_clock: MockClock) -> None:
-    """The first bytes of a reply, and then the end, although the client goes on sending."""
-    received = b""
-    async with open_fake_cluster() as fake, open_raw_client(fake) as client:
-        await client.get_ready()
-        fake.node.faults.next(Opcode.NOOP, hang_up_mid_reply(bytes_sent=5))
-        await client.stream.send_all(encode_request(Opcode.NOOP, opaque=7) * 3)
-        while data := await client.stream.receive_some():
-            received += data
-            await client.stream.send_all(b"whatever")
-        waited = trio.current_time()
-
-    assert encode_response(Opcode.NOOP, opaque=7)[:5] == received
-    assert 0 == waited
-
-
 async def test_a_client_that_does_not_hear_is_left(autojump_clock: MockClock) -> None:
     """A connection that the node has hung up on does not stay half open for ever."""
     async with open_fake_cluster() as fake, open_raw_client(fake) as client:
@@ -125,15 +90,6 @@ async def test_a_client_that_does_not_hear_is_left(autojump_clock: MockClock) ->
 
         with pytest.raises(trio.BrokenResourceError):
             await client.stream.send_all(b"whatever")
-
-
-async def test_a_node_may_refuse(autojump_clock: MockClock) -> None:
-    """A client that is refused comes back, and gets its connection in the end."""
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        fake.node.faults.next(None, refuse_connection(), times=3)
-        await default_collection(cluster).upsert("ada", 1)
-
-    assert 0 == fake.node.faults.pending
 
 
 @rows(
@@ -279,22 +235,6 @@ async def test_nodes_by_name() -> None:
                 await fake.connector.connect(host, port, tls=False)
 
     await connected.stream.aclose()
-
-
-async def test_a_node_that_dies(autojump_clock: MockClock) -> None:
-    """Its clients read the end of their streams at once, and nobody can connect until it is revived."""
-    async with open_fake_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
-        await client.get_ready()
-        fake.nodes.kill(1)
-        heard = await client.hear()
-        with pytest.raises(ConnectionRefusedError):
-            await fake.connector.connect("127.0.0.1", fake.nodes[1].options.port, tls=False)
-        fake.nodes.revive(1)
-        async with open_raw_client(fake, 1) as another:
-            await another.get_ready()
-
-        assert heard is None
-        assert 0 == trio.current_time()
 
 
 async def test_a_change_is_announced_by_every_node(autojump_clock: MockClock) -> None:
