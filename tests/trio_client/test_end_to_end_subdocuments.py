@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import msgspec
 import pytest
 from trio.testing import MockClock
 
-from tests.rows import rows
-from tests.trio_client.pair import Never, open_pair
-from triclinium import Cas, LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
+from tests.trio_client.pair import open_pair
+from triclinium import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium.errors import (
-    CasMismatchException,
-    CouchbaseException,
     DecodingFailureException,
     DocumentExistsException,
-    DocumentLockedException,
     DocumentNotFoundException,
-    DocumentNotJsonException,
     FeatureNotAvailableException,
     InvalidArgumentException,
     PathExistsException,
-    PathInvalidException,
     PathMismatchException,
     PathNotFoundException,
     RequestCanceledException,
@@ -144,28 +136,6 @@ async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) ->
     assert (ADA, False) == (found.content_as(object, 0), found.exists(1))
 
 
-@rows(
-    ("error", "spec"),
-    [
-        (PathNotFoundException, MutateInSpec.replace("nothing", 1)),
-        (PathNotFoundException, MutateInSpec.upsert("a.b.c", 1)),
-        (PathMismatchException, MutateInSpec.upsert("name.first", 1)),
-        (PathMismatchException, MutateInSpec.increment("name")),
-        (PathInvalidException, MutateInSpec.upsert("tags[0]", 1)),
-        (PathInvalidException, MutateInSpec.upsert("a..b", 1)),
-        (PathExistsException, MutateInSpec.array_add_unique("tags", "poet")),
-    ],
-)
-async def test_failures_of_a_path(
-    autojump_clock: MockClock, error: type[CouchbaseException], spec: MutateInSpec
-) -> None:
-    """Each has the exception of its own."""
-    async with open_pair() as (_, _, people):
-        await people.upsert("ada", ADA)
-        with pytest.raises(error):
-            await people.mutate_in("ada", [spec])
-
-
 async def test_store_semantics(autojump_clock: MockClock) -> None:
     """Whether the document must be there, may be, or must not."""
     spec = MutateInSpec.upsert("a.b", 1)
@@ -180,50 +150,6 @@ async def test_store_semantics(autojump_clock: MockClock) -> None:
 
         assert {"a": {"b": 1}, "c": 2} == (await people.get("ada")).content
         assert [1] == (await people.get("bob")).content
-
-
-async def test_versions_and_locks(autojump_clock: MockClock) -> None:
-    """A CAS that was replaced, and a lock, keep a change off."""
-    spec = MutateInSpec.upsert("a", 1)
-    async with open_pair() as (_, _, people):
-        await people.upsert("ada", ADA)
-        with pytest.raises(CasMismatchException):
-            await people.mutate_in("ada", [spec], cas=Cas(7))
-        lock = await people.get_and_lock("ada", timedelta(seconds=10))
-        with pytest.raises(DocumentLockedException):
-            await people.mutate_in("ada", [spec], retry_strategy=Never())
-        found = await people.lookup_in("ada", [LookupInSpec.get("name")])
-        await people.mutate_in("ada", [spec], cas=lock.cas)
-
-    assert "Ada" == found.content_as(str, 0)
-
-
-async def test_whole_documents(autojump_clock: MockClock) -> None:
-    """An empty path is the document, which is replaced and removed with its attributes."""
-    async with open_pair() as (_, _, people):
-        await people.upsert("ada", ADA)
-        await people.mutate_in("ada", [MutateInSpec.upsert("m", 1, xattr=True), MutateInSpec.replace("", [1])])
-        assert [1] == (await people.get("ada")).content
-        await people.mutate_in("ada", [MutateInSpec.remove("")])
-
-        assert not await people.exists("ada")
-
-
-async def test_expiry(autojump_clock: MockClock) -> None:
-    """A change gives the document a new expiry, or none, unless the old one is preserved."""
-    spec = MutateInSpec.upsert("a", 1)
-    ask = [LookupInSpec.get(LookupInMacro.EXPIRY_TIME, xattr=True)]
-    async with open_pair() as (_, _, people):
-        await people.upsert("ada", ADA, expiry=timedelta(hours=1))
-        before = (await people.lookup_in("ada", ask)).content_as(int, 0)
-        await people.mutate_in("ada", [spec], preserve_expiry=True)
-        preserved = (await people.lookup_in("ada", ask)).content_as(int, 0)
-        await people.mutate_in("ada", [spec], expiry=timedelta(hours=2))
-        longer = (await people.lookup_in("ada", ask)).content_as(int, 0)
-        await people.mutate_in("ada", [spec])
-        endless = (await people.lookup_in("ada", ask)).content_as(int, 0)
-
-    assert (before, before + 3600, 0) == (preserved, longer, endless)
 
 
 async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
@@ -286,19 +212,6 @@ async def test_what_is_left_of_a_removed_document(autojump_clock: MockClock) -> 
     assert (True, True) == (found.is_deleted, changed.is_deleted)
     assert (1, False, False) == (found.content_as(int, 0), found.exists(1), found.exists(2))
     assert 2 == changed.content_as(int, 0)
-
-
-async def test_a_document_that_is_not_json(autojump_clock: MockClock) -> None:
-    """It has no parts, but attributes."""
-    async with open_pair() as (fake, _, people):
-        fake.node.documents.put("travel", "raw", b"\xff")
-        found = await people.lookup_in("raw", [LookupInSpec.get("a"), LookupInSpec.get("m", xattr=True)])
-        with pytest.raises(DocumentNotJsonException):
-            found.content_as(object, 0)
-        with pytest.raises(DocumentNotJsonException):
-            await people.mutate_in("raw", [MutateInSpec.upsert("a", 1)])
-
-    assert not found.exists(1)
 
 
 async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
