@@ -11,7 +11,11 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
+    DecodingFailureException,
     DocumentNotFoundException,
+    DurabilityAmbiguousException,
+    DurabilityImpossibleException,
+    DurabilityLevelNotAvailableException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
@@ -52,6 +56,18 @@ def missing(facts: list[str], message: object) -> list[str]:
 def test_subject(context: ErrorContext, expected: str) -> None:
     """Every message begins with the operation and its key, the key quoted so that it stays one line."""
     assert expected == subject(context)
+
+
+def test_hints_are_for_what_has_a_next_step() -> None:
+    """Every reason, and every final answer, that the user can do something about has its hint."""
+    assert {
+        *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
+        *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT),
+    } == set(HINTS)
+    assert {
+        *(DecodingFailureException, DurabilityAmbiguousException),
+        *(DurabilityImpossibleException, DurabilityLevelNotAvailableException),
+    } == set(HINTS_OF_ANSWERS)
 
 
 @rows(

@@ -125,6 +125,8 @@ def test_a_special_row_comes_before_the_general_one() -> None:
 
 def test_a_second_row_fails_at_import() -> None:
     """The mistake does not wait for the first request."""
+    with pytest.raises(ValueError, match="^two rows for kv get$"):
+        index_rows((*IDEMPOTENT_OPERATIONS, IDEMPOTENT_OPERATIONS[1]))
     row = '    IdempotentOperation(Service.KV, "noop", _ALWAYS, "KV: Noop Request"),\n'
     with pytest.raises(ValueError, match="^two rows for kv noop$"):
         import_with(idempotency, row, row + row)

@@ -20,6 +20,7 @@ from triclinium_core.retry.kv_responses import (
     KvVerdict,
     classify,
     error_of_entry,
+    index_lines,
     is_success,
 )
 from triclinium_core.retry.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
@@ -157,6 +158,11 @@ def test_what_cannot_be_an_answer(status: int) -> None:
     assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
 
 
+def test_connection_invalidating() -> None:
+    """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
+    assert {0x08, 0x0B, 0x1F, 0x25} == set(CONNECTION_INVALIDATING)
+
+
 @rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
     """Nobody says that it may be retried, so it is not; five statuses have a class all the same (decision C13)."""
@@ -177,7 +183,9 @@ def test_single_attributes(status: int, attribute: Attribute) -> None:
     assert ("indicates a retry" if may_retry else "misses any retry indication") in verdict.clause
     assert (attribute == "fetch-config") is verdict.refresh_topology
     assert not verdict.refresh_collection
-    assert (attribute in {"conn-state-invalidated", "special-handling"}) is (verdict.close_connection is not None)
+    assert (attribute in {"conn-state-invalidated", "special-handling"}) is (
+        attribute in (verdict.close_connection or "")
+    )
 
 
 @rows(
@@ -240,6 +248,8 @@ def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> 
 
 def test_a_second_line_fails_at_import() -> None:
     """The mistake does not wait for the first response."""
+    with pytest.raises(ValueError, match="^two lines for status 0x09$"):
+        index_lines([*RETRYABLE_STATUSES.values(), RETRYABLE_STATUSES[Status.LOCKED]])
     line = '    yield line(s.TEMPORARY_FAILURE, r.KV_TEMPORARY_FAILURE, frozenset(), "KV: Temporary Failure 0x86")\n'
     with pytest.raises(ValueError, match="^two lines for status 0x86$"):
         import_with(kv_responses, line, line + line)

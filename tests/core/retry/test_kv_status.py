@@ -12,6 +12,7 @@ from triclinium_core.retry.kv_status import (
     ERRORS_WITHOUT_A_MAP,
     KV_STATUSES,
     Status,
+    index_rows,
     status_name,
 )
 
@@ -176,6 +177,8 @@ def test_status_name(status: int, expected: str | None) -> None:
 
 def test_a_second_row_fails_at_import() -> None:
     """The mistake does not wait for the first response."""
+    with pytest.raises(ValueError, match="^two rows for status 0x09$"):
+        index_rows([*KV_STATUSES.values(), KV_STATUSES[Status.LOCKED]])
     row = "    yield row(s.TOO_BIG, e.ValueTooLargeException)\n"
     with pytest.raises(ValueError, match="^two rows for status 0x03$"):
         import_with(kv_status, row, row + row)

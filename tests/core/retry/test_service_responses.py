@@ -19,6 +19,7 @@ from triclinium_core.retry.service_responses import (
     RETRYABLE_HTTP_STATUSES,
     ServiceVerdict,
     classify,
+    index_lines,
 )
 
 R = RetryReason
@@ -305,6 +306,8 @@ def test_total(service: Service, http_status: int, body: bytes | str) -> None:
 )
 def test_a_second_line_fails_at_import(line: str, service: Service, code: int) -> None:
     """The mistake does not wait for the first answer."""
+    with pytest.raises(ValueError, match="^two lines for query 4040$"):
+        index_lines([*RETRYABLE_ERROR_CODES.values(), RETRYABLE_ERROR_CODES[QUERY, 4040]])
     again = f'    yield line(Service.{service.name}, {code}, r.UNKNOWN, e.CouchbaseException, "again")\n'
     with pytest.raises(ValueError, match=f"^two lines for {service} {code}$"):
         import_with(service_responses, line, line + again)
