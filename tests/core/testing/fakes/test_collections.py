@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.testing import FakeNode, FakeNodeOptions
 from triclinium_core.testing.fakes.collections import FakeCollections
 
 SCOPES = {"_default": {"_default": 0}, "inventory": {"people": 8, "places": 0x555}}
@@ -26,6 +27,17 @@ def test_a_new_collection_has_a_new_id() -> None:
     assert 4 == collections.uid
     assert 0x558 == collections.create("elsewhere", "things")
     assert 8 == FakeCollections({}).create("a", "b")
+
+
+def test_a_dropped_collection_takes_its_documents_along() -> None:
+    """They are not kept where nobody can reach them; those of others stay."""
+    node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=SCOPES))
+    for collection_id in (0, 8, 0x555):
+        node.documents.put("travel", "ada", b"1", collection_id=collection_id)
+    node.collections.drop("inventory", "people")
+
+    left = [number for number in (0, 8, 0x555) if node.documents.get("travel", "ada", collection_id=number)]
+    assert [0, 0x555] == left
 
 
 def test_writes_the_manifest() -> None:

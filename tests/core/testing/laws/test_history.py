@@ -136,6 +136,16 @@ def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, kee
             scene.history.check_absent(reader)
 
 
+@pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
+def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: float) -> None:
+    """A write that may have come before the one with the expiry, or after the document expired, explains nothing."""
+    scene = Scene()
+    scene.acknowledged(upsert(expiry=5), 1, 2)
+    scene.acknowledged(touch(), begin, settled)
+
+    scene.history.check_absent(scene.asked(get(), 7, 8))
+
+
 def test_absent_after_the_expiring_document_was_removed() -> None:
     """The document that was made since has an expiry of its own, or none."""
     scene = Scene()

@@ -7,7 +7,7 @@ import pytest
 from tests.core.testing.asked import TRAVEL, get, lock, remove, replace, touch, upsert
 from tests.core.testing.callers import Callers, found
 from triclinium_core.errors import AmbiguousTimeoutException, CasMismatchException
-from triclinium_core.kv.operation.requests import DocumentOperation, Increment, Unlock
+from triclinium_core.kv.operation.requests import Decrement, DocumentOperation, Increment, Unlock
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, MutationResult, Result
 from triclinium_core.testing.fakes.documents import LOCKED_CAS
 from triclinium_core.testing.laws.model import Lock
@@ -23,6 +23,17 @@ def counter() -> tuple[Callers, int]:
     delta, initial = callers.model.marks.counter()
     callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
     return callers, initial
+
+
+def test_counting() -> None:
+    """Each count is told the number with all counts before it, and its own."""
+    callers, number = counter()
+    up, _ = callers.model.marks.counter()
+    callers.count(Increment(TRAVEL, "ada", up), number + up)
+    down, _ = callers.model.marks.counter()
+    callers.count(Decrement(TRAVEL, "ada", down), number + up - down)
+
+    callers.find(b"%d" % (number + up - down))
 
 
 def test_counter_made_anew() -> None:

@@ -11,7 +11,8 @@ from tests.rows import rows
 from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.kv.wire.frame import encode_response
+from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.retry.kv_status import Status
 from triclinium_core.testing.fakes.command_log import LoggedCommand
 from triclinium_core.testing.fakes.error_map import ERROR_MAP
@@ -38,6 +39,7 @@ from triclinium_core.testing.laws.troubles import (
     RETRIED_STATUSES,
     SURVIVABLE_DELAY,
     Troubles,
+    frame_size,
     is_survivable,
 )
 from triclinium_core.testing.simulation import Simulation
@@ -215,6 +217,14 @@ def test_unlocking_what_is_locked() -> None:
     """To an unlock, LOCKED is an answer; what else may be retried still may."""
     assert not is_survivable(AnswerStatus(Status.LOCKED), Opcode.UNLOCK)
     assert is_survivable(AnswerStatus(Status.TEMPORARY_FAILURE), Opcode.UNLOCK)
+
+
+def test_frame_size() -> None:
+    """It counts everything that is on the wire."""
+    data = encode_request(Opcode.SET, opaque=1, framing_extras=b"\1\2", extras=b"abc", key=b"key-1", value=b"<1234>")
+    (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
+
+    assert len(data) == frame_size(frame) == 24 + 2 + 3 + 5 + 6
 
 
 @pytest.fixture(scope="module")
