@@ -281,8 +281,10 @@ def test_the_text_is_bounded() -> None:
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
-        st.lists(inner) | st.dictionaries(st.sampled_from(["errors", "error", "reason", "code", "msg"]), inner)
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["errors", "error", "reason", "code", "msg"]), inner, max_size=3)
     ),
+    max_leaves=10,
 )
 
 
