@@ -118,7 +118,7 @@ async def _serve(
                 ]
                 ports = ", ".join(map(str, taken or [0]))
                 raise click.ClickException(
-                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; --port 0 takes any that is free"
+                    f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; port 0 takes any that is free"
                 ) from error
             if as_json:
                 click.echo(describe_as_json(fake))
