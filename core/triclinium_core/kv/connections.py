@@ -338,6 +338,9 @@ class Connections:
     def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
         stream = self.streams.present(node)
         for item in news:
+            if self.streams.of(node) != stream and not isinstance(item, Answered | Strayed):
+                # An answer has cost the stream. Those behind it in the same piece of bytes are still due to somebody.
+                continue
             match item:
                 case Answered():
                     if item.problem is not None:

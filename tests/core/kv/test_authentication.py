@@ -17,7 +17,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.actions import Action, OpenStream, SendBytes
+from triclinium_core.kv.actions import Action, CloseStream, OpenStream, SendBytes
 from triclinium_core.kv.authentication import check_authenticator, check_change
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import AuthenticatorChanged, LossCause, StreamId
@@ -339,6 +339,24 @@ def test_in_flight_on_a_connection_that_is_given_up() -> None:
     error = simulation.error(RequestCanceledException, token)
 
     assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
+
+
+@pytest.mark.parametrize("code", [Status.NO_BUCKET, Status.AUTH_STALE])
+def test_an_answer_that_costs_the_connection_amid_an_exchange(code: Status) -> None:
+    """What the exchange would have sent next, after a challenge in the same piece of bytes, is not sent any more."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, status(code))
+    token = simulation.submit(get())
+    stream = simulation.newest
+    change(simulation, SAME)
+    simulation.hand_over(stream)
+    simulation.deliver(stream)
+    left = [action for action in simulation.actions if isinstance(action, SendBytes | CloseStream)]
+
+    assert CloseStream is type(left[-1])
+    simulation.live(1.0)
+    assert token in simulation.settled_at
+    assert [NodeState.READY.name] * 2 == states(simulation)
 
 
 def test_an_exchange_that_is_not_answered() -> None:
