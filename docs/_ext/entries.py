@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
 from docs._ext.tables import RFC_NUMBER
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
@@ -27,7 +28,12 @@ PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:Driver|NodeServer)\b")
 
 ALIASES = {
     alias: re.compile(r" \| ".join(_MODULE + member.__name__ for member in get_args(union)))
-    for alias, union in (("Fault", Fault), ("CommandFault", CommandFault), ("AnyRetryStrategy", AnyRetryStrategy))
+    for alias, union in (
+        ("Fault", Fault),
+        ("CommandFault", CommandFault),
+        ("AnyRetryStrategy", AnyRetryStrategy),
+        ("Duration", Duration),
+    )
 }
 """Unions that have a name, as a signature writes them; the ones that contain others stand first."""
 
