@@ -7,6 +7,7 @@ plain run tests it, and fails where it cannot be loaded.
 from __future__ import annotations
 
 import os
+import signal
 from typing import cast
 
 import pytest
@@ -35,7 +36,10 @@ keep_bytecode()
 
 
 def pytest_configure() -> None:
-    """Bind the decoder before any test module is imported."""
+    """Bind the decoder before any test module is imported, and let Control-C be what it is at a desk."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Shells have what they start in the background ignore it, and so would all that tests start.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         use_implementation(cast("Implementation", os.environ.get("TRICLINIUM_IMPL", "c")))
     except (ImportError, ValueError) as error:
