@@ -1,6 +1,6 @@
 """``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which one notices.
 
-Exits with 1 when a bug survives, or when a patch does not apply.
+Exits with 1 when a bug survives, or cannot be planted.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.mutant import ROOT, SOURCES, Mutant
 
 PROPERTIES = ("tests/properties/test_kv_machine.py",)
 SECONDS_MAX = 120.0
@@ -63,7 +63,7 @@ class Verdict:
     def summary(self) -> str:
         """Return a line for those who wait."""
         if self.problem:
-            return f"does not apply: {self.problem}"
+            return f"cannot be planted: {self.problem}"
         runs = [run for run in (self.by_properties, self.by_units) if run is not None]
         return "; ".join(f"{run.failed or 'survives'} in {run.seconds:.0f} s" for run in runs)
 
@@ -72,12 +72,13 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Verdict:
     """Plant a bug in a copy of the sources, and see who notices."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
-        for name in ("core/triclinium_core", "tests"):
+        for name in (*SOURCES, "tests"):
             shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
         shutil.copy(ROOT / "pyproject.toml", tree)
-        problem = mutant.apply(tree)
-        if problem:
-            return Verdict(mutant, problem)
+        try:
+            mutant.plant(tree)
+        except ValueError as error:
+            return Verdict(mutant, str(error))
         profile = "shrink" if shrink else "find"
         by_properties = run_tests(tree, PROPERTIES, seconds_max, profile)
         return Verdict(mutant, "", by_properties, run_tests(tree, mutant.tests, seconds_max, "find"))
@@ -98,7 +99,11 @@ def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str
         "no:cacheprovider",
         f"--hypothesis-profile={profile}",
     ]
-    environment = {**os.environ, "PYTHONPATH": str(tree / "core"), "PYTHONPYCACHEPREFIX": str(tree / "bytecode")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tree / "core"), str(tree / "trio_client")]),
+        "PYTHONPYCACHEPREFIX": str(tree / "bytecode"),
+    }
     began = time.perf_counter()
     try:
         run = subprocess.run(

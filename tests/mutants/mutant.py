@@ -1,62 +1,108 @@
-"""A patch file and its header."""
+"""A planted bug: lines of the sources, and what stands there instead.
+
+The lines are found wherever they are, however deep they are indented, so a bug survives the renaming of files, modules
+and classes around it. They must stand once in the sources.
+"""
 
 from __future__ import annotations
 
 import random
-import subprocess
-from collections.abc import Iterable
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-PATCHES = Path(__file__).parent / "patches"
+import msgspec
+
+SNIPPETS = Path(__file__).parent / "snippets"
 ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("core/triclinium_core", "trio_client/triclinium")
+NOT_THE_PRODUCT = "testing"
+"""Name of the packages that help tests: what is planted there would prove nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One planted bug."""
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Lines, and those that take their place; none for lines that go."""
 
-    path: Path
+    find: str
+    plant: str
+
+
+class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"changes": "change"}):
+    """One planted bug, as its file has it."""
+
     plants: str
     """What is wrong, as a sentence."""
     fault: str
     """Name of the fault that shows it; ``none`` where it shows without one."""
     tests: tuple[str, ...]
     """Unit tests that should find it."""
+    changes: tuple[Change, ...]
+    name: str = ""
+    """Its name in tables and on the command line: that of its file."""
 
-    @property
-    def name(self) -> str:
-        """Its name in tables and on the command line."""
-        return self.path.stem
+    def planted(self, sources: Mapping[Path, str]) -> Mapping[Path, str]:
+        """Return the files that change, as they are then.
 
-    def apply(self, tree: Path, *options: str) -> str:
-        """Apply the patch to the sources in ``tree``, and return what was wrong with that; empty for nothing."""
-        command = ["git", "apply", *options, str(self.path)]
-        # Within a checkout, git would skip what its ignore rules name.
-        return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False).stderr
+        Raises:
+            ValueError: some lines do not stand in the sources once.
+        """
+        changed = dict[Path, str]()
+        for change in self.changes:
+            find = change.find.splitlines()
+            places = [place for path, text in sources.items() for place in _places(path, changed.get(path, text), find)]
+            if len(places) != 1:
+                raise ValueError(f"these lines stand in the sources {len(places)} times, and must once:\n{change.find}")
+            ((path, at, indent),) = places
+            lines = changed.get(path, sources[path]).splitlines()
+            lines[at : at + len(find)] = textwrap.indent(change.plant, indent).splitlines()
+            changed[path] = "\n".join([*lines, ""])
+        return changed
+
+    def plant(self, tree: Path) -> None:
+        """Change the sources in ``tree``.
+
+        Raises:
+            ValueError: some lines do not stand there once; nothing was changed.
+        """
+        for path, text in self.planted(sources_of(tree)).items():
+            path.write_text(text, encoding="utf-8")
+
+
+def sources_of(tree: Path) -> Mapping[Path, str]:
+    """Return the files in which bugs are planted."""
+    return {
+        path: path.read_text(encoding="utf-8")
+        for folder in SOURCES
+        for path in sorted((tree / folder).rglob("*.py"))
+        if NOT_THE_PRODUCT not in path.relative_to(tree).parts
+    }
+
+
+def _places(path: Path, text: str, find: Sequence[str]) -> Iterator[tuple[Path, int, str]]:
+    """Return where lines stand in a file, and behind which indentation."""
+    if find[0].strip() not in text:
+        return
+    lines = text.splitlines()
+    for at in range(len(lines) - len(find) + 1):
+        indent, block = " " * (len(lines[at]) - len(lines[at].lstrip())), lines[at : at + len(find)]
+        deeper = len(find[0]) - len(find[0].lstrip())
+        indent = indent[deeper:]
+        if block == textwrap.indent("\n".join(find), indent).splitlines():
+            yield path, at, indent
 
 
 def read_mutant(path: Path) -> Mutant:
     """Return a mutant.
 
     Raises:
-        ValueError: its header lacks a line, or has one more.
+        msgspec.ValidationError: its file lacks something, or has something more.
     """
-    header: dict[str, str] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("diff "):
-            break
-        if line:
-            name, _, text = line.partition(": ")
-            header[name] = text
-    if set(header) != {"Plants", "Fault", "Tests"} or not all(header.values()):
-        raise ValueError(f"{path.name} has the header {header}; it must have Plants, Fault and Tests, a line each")
-    return Mutant(path, header["Plants"], header["Fault"], tuple(header["Tests"].split()))
+    return msgspec.structs.replace(msgspec.toml.decode(path.read_bytes(), type=Mutant), name=path.stem)
 
 
 def mutants() -> list[Mutant]:
     """Return all planted bugs, by name."""
-    return [read_mutant(path) for path in sorted(PATCHES.glob("*.patch"))]
+    return [read_mutant(path) for path in sorted(SNIPPETS.glob("*.toml"))]
 
 
 def drawn(names: Iterable[str], number: int, count: int) -> list[str]:

@@ -2,33 +2,63 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tests.mutants.mutant import ROOT, Mutant, drawn, mutants, read_mutant
+from tests.mutants.mutant import ROOT, SOURCES, Change, Mutant, drawn, mutants, read_mutant, sources_of
 from tests.rows import rows
 from triclinium_core.testing.fakes import faults
 
 pytestmark = pytest.mark.native
+OUR_SOURCES = sources_of(ROOT)
 each_mutant = rows("mutant", mutants())
 
 
 @each_mutant
-def test_applies(mutant: Mutant) -> None:
-    """The sources still have the lines that the patch makes wrong."""
-    assert "" == mutant.apply(ROOT, "--check")
+def test_can_be_planted(mutant: Mutant) -> None:
+    """The sources still have its lines, once, and Python can read what becomes of them."""
+    changed = mutant.planted(OUR_SOURCES)
+
+    assert changed
+    for path, text in changed.items():
+        assert text != OUR_SOURCES[path]
+        ast.parse(text)
 
 
 @each_mutant
-def test_is_about_the_core(mutant: Mutant) -> None:
-    """A bug is planted in what is tested, not in the tests, and the tests that should find it are there."""
-    changed = [line.split()[1] for line in mutant.path.read_text(encoding="utf-8").splitlines() if line[:4] == "+++ "]
-
-    assert changed
-    assert [] == [name for name in changed if not name.startswith("b/core/triclinium_core/")]
-    assert [] == [name for name in changed if name.startswith("b/core/triclinium_core/testing/")]
+def test_somebody_looks_for_it(mutant: Mutant) -> None:
+    """The tests that should find it are there."""
+    assert mutant.tests
     assert [] == [name for name in mutant.tests if not (ROOT / name).exists()]
+
+
+@rows(
+    ("text", "count"),
+    [
+        ("class A:\n    def f(self) -> int:\n        return 1\n", 1),
+        ("def f(self) -> int:\n    return 1\n\n\nclass A:\n    def f(self) -> int:\n        return 1\n", 2),
+        ("def f(self) -> int:\n    return 2\n", 0),
+        ("def f(self) -> int:\n        return 1\n", 0),
+    ],
+)
+def test_lines_are_found_wherever_they_stand(tmp_path: Path, text: str, count: int) -> None:
+    """At any depth, and once; else nothing is changed."""
+    mutant = Mutant(
+        "a bug.", "none", ("tests",), (Change("def f(self) -> int:\n    return 1\n", "def g() -> None: ...\n"),)
+    )
+    path = tmp_path / SOURCES[0] / "somewhere" / "else.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    if count == 1:
+        mutant.plant(tmp_path)
+        assert "class A:\n    def g() -> None: ...\n" == path.read_text(encoding="utf-8")
+        return
+    with pytest.raises(ValueError, match=f"stand in the sources {count} times"):
+        mutant.plant(tmp_path)
+    assert text == path.read_text(encoding="utf-8")
 
 
 def test_every_fault_is_named() -> None:
@@ -50,10 +80,10 @@ def test_a_number_draws_a_handful() -> None:
     assert set(names) == {name for number in range(100) for name in drawn(names, number, 4)}
 
 
-def test_header_is_complete(tmp_path: Path) -> None:
-    """A patch that does not say what it plants is refused."""
-    path = tmp_path / "silent.patch"
-    path.write_text("Plants: a bug\n\ndiff --git a/x b/x\n", encoding="utf-8")
+def test_a_file_is_complete(tmp_path: Path) -> None:
+    """One that does not say what it plants is refused."""
+    path = tmp_path / "silent.toml"
+    path.write_text('plants = "a bug."\n', encoding="utf-8")
 
-    with pytest.raises(ValueError, match="silent.patch has the header"):
+    with pytest.raises(msgspec.ValidationError, match="fault"):
         read_mutant(path)
