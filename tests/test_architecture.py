@@ -78,7 +78,7 @@ def test_core_runs_without_environment() -> None:
 
 
 def test_the_heart_stands_alone() -> None:
-    """The errors need the standard library only, and retry needs the errors and nothing else."""
+    """Errors and retry need the standard library, and of ours only what stands before them."""
     assert [] == import_rules.imports_beyond(SOURCES[CORE], policy.IMPORTS_OF)
 
 

@@ -138,7 +138,7 @@ SECONDS_MAX = 1e9
 """Thirty years: whoever wants to wait for longer says ``math.inf``."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class TimeoutOptions:
     """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts").
 
@@ -148,20 +148,20 @@ class TimeoutOptions:
         InvalidArgumentException: one is no duration, not more than 0, or more than ``SECONDS_MAX``.
     """
 
-    kv: float
-    kv_durable: float
+    kv: float = 2.5
+    kv_durable: float = 10.0
     """Of an operation that is asked to be durable; less than 1.5 s counts as 1.5 s."""
-    kv_scan: float
+    kv_scan: float = 75.0
     """Of each request of a range scan, not of the scan as a whole."""
-    connect: float
+    connect: float = 10.0
     """From opening a stream to the end of its bootstrap."""
-    keep_alive_interval: float
+    keep_alive_interval: float = 20.0
     """A connection that was silent for so long is sent a NOOP."""
-    keep_alive: float
+    keep_alive: float = 2.5
     """A connection that does not answer that NOOP within so long is given up."""
-    config_poll_interval: float
+    config_poll_interval: float = 2.5
     """A node that does not announce new cluster configs is asked for the newest so often (SDK-RFC 0024)."""
-    config_poll_floor: float
+    config_poll_floor: float = 0.05
     """No connection is asked for a config sooner than this after it was asked before, whatever happens."""
 
     def __init__(

@@ -48,8 +48,9 @@ def require_duration(
     if is_long_enough and (seconds <= most or (endless and seconds == math.inf)):
         return seconds
     limits = ["more than 0" if above_zero else "at least 0"]
-    limits += [f"at most {most:g}"] if most < sys.float_info.max else []
-    limits += ["or math.inf for no limit"] if endless else ["finite"]
+    limits += ["finite"] if most == sys.float_info.max and not endless else []
+    limits += [f"at most {most!r}"] if most < sys.float_info.max else []
+    limits += ["or math.inf"] if endless else []
     raise InvalidArgumentException(
         f"{name}={shown(duration)} must be a number of seconds or a timedelta: {', '.join(limits)}", parameter=name
     )

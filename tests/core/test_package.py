@@ -62,7 +62,7 @@ OPTIONS = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator
         (RequestMachine(CassandraRequest(policy=DefaultRetryPolicy()), ["a"]), "<RequestMachine STATEMENT: NEW>"),
         (CallMachine(CallTerms(SimpleRetryStrategy(rng=Fixed())), token=None, began=0.0), "<CallMachine: attempt 1>"),
         (CircuitBreaker(), "<CircuitBreaker: CLOSED operations=0 failures=0>"),
-        (RetryQuota(500), "<RetryQuota: 500 of 500>"),
+        (RetryQuota(500), "<RetryQuota: capacity=500 taken=0>"),
         (RateLimiter(), "<RateLimiter: no limit>"),
         (RetryStrategyResolver(rng=Fixed()), "<RetryStrategyResolver: 2 strategies>"),
         (FakeDocuments(vbuckets=16, wall_seconds_at_zero=0.0), "<FakeDocuments: 0 documents>"),

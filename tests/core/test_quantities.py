@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -173,3 +173,24 @@ def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepte
 def test_is_number(value: object, expected: bool) -> None:
     """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
     assert expected is is_number(value)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        TimeoutOptions(kv=1),
+        CircuitBreakerOptions(sleep_window=1),
+        exponential(first=0.5),
+        RetryAction.after(1, within=2),
+        ConstantSpeculativeExecutionPolicy(max_executions=2, delay=1),
+        CassandraRequest(policy=CASSANDRA_POLICY, timeout=1),
+        ExponentialRetryBackoffStrategy(base=1, jitter=Jitter.NONE),
+        HttpRetryRules(retry_after_max=1),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_what_keeps_durations_is_a_dataclass(made: Any) -> None:
+    """It can be made again from its fields, and tells their defaults."""
+    assert made == replace(made)
+    required = {"delay", "max_executions", "policy"}
+    assert {field.name for field in fields(made) if field.init and field.default is MISSING} <= required

@@ -64,10 +64,10 @@ class ExponentialBackoff:
         InvalidArgumentException: a number is out of range, or is none.
     """
 
-    first: float
-    most: float
-    factor: float
-    jitter: float
+    first: float = 0.001
+    most: float = 0.5
+    factor: float = 2.0
+    jitter: float = 0.0
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = require_duration("most", most)

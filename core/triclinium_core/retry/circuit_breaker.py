@@ -71,7 +71,7 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[Break
 """Every state hears every event; the states that one may lead to."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CircuitBreakerOptions:
     """The numbers that all Couchbase clients ship with.
 
@@ -81,12 +81,12 @@ class CircuitBreakerOptions:
         InvalidArgumentException: a field has the wrong type, or a number is out of range.
     """
 
-    enabled: bool
-    volume_threshold: int
-    error_threshold_percentage: float
-    sleep_window: float
-    rolling_window: float
-    canary_timeout: float
+    enabled: bool = True
+    volume_threshold: int = 20
+    error_threshold_percentage: float = 50.0
+    sleep_window: float = 5.0
+    rolling_window: float = 60.0
+    canary_timeout: float = 5.0
 
     def __init__(
         self,

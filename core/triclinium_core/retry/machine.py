@@ -120,7 +120,7 @@ class RetryMachine:
         """The newest response, and what the error map of its node says of the status."""
         self._service_answer: tuple[int, ServiceVerdict] | None = None
         """HTTP status of the newest response, and what it means."""
-        self._dispatch_error: str | None = None
+        self._dispatch_error = annotation.error_context.last_dispatch_error
         self._load: Load | None = None
         self._failure: _Failure | None = None
         self._resume_at = math.inf
@@ -203,13 +203,15 @@ class RetryMachine:
         return ()
 
     def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
-        self._dispatch_error = event.detail or self._dispatch_error
+        if event.detail is not None:
+            self._dispatch_error = event.detail
         self._load = event.load or self._load
         self._node = event.node
         return self._maybe_retry(_Failure(event.reason, event.error), now)
 
     def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
-        self._dispatch_error = event.detail or self._dispatch_error
+        if event.detail is not None:
+            self._dispatch_error = event.detail
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(_Failure(event.reason, None), now)
@@ -229,7 +231,7 @@ class RetryMachine:
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
         self._unanswered = False
         self._note_status(response.status)
-        self._kv_answer = response, entry
+        self._kv_answer, self._service_answer = (response, entry), None
         actions: list[RequestAction] = []
         if verdict.refresh_topology:
             actions.append(RefreshTopology())
@@ -253,7 +255,7 @@ class RetryMachine:
         self._unanswered = False
         verdict = service_responses.classify(response.service, response.http_status, response.body)
         self._note_status(response.http_status)
-        self._service_answer = response.http_status, verdict
+        self._service_answer, self._kv_answer = (response.http_status, verdict), None
         if verdict.reason is not None:
             return self._maybe_retry(_Failure(verdict.reason, verdict.error), now)
         if verdict.error is not None:
@@ -388,7 +390,7 @@ class RetryMachine:
             retry_reasons=frozenset(str(reason) for reason in self._retry_reasons),
             elapsed=now - annotation.submitted_at,
             timeout=annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
-            last_dispatch_error=self._dispatch_error or annotation.error_context.last_dispatch_error,
+            last_dispatch_error=self._dispatch_error,
         )
         if self._dispatched is not None:
             context = failures.dispatched(context, self._dispatched)

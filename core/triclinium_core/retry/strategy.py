@@ -29,10 +29,10 @@ class RetryAction:
 
     delay: float | None
     """Seconds until the retry; None for no retry."""
-    error: type[CouchbaseException] | None
+    error: type[CouchbaseException] | None = None
     """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
     with a message and an ``ErrorContext``, as all our errors are."""
-    within: float | None
+    within: float | None = None
     """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
 
     def __init__(
@@ -50,13 +50,13 @@ class RetryAction:
         object.__setattr__(self, "within", None if within is None else require_duration("within", within))
 
     @classmethod
-    def after(cls, delay: Duration, *, within: Duration | None = None) -> RetryAction:
-        """Return the order to retry after ``delay``; less than a millisecond is taken for one.
+    def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
+        """Return the order to retry after ``seconds``; less than a millisecond is taken for one.
 
         Raises:
-            InvalidArgumentException: ``delay`` or ``within`` is no duration, negative or not finite.
+            InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
         """
-        return cls(require_duration("delay", delay), None, within)
+        return cls(require_duration("delay", seconds), None, within)
 
     @classmethod
     def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:

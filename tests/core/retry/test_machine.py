@@ -111,6 +111,26 @@ def test_a_final_answer() -> None:
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
 
 
+def test_an_error_tells_what_was_learnt_last() -> None:
+    """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
+    known = replace(annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
+    machine, now = machine_of(known, state=RequestState.PENDING), START
+    assert "an older one" == machine.error_context(now).last_dispatch_error
+    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
+    assert "" == machine.error_context(now).last_dispatch_error
+
+    for response, status in (
+        (KvResponse(LOCKED, NODE), LOCKED),
+        (ServiceResponse(Service.SEARCH, 429, b"{}"), 429),
+        (KvResponse(TEMPORARY, NODE), TEMPORARY),
+    ):
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, TimePassed(), now)
+        hear(machine, Dispatched(NODE, 1), now)
+        hear(machine, ResponseReceived(response), now)
+        assert status == machine.error_context(now).status
+
+
 def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
     machine = machine_of(annotation(), state=S.PENDING)

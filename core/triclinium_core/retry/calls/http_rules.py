@@ -82,7 +82,7 @@ class HttpFailure:
     """Whether it failed because time ran out."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class HttpRetryRules:
     """Which requests a :py:class:`triclinium.adapters.httpx.RetryTransport` may send again.
 
@@ -91,17 +91,17 @@ class HttpRetryRules:
         statuses: answers that count as failures which pass.
         idempotency_key: whether a request with an ``Idempotency-Key`` header may be sent again like an idempotent one,
             whatever its method. The service must honour that header; many do not.
-        retry_after_max: kept as seconds; an answer that asks for more in its ``Retry-After`` is not retried. None: whatever it
-            asks for is waited for, as far as the deadline permits.
+        retry_after_max: an answer that asks for more in its ``Retry-After`` is not retried. None: whatever it asks for is
+            waited for, as far as the deadline permits.
 
     Raises:
         InvalidArgumentException: a value makes no sense.
     """
 
-    methods: AbstractSet[str]
-    statuses: AbstractSet[int]
-    idempotency_key: bool
-    retry_after_max: float | None
+    methods: AbstractSet[str] = IDEMPOTENT_METHODS
+    statuses: AbstractSet[int] = frozenset(RETRIED_STATUSES)
+    idempotency_key: bool = False
+    retry_after_max: float | None = None
 
     def __init__(
         self,

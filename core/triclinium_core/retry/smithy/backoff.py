@@ -37,7 +37,7 @@ class Jitter(StrEnum):
 _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ExponentialRetryBackoffStrategy:
     """Doubles the delay from retry to retry, up to a ceiling.
 
@@ -45,19 +45,19 @@ class ExponentialRetryBackoffStrategy:
 
     Args:
         rng: draws for the jitter; only ``Jitter.NONE`` does without.
-        base: delay before the first retry, kept as seconds.
-        max: what no delay exceeds, kept as seconds; it may be less than ``base``.
+        base: delay before the first retry.
+        max: what no delay exceeds; it may be less than ``base``.
 
     Raises:
-        InvalidArgumentException: a duration is negative, not finite or none, ``jitter`` is none of ``Jitter``, or ``rng``
+        InvalidArgumentException: a duration is negative or not finite, or is no duration, ``jitter`` is none of ``Jitter``, or ``rng``
             is missing or draws nothing.
     """
 
-    rng: Random | None = field(repr=False)
-    base: float
-    max: float
-    jitter: Jitter
-    _doublings: float = field(repr=False, compare=False)
+    rng: Random | None = field(default=None, repr=False)
+    base: float = 0.025
+    max: float = 20.0
+    jitter: Jitter = Jitter.EQUAL
+    _doublings: float = field(init=False, repr=False, compare=False)
     """After these many ``max`` is reached in any case."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import is_number
+from triclinium_core.quantities import in_seconds, is_number
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
@@ -24,6 +24,18 @@ def require_count(name: str, value: int, *, least: int = 0) -> int:
             f"{name}={shown(value)} must be a whole number of at least {least}", parameter=name
         )
     return value
+
+
+def require_seconds(name: str, value: float) -> None:
+    """Check a number of seconds that is kept as it is given.
+
+    Raises:
+        InvalidArgumentException: it is no finite number of at least 0, or more than a float holds.
+    """
+    if not is_seconds(value):
+        raise InvalidArgumentException(
+            f"{name}={shown(value)} must be a finite number of seconds of at least 0", parameter=name
+        )
 
 
 def is_seconds(value: object) -> bool:
@@ -69,7 +81,7 @@ def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int) -> float:
     Raises:
         InvalidArgumentException: it computes something else. Whatever the strategy itself raises passes through.
     """
-    delay = backoff.compute_next_backoff_delay(retry_attempt)
+    delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt))
     if not is_seconds(delay):
         raise InvalidArgumentException(
             f"{type(backoff).__name__} computed delay={shown(delay)} for retry {shown(retry_attempt)}; "

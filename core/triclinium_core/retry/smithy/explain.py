@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import require_duration
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.bounds import require_seconds
 from triclinium_core.retry.smithy.explanation import Explanation
 from triclinium_core.retry.smithy.script import Response, play
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -56,7 +56,7 @@ class Case:
                     f"response {response!r} must be one of {', '.join(map(str, Response))}", parameter="operations"
                 )
         if self.retry_after is not None:
-            require_duration("retry_after", self.retry_after)
+            require_seconds("retry_after", self.retry_after)
 
 
 def explain(case: Case) -> Explanation:

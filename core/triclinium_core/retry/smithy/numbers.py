@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from triclinium_core.quantities import require_duration
-from triclinium_core.retry.smithy.bounds import require_count
+from triclinium_core.retry.smithy.bounds import require_count, require_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +50,9 @@ class AwsRetryNumbers:
         require_count("throttling_cost", self.throttling_cost, least=1)
         if self.timeout_cost is not None:
             require_count("timeout_cost", self.timeout_cost, least=1)
-        require_duration("backoff_base", self.backoff_base)
-        require_duration("throttling_backoff_base", self.throttling_backoff_base)
-        require_duration("backoff_max", self.backoff_max)
+        require_seconds("backoff_base", self.backoff_base)
+        require_seconds("throttling_backoff_base", self.throttling_backoff_base)
+        require_seconds("backoff_max", self.backoff_max)
 
 
 # botocore 1.43, standard mode; smithy-core 0.2 to 0.7.

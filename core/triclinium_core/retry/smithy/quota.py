@@ -32,7 +32,7 @@ class RetryQuota:
         self._taken: dict[str | None, int] = {}
 
     def __repr__(self) -> str:
-        return f"<RetryQuota: {self.available()} of {self.capacity}>"
+        return f"<RetryQuota: capacity={self.capacity} taken={sum(self._taken.values())}>"
 
     @property
     def lacks(self) -> bool:

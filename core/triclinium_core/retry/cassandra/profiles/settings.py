@@ -5,12 +5,13 @@ Source: the Cassandra Java driver, "Using multiple policies" and its configurati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypedDict, TypeVar
 
-from triclinium_core.quantities import require_duration
+from triclinium_core.quantities import is_number
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
@@ -185,9 +186,11 @@ def seconds_at(path: str, value: object) -> float:
     Raises:
         InvalidArgumentException: it is no number, not above 0, or above the maximum and not infinite.
     """
-    if not isinstance(value, int | float):
-        raise wrong(path, f"={shown(value)} must be a number of seconds")
-    return require_duration(path, value, above_zero=True, most=TIMEOUT_MAX, endless=True)
+    if not (isinstance(value, int | float) and is_number(value) and (0 < value <= TIMEOUT_MAX or value == math.inf)):
+        raise wrong(
+            path, f"={shown(value)} must be a number of seconds above 0 and up to {TIMEOUT_MAX:g}, or inf for no limit"
+        )
+    return value
 
 
 def level_at(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

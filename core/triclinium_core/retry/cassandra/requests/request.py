@@ -36,7 +36,7 @@ class RequestKind(StrEnum):
     speculatively."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CassandraRequest:
     """What is fixed about a request.
 
@@ -45,7 +45,7 @@ class CassandraRequest:
         idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
         kind: a statement, or a PREPARE that the caller asked for.
         consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
-        timeout: from its submission until the caller gets a DriverTimeout, kept as seconds, up to 1e9; ``inf`` for never.
+        timeout: from its submission until the caller gets a DriverTimeout, up to 1e9 seconds; ``inf`` for never.
         speculation: who decides about speculative executions.
 
     Raises:
@@ -53,11 +53,11 @@ class CassandraRequest:
     """
 
     policy: RetryPolicy
-    idempotent: bool
-    kind: RequestKind
-    consistency: ConsistencyLevel | None
-    timeout: float
-    speculation: SpeculativeExecutionPolicy
+    idempotent: bool = False
+    kind: RequestKind = RequestKind.STATEMENT
+    consistency: ConsistencyLevel | None = None
+    timeout: float = TIMEOUT_DEFAULT
+    speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION
 
     def __init__(
         self,

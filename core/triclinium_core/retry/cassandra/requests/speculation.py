@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, is_number, require_duration
+from triclinium_core.quantities import Duration, in_seconds, is_number, require_duration
 from triclinium_core.shown import shown
 
 
@@ -37,13 +37,13 @@ class NoSpeculativeExecution:
         return None
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ConstantSpeculativeExecutionPolicy:
     """A further execution after each ``delay``, as long as there are fewer than ``max_executions``.
 
     Args:
         max_executions: how many there are at most, the first one included.
-        delay: from the moment that one is written to the start of the next, kept as seconds; 0 starts it at once.
+        delay: from the moment that one is written to the start of the next; 0 starts it at once.
 
     Raises:
         InvalidArgumentException: ``max_executions`` is no whole number of at least 1, or ``delay`` no duration of at
@@ -81,6 +81,7 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
         Exception: whatever the policy raised.
     """
     answer = policy.next_execution(node=node, running=running)
+    answer = None if answer is None else in_seconds(answer)
     if answer is not None and not is_delay(answer):
         raise TypeError(
             f"next_execution of {type(policy).__name__} answered {shown(answer)}; "
