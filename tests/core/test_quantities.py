@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import timedelta
 from typing import Any
@@ -16,15 +17,16 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.quantities import is_number, require_duration
+from triclinium_core.quantities import Duration, is_number, require_duration
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.http_rules import HttpRetryRules
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
+from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy, next_delay
 from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.reasons import RetryReason
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.bounds import backoff_delay
 from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.documents import FakeDocuments
@@ -190,7 +192,25 @@ def test_is_number(value: object, expected: bool) -> None:
     ids=lambda made: type(made).__name__,
 )
 def test_what_keeps_durations_is_a_dataclass(made: Any) -> None:
-    """It can be made again from its fields, and tells their defaults."""
+    """It can be made again from its fields, and they tell the defaults that its constructor has."""
     assert made == replace(made)
-    required = {"delay", "max_executions", "policy"}
-    assert {field.name for field in fields(made) if field.init and field.default is MISSING} <= required
+    parameters = inspect.signature(type(made)).parameters
+    for field in fields(made):
+        if field.init:
+            default = parameters[field.name].default
+            assert field.default == (MISSING if default is inspect.Parameter.empty else default)
+
+
+def test_what_answers_delays_may_answer_either() -> None:
+    """Backoffs and policies of one's own, of all three traditions."""
+
+    class Answering:
+        def compute_next_backoff_delay(self, retry_attempt: int) -> Duration:
+            return timedelta(seconds=1.5)
+
+        def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
+            return timedelta(seconds=1.5)
+
+    assert 1.5 == backoff_delay(Answering(), 1)
+    assert 1.5 == next_delay(Answering(), node="a", running=1)
+    assert RetryAction.after(1.5) == best_effort(timedelta(seconds=1.5))

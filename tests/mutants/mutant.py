@@ -80,14 +80,13 @@ def sources_of(tree: Path) -> Mapping[Path, str]:
 
 def _places(path: Path, text: str, find: Sequence[str]) -> Iterator[tuple[Path, int, str]]:
     """Return where lines stand in a file, and behind which indentation."""
-    if find[0].strip() not in text:
+    if find[0] not in text:
         return
     lines = text.splitlines()
-    for at in range(len(lines) - len(find) + 1):
-        indent, block = " " * (len(lines[at]) - len(lines[at].lstrip())), lines[at : at + len(find)]
-        deeper = len(find[0]) - len(find[0].lstrip())
-        indent = indent[deeper:]
-        if block == textwrap.indent("\n".join(find), indent).splitlines():
+    for at, line in enumerate(lines):
+        indent = line.removesuffix(find[0])
+        wanted = textwrap.indent("\n".join(find), indent).splitlines()
+        if line.endswith(find[0]) and not indent.strip() and lines[at : at + len(find)] == wanted:
             yield path, at, indent
 
 

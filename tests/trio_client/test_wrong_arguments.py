@@ -179,6 +179,7 @@ async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -
     machine = ScriptedMachine(refuse)
     async with open_scripted(machine) as cluster:
         method = method_of(cluster.bucket("travel").default_collection(), name)
+        # The machine refuses each, as some methods then do in words of their own; that it was asked, and how, is the claim.
         with contextlib.suppress(CouchbaseException):
             await method(**right_arguments(method))
 

@@ -49,8 +49,8 @@ class ExponentialRetryBackoffStrategy:
         max: what no delay exceeds; it may be less than ``base``.
 
     Raises:
-        InvalidArgumentException: a duration is negative or not finite, or is no duration, ``jitter`` is none of ``Jitter``, or ``rng``
-            is missing or draws nothing.
+        InvalidArgumentException: ``base`` or ``max`` is no duration, negative or not finite, ``jitter`` is not one of
+            ``Jitter``, or ``rng`` is missing or draws nothing.
     """
 
     rng: Random | None = field(default=None, repr=False)
@@ -65,7 +65,7 @@ class ExponentialRetryBackoffStrategy:
         *,
         rng: Random | None = None,
         base: Duration = 0.025,
-        max: Duration = 20.0,  # the name that it has in botocore
+        max: Duration = 20.0,
         jitter: Jitter = Jitter.EQUAL,
     ) -> None:
         if not isinstance(jitter, Jitter):

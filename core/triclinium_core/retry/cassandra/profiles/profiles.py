@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Self, cast
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.quantities import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import POLICIES, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
@@ -82,7 +83,7 @@ class ExecutionProfile:
         kind: RequestKind = RequestKind.STATEMENT,
         idempotent: bool | None = None,
         consistency: ConsistencyLevel | None = None,
-        timeout: float | None = None,
+        timeout: Duration | None = None,
     ) -> CassandraRequest:
         """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
 

@@ -18,8 +18,8 @@ from triclinium_core.shown import shown
 class SpeculativeExecutionPolicy(Protocol):
     """Who decides when a further execution starts. Asked for idempotent statements only, and answers at once."""
 
-    def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Return the seconds after which a further execution starts; None for no further one.
+    def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
+        """Return how long after this a further execution starts; None for no further one.
 
         Args:
             node: where the newest execution was just sent to.
@@ -81,13 +81,15 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
         Exception: whatever the policy raised.
     """
     answer = policy.next_execution(node=node, running=running)
-    answer = None if answer is None else in_seconds(answer)
-    if answer is not None and not is_delay(answer):
+    if answer is None:
+        return None
+    seconds = in_seconds(answer)
+    if not is_delay(seconds):
         raise TypeError(
             f"next_execution of {type(policy).__name__} answered {shown(answer)}; "
-            "it must answer seconds, 0 or more, or None for no further execution"
+            "it must answer seconds or a timedelta, 0 or more, or None for no further execution"
         )
-    return answer
+    return seconds
 
 
 def require_speculation(policy: SpeculativeExecutionPolicy, parameter: str = "speculation") -> None:
