@@ -1,0 +1,71 @@
+"""Own Python calls of one get, counted and not timed: how straight its way is."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from types import FrameType
+
+import trio
+
+import triclinium
+import triclinium_core
+from triclinium import Collection, open_cluster
+from triclinium.testing import open_fake_cluster
+
+PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
+NOT_THE_CLIENT = tuple(str(Path(package) / "testing") for package in PACKAGES)
+TASKS, GETS_OF_A_TASK = 64, 10
+GETS = TASKS * GETS_OF_A_TASK
+DOCUMENT = {"name": "Ada Lovelace", "born": 1815, "tags": ["poet", "engine"], "about": "x" * 20}
+"""Some ninety bytes of JSON."""
+
+
+def own_calls(opened: AbstractAsyncContextManager[Collection]) -> Counter[str]:
+    """Return how often each function of our packages is entered in ``GETS`` gets; a coroutine that goes on counts."""
+    found: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        path = frame.f_code.co_filename
+        if event == "call" and path.startswith(PACKAGES) and not path.startswith(NOT_THE_CLIENT):
+            found[f"{Path(path).stem}.{frame.f_code.co_qualname}"] += 1
+
+    async def main() -> None:
+        async with opened as collection:
+            await collection.upsert("ada", DOCUMENT)
+
+            async def get() -> None:
+                for _ in range(GETS_OF_A_TASK):
+                    await collection.get("ada")
+
+            async def get_in_all_tasks() -> None:
+                async with trio.open_nursery() as nursery:
+                    for _ in range(TASKS):
+                        nursery.start_soon(get)
+
+            await get_in_all_tasks()
+            sys.setprofile(count)
+            try:
+                await get_in_all_tasks()
+            finally:
+                sys.setprofile(None)
+
+    trio.run(main)
+    return found
+
+
+@asynccontextmanager
+async def of_memcached(connection_string: str) -> AsyncIterator[Collection]:
+    """Give the block the documents of a memcached."""
+    async with open_cluster(connection_string) as cluster:
+        yield cluster.default_collection()
+
+
+@asynccontextmanager
+async def of_fake_cluster() -> AsyncIterator[Collection]:
+    """Give the block the documents of a bucket inside the process."""
+    async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client() as cluster:
+        yield cluster.bucket("travel").default_collection()
