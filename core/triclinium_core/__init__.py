@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     )
     from triclinium_core.quantities import Duration
     from triclinium_core.retry.backoff import controlled, exponential
-    from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-    from triclinium_core.retry.machine import RetryMachine
-    from triclinium_core.retry.reasons import RetryReason
-    from triclinium_core.retry.request import RetryRequest
-    from triclinium_core.retry.strategy import (
+    from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+    from triclinium_core.retry.couchbase.machine import RetryMachine
+    from triclinium_core.retry.couchbase.request import RetryRequest
+    from triclinium_core.retry.couchbase.strategy import (
         AsyncRetryStrategy,
         BestEffortRetryStrategy,
         ErrorMapRetryStrategy,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
         RetryAction,
         RetryStrategy,
     )
+    from triclinium_core.retry.couchbase.tables.reasons import RetryReason
     from triclinium_core.transcoding.transcoder import (
         EncodedValue,
         JsonTranscoder,
@@ -77,29 +77,29 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "AsyncRetryStrategy": "triclinium_core.retry.strategy",
+    "AsyncRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "Authenticator": "triclinium_core.options",
-    "BestEffortRetryStrategy": "triclinium_core.retry.strategy",
+    "BestEffortRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "CertificateAuthenticator": "triclinium_core.options",
-    "CircuitBreakerOptions": "triclinium_core.retry.circuit_breaker",
+    "CircuitBreakerOptions": "triclinium_core.retry.couchbase.circuit_breaker",
     "ClientMachine": "triclinium_core.kv.client_machine",
     "ClientOptions": "triclinium_core.options",
     "DurabilityLevel": "triclinium_core.kv.operation.durability",
     "Duration": "triclinium_core.quantities",
     "EncodedValue": "triclinium_core.transcoding.transcoder",
-    "ErrorMapRetryStrategy": "triclinium_core.retry.strategy",
-    "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.strategy",
+    "ErrorMapRetryStrategy": "triclinium_core.retry.couchbase.strategy",
+    "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "JsonTranscoder": "triclinium_core.transcoding.transcoder",
     "JwtAuthenticator": "triclinium_core.options",
     "PasswordAuthenticator": "triclinium_core.options",
     "RawBinaryTranscoder": "triclinium_core.transcoding.transcoder",
     "RawJsonTranscoder": "triclinium_core.transcoding.transcoder",
     "RawStringTranscoder": "triclinium_core.transcoding.transcoder",
-    "RetryAction": "triclinium_core.retry.strategy",
-    "RetryMachine": "triclinium_core.retry.machine",
-    "RetryReason": "triclinium_core.retry.reasons",
-    "RetryRequest": "triclinium_core.retry.request",
-    "RetryStrategy": "triclinium_core.retry.strategy",
+    "RetryAction": "triclinium_core.retry.couchbase.strategy",
+    "RetryMachine": "triclinium_core.retry.couchbase.machine",
+    "RetryReason": "triclinium_core.retry.couchbase.tables.reasons",
+    "RetryRequest": "triclinium_core.retry.couchbase.request",
+    "RetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "TimeoutOptions": "triclinium_core.options",
     "Transcoder": "triclinium_core.transcoding.transcoder",
     "controlled": "triclinium_core.retry.backoff",

@@ -8,8 +8,12 @@ from types import NoneType
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.quantities import Duration, require_duration
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy, require_strategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    require_strategy,
+)
 
 
 @dataclass(frozen=True, slots=True)

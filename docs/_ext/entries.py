@@ -14,7 +14,7 @@ from sphinx.pycode import ModuleAnalyzer
 
 from docs._ext.tables import RFC_NUMBER
 from triclinium_core.quantities import Duration
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
 FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")

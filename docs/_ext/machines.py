@@ -12,8 +12,8 @@ from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
 )
-from triclinium_core.retry.circuit_breaker import BREAKER_TRANSITIONS
-from triclinium_core.retry.states import REQUEST_TRANSITIONS
+from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS
 
 State = TypeVar("State", bound=Enum)
 Event = TypeVar("Event")
@@ -145,8 +145,8 @@ _CASSANDRA_EXECUTION = Layout(
 )
 
 MACHINES: Mapping[str, Machine] = {
-    "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/states.py"),
-    "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/circuit_breaker.py"),
+    "request": Machine(by_name(REQUEST_TRANSITIONS), _REQUEST, "triclinium_core/retry/couchbase/states.py"),
+    "breaker": Machine(by_name(BREAKER_TRANSITIONS), _BREAKER, "triclinium_core/retry/couchbase/circuit_breaker.py"),
     "cassandra_request": Machine(
         by_name(CASSANDRA_REQUEST_TRANSITIONS), _CASSANDRA_REQUEST, "triclinium_core/retry/cassandra/requests/states.py"
     ),

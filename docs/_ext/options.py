@@ -16,8 +16,8 @@ from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology import string_options
 from triclinium_core.kv.topology.string_options import OPTIONS, StringOption
 from triclinium_core.options import SECONDS_MAX, ClientOptions, PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry import circuit_breaker
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase import circuit_breaker
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 
 Rows = Mapping[str, tuple[str, str]]
 """What an option takes, and what it means, by its name."""

@@ -16,12 +16,20 @@ from triclinium_core.kv.operation import requests
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.timers import TimerKind
-from triclinium_core.retry import error_map, idempotency, kv_responses, kv_status, reasons, service_responses, strategy
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
-from triclinium_core.retry.failures import HINTS
-from triclinium_core.retry.idempotency import ANY_OPERATION, Idempotency
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase import strategy
+from triclinium_core.retry.couchbase.failures import HINTS
+from triclinium_core.retry.couchbase.tables import (
+    error_map,
+    idempotency,
+    kv_responses,
+    kv_status,
+    reasons,
+    service_responses,
+)
+from triclinium_core.retry.couchbase.tables.idempotency import ANY_OPERATION, Idempotency
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy import numbers
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")

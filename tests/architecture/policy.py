@@ -111,6 +111,13 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
+    "triclinium_core.explain": (
+        "triclinium_core.errors",
+        "triclinium_core.explain",
+        "triclinium_core.quantities",
+        "triclinium_core.retry",
+        "triclinium_core.shown",
+    ),
     "triclinium_core.retry.calls": (
         "triclinium_core.errors",
         "triclinium_core.quantities",
@@ -128,6 +135,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.quantities",),
     ("triclinium_core.retry",),
     ("triclinium_core.retry.calls",),
+    ("triclinium_core.explain",),
     ("triclinium_core.options", "triclinium_core.transcoding"),
     ("triclinium_core._speedups", "triclinium_core.kv.address", "triclinium_core.kv.timers", "triclinium_core.kv.wire"),
     ("triclinium_core.kv.topology",),
@@ -142,7 +150,9 @@ LAYERS: Sequence[Sequence[str]] = (
 
 STRANGERS: Sequence[tuple[str, str]] = (
     ("triclinium_core.kv.node", "triclinium_core.kv.topology"),
+    ("triclinium_core.retry.cassandra", "triclinium_core.retry.couchbase"),
     ("triclinium_core.retry.cassandra", "triclinium_core.retry.smithy"),
+    ("triclinium_core.retry.couchbase", "triclinium_core.retry.smithy"),
 )
 """Pairs that do not know each other, in either direction."""
 
@@ -210,7 +220,8 @@ DRIVER_MAY_NAME = frozenset(
 """All that the trio client may import of ``triclinium_core.retry``: what stands in signatures, what users choose, and the
 machine that decides for ``retry`` and its kin, which the client carries out as it does ``ClientMachine``."""
 
-RETRY = "triclinium_core.retry"
+DECIDES: Sequence[str] = ("triclinium_core.explain", "triclinium_core.retry")
+"""Packages that choose between outcomes, or tell how that is chosen."""
 DECIDES_FOR_PEOPLE = "triclinium._cli"
 """The commands explain decisions, so they may ask the tables; they run no operation but through the public client."""
 
@@ -251,7 +262,7 @@ NOT_IMPORTED: Mapping[tuple[str, str], str] = {
 
 FUNCTION_LINES_MAX = 70
 TOO_LONG: Mapping[str, str] = {
-    "core/triclinium_core/retry/kv_status.py:_rows": "a table, one status a line",
+    "core/triclinium_core/retry/couchbase/tables/kv_status.py:_rows": "a table, one status a line",
 }
 """Functions as ``file:qualified name`` that may exceed the limit, with the reason."""
 

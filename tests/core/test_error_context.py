@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.error_context import STANDINGS, ErrorContext
-from triclinium_core.retry.states import RequestState
+from triclinium_core.retry.couchbase.states import RequestState
 
 FULL = ErrorContext(
     service="kv",

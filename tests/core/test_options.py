@@ -21,8 +21,8 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
 )

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 import triclinium_core
-from tests.core.retry.request_cases import annotation, machine_of
+from tests.core.retry.couchbase.request_cases import annotation, machine_of
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.kv.client_machine import ClientMachine
@@ -19,7 +19,7 @@ from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
-from triclinium_core.retry.circuit_breaker import CircuitBreaker
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker
 from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.rate_limiter import RateLimiter
 from triclinium_core.retry.smithy.resolver import RetryStrategyResolver

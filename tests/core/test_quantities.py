@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.retry.request_cases import retry_request
+from tests.core.retry.couchbase.request_cases import retry_request
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
@@ -23,11 +23,11 @@ from triclinium_core.retry.calls.http_rules import HttpRetryRules
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy, next_delay
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.bounds import backoff_delay
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.documents import FakeDocuments
 from triclinium_core.testing.fakes.network import FakeNetwork

@@ -17,11 +17,11 @@ from triclinium import BinaryCollection, Collection
 from triclinium.testing import Opcode
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS
-from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.kv_status import KV_STATUSES
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 pytestmark = pytest.mark.native
 

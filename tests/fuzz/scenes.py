@@ -39,8 +39,8 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.testing.simulation import Midpoint
 
 DEADLINE = 0.004

@@ -39,7 +39,7 @@ from triclinium.errors import (
     UnsupportedOperationException,
 )
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
 pytestmark = pytest.mark.live

@@ -30,13 +30,13 @@ from triclinium.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
+from triclinium_core.explain.couchbase.explanation import Explanation, Outcome
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.error_map import ErrorMapEntry
-from triclinium_core.retry.explain import Case, KvAnswer, explain
-from triclinium_core.retry.explanation import Explanation, Outcome
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 
 R = TypeVar("R")
 

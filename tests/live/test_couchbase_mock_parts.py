@@ -29,9 +29,9 @@ from triclinium.errors import (
     PathMismatchException,
     PathNotFoundException,
 )
+from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.explain import Case, KvAnswer, explain
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 pytestmark = pytest.mark.live
 

@@ -25,8 +25,8 @@ from triclinium import (
 )
 from triclinium.errors import CouchbaseException, TemporaryFailureException, UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.error_map import ErrorMapEntry
-from triclinium_core.retry.strategy import RetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 
 pytestmark = pytest.mark.live
 

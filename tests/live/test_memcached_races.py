@@ -26,7 +26,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.requests import Increment, Keyspace
 from triclinium_core.kv.operation.results import CounterResult
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.simulation import Midpoint
 
 pytestmark = pytest.mark.live

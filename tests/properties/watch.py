@@ -25,8 +25,8 @@ from triclinium.errors import (
 )
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.retry.circuit_breaker import BreakerState
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.laws.ledger import Ledger

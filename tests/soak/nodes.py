@@ -19,7 +19,7 @@ import trio
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
     FakeNodeOptions,
     FakeNodes,

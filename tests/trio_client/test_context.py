@@ -8,9 +8,9 @@ import trio
 from triclinium import client_context, retrying
 from triclinium._context import current_client_context, strategy_for
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 
 class Patient:

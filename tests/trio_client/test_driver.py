@@ -53,7 +53,7 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Done, GetResult
-from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.driver_laws import Answer, ScriptedMachine, on
 
 # -- Operations.

@@ -35,9 +35,9 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
 
 

@@ -37,7 +37,7 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.wire.constants import Datatype, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
     delay,
     drop_response,

@@ -27,7 +27,7 @@ from triclinium.errors import (
     UnsupportedOperationException,
 )
 from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, open_fake_cluster, status
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 WRONG_PASSWORD = PasswordAuthenticator("Administrator", "wrong")
 WRONG_TOKEN = JwtAuthenticator("wrong.e30.AAAA", allow_unencrypted=True)

@@ -12,7 +12,7 @@ from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._log import Log
 from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
 from triclinium_core.kv.events import Token
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 
 def retry(key: str | None = "ada", *, dispatches: bool = True) -> ReportRetry:

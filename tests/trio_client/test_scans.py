@@ -35,7 +35,7 @@ from triclinium.errors import (
 )
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
     IMPLEMENTED_FEATURES,
     FakeNodeOptions,

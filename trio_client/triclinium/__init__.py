@@ -70,13 +70,9 @@ from triclinium_core.retry.calls.reports import (
     RetrySucceeded,
 )
 from triclinium_core.retry.calls.retryable import RetryOn
-from triclinium_core.retry.circuit_breaker import BreakerStatistics, CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics, CircuitBreakerOptions
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     AsyncRetryStrategy,
     BestEffortRetryStrategy,
@@ -85,6 +81,10 @@ from triclinium_core.retry.strategy import (
     RetryAction,
     RetryStrategy,
 )
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
     JsonTranscoder,

@@ -10,7 +10,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
 from triclinium_core.quantities import Duration
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 
 class BinaryCollection(CollectionBase):

@@ -8,7 +8,7 @@ from triclinium._driver import Driver
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest_types import CollectionsManifest, ScopeSpec
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 
 class CollectionManager:

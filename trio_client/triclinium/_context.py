@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
-from triclinium_core.retry.strategy import AnyRetryStrategy, require_strategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, require_strategy
 
 _strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
 _values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.client_context", default=None)

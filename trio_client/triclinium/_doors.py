@@ -26,8 +26,8 @@ from triclinium_core.options import (
     ClientOptions,
     TimeoutOptions,
 )
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 
 
 def open_cluster(

@@ -66,7 +66,7 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
 

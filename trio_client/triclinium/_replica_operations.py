@@ -26,7 +26,7 @@ from triclinium_core.kv.operation.results import (
     LookupInResult,
 )
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, check_specs
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 R = TypeVar("R")

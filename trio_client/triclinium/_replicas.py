@@ -14,7 +14,7 @@ from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.copies import failure_of, is_missed
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)

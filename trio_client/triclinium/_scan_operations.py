@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.scan_types import ScanType
 from triclinium_core.kv.operation.validation import check_integer
 from triclinium_core.kv.operation.vbucket_scan import ScanOptions, newest_tokens
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 CONCURRENCY_MAX = 1024

@@ -17,7 +17,7 @@ from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan_types import SamplingScan
 from triclinium_core.kv.operation.vbucket_scan import ScanOptions, VBucketScan, scan_order
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 
 class ScanResults:

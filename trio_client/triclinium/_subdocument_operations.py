@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
 from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.quantities import Duration
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 

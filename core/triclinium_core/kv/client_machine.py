@@ -61,12 +61,12 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.quantities import is_number
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.events import DispatchFailed
+from triclinium_core.retry.couchbase.events import DispatchFailed
+from triclinium_core.retry.couchbase.strategy import require_strategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import require_strategy
-from triclinium_core.retry.terminal_states import TerminalStates
 
 TIME_MAX = 1e12
 """Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""

@@ -54,8 +54,8 @@ from triclinium_core.kv.topology.connection_string import ConnectionString, Sche
 from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 NO_CONFIG_SECONDS = 1.0
 """So long may all nodes say that a bucket has no cluster config. One that was just created gets it well before; a

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 ENDPOINT_STATES: Mapping[NodeState, EndpointState] = {
     NodeState.CONNECTING: EndpointState.CONNECTING,

@@ -24,10 +24,10 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec import bare_obstacle, encode_operation, opcode_of
 from triclinium_core.kv.operation.operation import LiveOperation
-from triclinium_core.retry import events as facts
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase import events as facts
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 
 class Owner(Protocol):

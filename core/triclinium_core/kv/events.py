@@ -17,7 +17,7 @@ from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 
 Token = NewType("Token", int)
 """Names a user's operation, or inquiry, for its whole life; an opaque names one attempt on one connection."""

@@ -23,8 +23,8 @@ from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.pings import Pings
 from triclinium_core.kv.readiness import Readiness
 from triclinium_core.kv.timers import Timers
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 
 class Inquiries:

@@ -36,12 +36,12 @@ from triclinium_core.kv.topology.topology import Topology, TopologyChange, topol
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
-from triclinium_core.retry import kv_responses
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.terminal_states import TerminalStates
-from triclinium_core.retry.unsent import OF_A_LOOKUP
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP
 
 _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from triclinium_core.kv.node.in_flight import InFlightRequest
 from triclinium_core.kv.node.news import Answered
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.retry.events import HandedOver
+from triclinium_core.retry.couchbase.events import HandedOver
 
 
 @dataclass(frozen=True, slots=True)

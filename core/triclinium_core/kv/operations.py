@@ -42,15 +42,16 @@ from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry import actions as orders, events as facts, kv_responses
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.circuit_breaker import BreakerEvent
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.failures import loaded, subject
-from triclinium_core.retry.kv_status import Status, status_name
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import AnyRetryStrategy
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase import actions as orders, events as facts
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.failures import loaded, subject
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 
 class Operations:

@@ -25,9 +25,9 @@ from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult,
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 
 @dataclass(slots=True)

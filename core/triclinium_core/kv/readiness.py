@@ -20,10 +20,10 @@ from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
-from triclinium_core.retry.failures import refused
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import TERMINAL_ERRORS
-from triclinium_core.retry.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase.failures import refused
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
 
 class Readiness:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.retry.circuit_breaker import BreakerStatistics
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

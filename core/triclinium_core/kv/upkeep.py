@@ -22,7 +22,7 @@ from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 
 
 class Sender(Protocol):

@@ -1,6 +1,6 @@
 """The heart: what happens to one failed request. Standard library and the core's errors only.
 
-Tables first (``reasons``, ``kv_status``, ``kv_responses``, ``service_responses``, ``idempotency``), then the pure
-machines (``machine``, ``circuit_breaker``, ``terminal_states``), the strategies that decide, and ``explain``, which runs
-these very objects for one case and tells the result in words.
+Three traditions stand side by side and do not know each other: ``couchbase``, ``cassandra`` and ``smithy``. ``calls`` retries
+any function under a strategy of Smithy's shape. Here is what all of them use. ``triclinium_core.explain`` stands above and
+runs these very objects.
 """

@@ -17,8 +17,8 @@ from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Toke
 from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.testing.fakes.documents import Document
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
 )
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     Fault,

@@ -35,7 +35,7 @@ from triclinium_core.kv.machine import Machine
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 logger = logging.getLogger("asyncio_driver")
 

@@ -18,7 +18,7 @@ from triclinium import (
 )
 from triclinium.errors import TemporaryFailureException
 from triclinium.testing import open_fake_cluster, temporary_failure
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 class Budgeted:

@@ -11,9 +11,9 @@ import trio.testing
 
 from triclinium.errors import CouchbaseException
 from triclinium.testing import Opcode, hang_up, open_fake_cluster, temporary_failure
-from triclinium_core.retry.events import HandedOver, SocketClosed
-from triclinium_core.retry.explain import Case, explain
-from triclinium_core.retry.service import Service
+from triclinium_core.explain.couchbase.explain import Case, explain
+from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 async def main() -> None:

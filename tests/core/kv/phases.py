@@ -9,9 +9,9 @@ from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, re
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     Fault,
     delay,

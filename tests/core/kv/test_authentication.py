@@ -32,9 +32,9 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions

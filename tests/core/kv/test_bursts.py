@@ -27,9 +27,9 @@ from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response
 
 TWO = StreamId(2)

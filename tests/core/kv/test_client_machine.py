@@ -75,14 +75,14 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
 )
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,

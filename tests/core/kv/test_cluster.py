@@ -26,9 +26,9 @@ from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import delay, drop_response
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES

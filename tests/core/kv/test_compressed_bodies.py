@@ -12,7 +12,7 @@ from triclinium_core.errors import DocumentNotFoundException
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.config import encode_config
 from triclinium_core.testing.fakes.faults import status
 

@@ -52,9 +52,9 @@ from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     drop_response,
     hang_up,

@@ -12,7 +12,7 @@ from triclinium_core.kv.diagnostics import ENDPOINT_STATES
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 def diagnostics(simulation: Recorded, report_id: str = "i") -> DiagnosticsResult:

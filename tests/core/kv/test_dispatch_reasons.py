@@ -9,9 +9,9 @@ from tests.core.kv.simulated import Recorded, client_options, get, node_options,
 from tests.core.kv.test_cluster import KEYS, Cluster, owner_of
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.circuit_breaker import BreakerState, CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerState, CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 from triclinium_core.testing.fakes.nodes import FakeNodes
 

@@ -28,8 +28,8 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, parse_framing_extras
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.faults import drop_response, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

@@ -10,19 +10,23 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
 from tests.rows import rows
+from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
+from triclinium_core.explain.couchbase.explanation import Outcome
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.actions import CloseConnection
-from triclinium_core.retry.error_map import ErrorMapEntry, parse_error_map
-from triclinium_core.retry.explain import Case, KvAnswer, explain
-from triclinium_core.retry.explanation import Outcome
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy, RetryStrategy
+from triclinium_core.retry.couchbase.actions import CloseConnection
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, parse_error_map
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 
 MAPPED = SMALL_MAP.rows[0].code
 STATUSES = sorted({*map(int, Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {Status.SUCCESS})

@@ -6,7 +6,7 @@ from tests.core.kv.simulated import upsert
 from tests.core.kv.test_cluster import KEYS, MUTE, Cluster, owner_of
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 

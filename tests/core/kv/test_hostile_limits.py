@@ -25,7 +25,7 @@ from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifes
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX, parse_cluster_config
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.error_map import (
+from triclinium_core.retry.couchbase.tables.error_map import (
     ERROR_MAP_ENTRIES_MAX,
     ERROR_MAP_SIZE_BYTES_MAX,
     Attribute,

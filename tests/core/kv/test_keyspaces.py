@@ -35,9 +35,9 @@ from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES

@@ -27,7 +27,7 @@ from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 FEW, MANY = 40, 200
 """Enough to tell what grows; the largest cluster is taken where a bound is at stake."""

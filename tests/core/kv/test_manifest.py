@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifes
 from triclinium_core.kv.operation.manifest_types import CollectionsManifest
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

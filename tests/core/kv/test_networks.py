@@ -9,7 +9,7 @@ import pytest
 from tests.core.kv.simulated import Recorded, client_options, node_options, upsert
 from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import UnambiguousTimeoutException
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.nodes import FakeNodes
 
 EXTERNAL = "ext.example"

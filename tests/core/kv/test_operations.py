@@ -66,17 +66,17 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.kv_status import KV_STATUSES, Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.states import RequestState
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
 )
+from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import (
     delay,

@@ -9,8 +9,8 @@ from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up, status
 
 SEEDS = "couchbase://127.0.0.1:11210,127.0.0.1:11212,127.0.0.1:11214"

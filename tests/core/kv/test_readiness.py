@@ -17,9 +17,9 @@ from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.invalid_event import InvalidEvent
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.fakes.faults import delay, status
 
 CLUSTER, BUCKET = WaitUntilReady(None), WaitUntilReady("travel")

@@ -17,8 +17,8 @@ from triclinium_core.kv.operation.requests import GetReplica
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

@@ -6,7 +6,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.routes import Routes
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
 

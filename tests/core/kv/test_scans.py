@@ -24,8 +24,8 @@ from triclinium_core.kv.operation.scan_types import Bounds
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response, status, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

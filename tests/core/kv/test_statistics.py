@@ -11,7 +11,7 @@ from tests.core.kv.simulated import Recorded, client_options, get, ready
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.faults import delay, refuse_connection, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.request_cases import Awaits
+from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.couchbase.explain import Case, KvAnswer
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile
-from triclinium_core.retry.explain import Case, KvAnswer
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, require_strategy
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.kinds import CASSANDRA, COUCHBASE, KINDS, SMITHY, other_kind
-from triclinium_core.retry.service import Service
 from triclinium_core.retry.smithy.asynchronous import as_async
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, require_strategy
 
 GIVEN: tuple[tuple[str, Any], ...] = (
     (COUCHBASE, BestEffortRetryStrategy()),

@@ -28,9 +28,9 @@ from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmit
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint

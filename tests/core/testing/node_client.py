@@ -11,7 +11,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.documents import vbucket_of
 from triclinium_core.testing.fakes.node import FakeNode

@@ -17,11 +17,11 @@ from triclinium_core.kv.operation.requests import (
     Store,
 )
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import AnyRetryStrategy, is_async
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, is_async
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     AnswerNotMyVbucket,

@@ -22,16 +22,16 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
-from triclinium_core.retry import orchestrator
-from triclinium_core.retry.error_map import ErrorMapStore, RetrySpecification
-from triclinium_core.retry.idempotency import IDEMPOTENCY
-from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.machine import RetryMachine
-from triclinium_core.retry.orchestrator import Retry, Verdict
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase import orchestrator
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore, RetrySpecification
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 
 LAST_LINE = re.compile(r"10 scenarios, \d+ checks: all as RFC 0049 demands \(\d+\.\d\d s\)\.")
 
@@ -180,7 +180,7 @@ def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report a delay, and do not wait."""
     schedule = Timers.schedule
-    monkeypatch.setattr("triclinium_core.retry.machine.RESOLUTION", math.inf)
+    monkeypatch.setattr("triclinium_core.retry.couchbase.machine.RESOLUTION", math.inf)
 
     def hasty(timers: Timers, when: float, kind: TimerKind, subject: object) -> TimerId:
         return schedule(timers, 0.0 if kind is TimerKind.RETRY else when, kind, subject)

@@ -17,7 +17,7 @@ from triclinium._cli._demo_scenarios import SCENARIOS
 from triclinium._cli._demo_show import REASON_WIDTH, Judged, Screen
 from triclinium._cli._demo_timeline import Decision, Row, Source, rows_of
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import LoggedCommand
 from triclinium_core.testing.fakes.faults import (
     Delay,

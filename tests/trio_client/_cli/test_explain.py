@@ -17,12 +17,12 @@ from tests.rows import rows
 from triclinium._cli import _explanation, _telling, main
 from triclinium._cli._case import EXAMPLE_OF_ENTRY
 from triclinium._cli.explain import FAMILIES
-from triclinium_core.retry.events import HandedOver, SocketClosed
-from triclinium_core.retry.explain import Case, KvAnswer, explain as explain_case
-from triclinium_core.retry.idempotency import IDEMPOTENCY
-from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.service import Service
+from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain as explain_case
+from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.service import Service
 
 ROOT = Path(__file__).parents[3]
 DECISIONS = ROOT / "tests" / "data" / "decisions.jsonl"

@@ -12,9 +12,9 @@ from rich.console import Console
 from tests.rows import rows
 from triclinium._cli import _telling, main
 from triclinium._cli._cassandra_case import LEVELS
+from triclinium_core.explain.cassandra.explain import Case, explain as explain_case
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import ReadTimeout
-from triclinium_core.retry.cassandra.explaining.explain import Case, explain as explain_case
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.verdicts import RETHROW
 

@@ -16,7 +16,7 @@ from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOption
 from triclinium.errors import InternalError, InvalidArgumentException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
     FakeNode,
     FakeNodeOptions,

@@ -20,17 +20,17 @@ from triclinium._cli._case_names import (
 )
 from triclinium._cli._wrong_input import WrongInput, choose
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.couchbase.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer
+from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
+from triclinium_core.explain.vectors.fields import STATUS_MAX, in_json, quote
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase_questions import HANDED_OVER, REASONS, SERVICES, STRATEGIES
-from triclinium_core.retry.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
-from triclinium_core.retry.events import DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer
-from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
-from triclinium_core.retry.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
-from triclinium_core.retry.question_fields import STATUS_MAX, in_json, quote
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
+from triclinium_core.retry.couchbase.tables.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 
 class CaseOptions(TypedDict):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triclinium_core.kv.operation.codec import CODECS
-from triclinium_core.retry.idempotency import IDEMPOTENT_OPERATIONS
-from triclinium_core.retry.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.kv_status import KV_STATUSES, Status
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.couchbase.tables.service import Service
 
 EVENTS: Mapping[str, str] = {name: name for name in ("socket-closed", "dispatch-failed")}
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
+from triclinium_core.explain.cassandra.explain import Case
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
     CoordinatorError,
@@ -16,8 +18,6 @@ from triclinium_core.retry.cassandra.errors import (
     Unavailable,
     WriteTimeout,
 )
-from triclinium_core.retry.cassandra.explaining.explain import Case
-from triclinium_core.retry.cassandra.explaining.names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 from triclinium_core.retry.cassandra.policies import POLICIES
 
 LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from triclinium._cli._telling import BAD, GOOD, OPEN, Telling
-from triclinium_core.retry.cassandra.explaining.explanation import Explanation, Outcome
+from triclinium_core.explain.cassandra.explanation import Explanation, Outcome
 
 STYLES: Mapping[Outcome, str] = {
     Outcome.SAME_NODE: GOOD,

@@ -20,7 +20,7 @@ from triclinium import (
     RetryRequest,
 )
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.testing import (
     Fault,
     hang_up_after_applying,

@@ -9,9 +9,9 @@ from enum import StrEnum, unique
 from triclinium._cli._demo_play import Play
 from triclinium._cli._demo_recorder import ClientDecided, ConnectionTold, NodeTook
 from triclinium._cli._demo_scenarios import SUCCESS
+from triclinium_core.explain.couchbase.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.explanation import milliseconds
-from triclinium_core.retry.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.testing import ERROR_MAP, LoggedCommand
 from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
 

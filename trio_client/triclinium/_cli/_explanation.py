@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 
 from triclinium._cli._telling import BAD, GOOD, OPEN, Telling
-from triclinium_core.retry.explain import Case
-from triclinium_core.retry.explanation import Explanation, Outcome, milliseconds
+from triclinium_core.explain.couchbase.explain import Case
+from triclinium_core.explain.couchbase.explanation import Explanation, Outcome, milliseconds
 
 STYLES: Mapping[Outcome, str] = {
     Outcome.RETRY: GOOD,

@@ -31,7 +31,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
-from triclinium_core.retry.failures import subject
+from triclinium_core.retry.couchbase.failures import subject
 
 NOOPS = 9
 """Round trips of which the median is told."""

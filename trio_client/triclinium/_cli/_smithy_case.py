@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium_core.explain.smithy.explain import Case
+from triclinium_core.explain.smithy.script import Response, ScriptedClock
+from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES, Draws
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.explain import Case
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.questions import NUMBERS, RESPONSES, STRATEGIES, Draws
-from triclinium_core.retry.smithy.script import Response, ScriptedClock
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 

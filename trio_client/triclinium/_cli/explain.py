@@ -20,13 +20,13 @@ from triclinium._cli._durations import Duration
 from triclinium._cli._explanation import telling_of
 from triclinium._cli._telling import show
 from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium_core.explain.couchbase.explain import explain as explain_case
+from triclinium_core.explain.vectors.couchbase import HANDED_OVER, SERVICES, STRATEGIES
+from triclinium_core.explain.vectors.questions import answer_lines
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase_questions import HANDED_OVER, SERVICES, STRATEGIES
-from triclinium_core.retry.events import DispatchFailed
-from triclinium_core.retry.explain import explain as explain_case
-from triclinium_core.retry.questions import answer_lines
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.unsent import unsent_reasons
+from triclinium_core.retry.couchbase.events import DispatchFailed
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.unsent import unsent_reasons
 
 FAMILIES: Mapping[str, str] = {
     "cassandra": "triclinium._cli.explain_cassandra",

@@ -14,8 +14,8 @@ from triclinium._cli._cassandra_case import EVENTS, LEVELS, WRITE_TYPES, Cassand
 from triclinium._cli._cassandra_explanation import telling_of
 from triclinium._cli._telling import show
 from triclinium._cli._wrong_input import WrongInput
-from triclinium_core.retry.cassandra.explaining.explain import explain
-from triclinium_core.retry.cassandra.explaining.names import ABORTS, ANSWERS
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS
+from triclinium_core.explain.cassandra.explain import explain
 from triclinium_core.retry.cassandra.policies import POLICIES
 
 EPILOG = f"""\b

@@ -14,9 +14,9 @@ from triclinium._cli._durations import Duration
 from triclinium._cli._smithy_case import SmithyOptions, build_case
 from triclinium._cli._smithy_explanation import telling_of
 from triclinium._cli._telling import show
-from triclinium_core.retry.smithy.explain import explain
-from triclinium_core.retry.smithy.questions import NUMBERS, STRATEGIES
-from triclinium_core.retry.smithy.script import Response
+from triclinium_core.explain.smithy.explain import explain
+from triclinium_core.explain.smithy.script import Response
+from triclinium_core.explain.vectors.smithy import NUMBERS, STRATEGIES
 
 EPILOG = f"""\b
 Examples:

@@ -15,8 +15,8 @@ from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
 from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing import FakeNode, FakeNodes
 
 

@@ -21,8 +21,13 @@ from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.options import Authenticator, CertificateAuthenticator, ClientOptions
-from triclinium_core.retry.error_map import ERROR_MAP_VERSION_MAX, ErrorMap, MalformedErrorMap, parse_error_map
-from triclinium_core.retry.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.error_map import (
+    ERROR_MAP_VERSION_MAX,
+    ErrorMap,
+    MalformedErrorMap,
+    parse_error_map,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 
 WANTED_FEATURES = (
     HelloFeature.TCP_NODELAY,

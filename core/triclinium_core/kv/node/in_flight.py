@@ -11,8 +11,8 @@ from enum import Enum, unique
 import msgspec
 
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.events import HandedOver
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 REQUESTS_MAX = 16_384
 """Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""

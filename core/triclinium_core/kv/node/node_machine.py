@@ -41,8 +41,8 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opc
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 UNASKED_MAX = 16
 """Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""

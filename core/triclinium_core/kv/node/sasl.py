@@ -21,7 +21,7 @@ from triclinium_core.kv.node.scram import (
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import OAUTHBEARER, Authenticator, JwtAuthenticator, PasswordAuthenticator
-from triclinium_core.retry.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.shown import cut
 
 REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})

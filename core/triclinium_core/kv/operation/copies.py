@@ -20,7 +20,7 @@ from triclinium_core.kv.operation.results import (
 from triclinium_core.kv.operation.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.failures import subject
+from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.transcoding.transcoder import Transcoder
 
 _REPLICAS = range(1, REPLICAS_MAX + 1)

@@ -19,14 +19,14 @@ from triclinium_core.kv.operation.scan_requests import RangeScanContinue, RangeS
 from triclinium_core.kv.timers import TimerId
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.idempotency import is_idempotent
-from triclinium_core.retry.machine import RetryMachine
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.states import RequestState
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
 
 
 def context_of(

@@ -11,7 +11,7 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 REPORT_VERSION = 2
 """Of the JSON form (RFC 0061: "always 2")."""

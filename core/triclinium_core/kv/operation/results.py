@@ -17,9 +17,9 @@ from triclinium_core.kv.operation.reports import PingResult, Ready
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
 from triclinium_core.kv.operation.validation import check_integer
 from triclinium_core.kv.wire.subdocument import PathOpcode
-from triclinium_core.retry.failures import at_path
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.path_failures import FailedPath
+from triclinium_core.retry.couchbase.failures import at_path
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import Transcoder
 

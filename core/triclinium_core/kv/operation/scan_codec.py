@@ -28,7 +28,7 @@ from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 _LIMITS = struct.Struct(">III")
 """After the id of a scan: items, milliseconds, bytes."""

@@ -26,7 +26,7 @@ from triclinium_core.kv.wire.subdocument import (
     DocumentFlag,
     PathFlag,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
 class MalformedOutcomes(ValueError):

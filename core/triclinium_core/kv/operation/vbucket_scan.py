@@ -23,8 +23,8 @@ from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeSca
 from triclinium_core.kv.operation.scan_types import Bounds, Sample, SamplingScan, ScanType
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer, check_type
 from triclinium_core.retry.backoff import controlled
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.transcoding.transcoder import Transcoder
 
 PAGE_MS_MAX = 10_000

@@ -31,10 +31,10 @@ from triclinium_core.kv.events import (
     StreamOpened,
     TimePassed,
 )
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.service import Service
-from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
 from triclinium_core.testing.driver_laws.stage import DONE, GET, Stage, ensure, open_stream, stage

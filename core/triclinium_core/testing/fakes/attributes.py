@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.kv.operation.subdocument_specs import MutationMacro
 from triclinium_core.kv.wire.constants import Datatype
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.documents import Document, FakeDocuments, vbucket_uuid
 from triclinium_core.testing.fakes.json_paths import PathFailed
 from triclinium_core.testing.fakes.json_values import decode_json

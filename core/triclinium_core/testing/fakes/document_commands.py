@@ -12,7 +12,7 @@ from struct import Struct
 
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.documents import (
     LOCK_SECONDS_DEFAULT,

@@ -19,7 +19,7 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_integer, check_value
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.quantities import Duration, require_duration
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.transcoding.flags import JSON_FLAGS
 

@@ -10,7 +10,7 @@ import struct
 import msgspec
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 
 SECONDS_DEFAULT = 30.0

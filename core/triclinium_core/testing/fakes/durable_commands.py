@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.requests import Command, Needs, Request

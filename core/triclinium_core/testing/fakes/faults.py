@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, chec
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.quantities import Duration, require_duration
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 DATA_OPCODES = frozenset(
     {

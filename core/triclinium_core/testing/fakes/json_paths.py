@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 LEVELS_MAX = 32
 """Of objects and arrays inside of one another; the document itself is one, so a path has one component less."""

@@ -16,7 +16,7 @@ import msgspec
 
 from triclinium_core.kv.operation.subdocument_specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.json_paths import LEVELS_MAX, JsonPath, PathFailed
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

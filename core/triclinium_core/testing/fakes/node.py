@@ -31,7 +31,7 @@ from typing import assert_never
 from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.cluster_map import ConfigVersion

@@ -17,7 +17,7 @@ from triclinium_core.kv.wire.framing_extras import (
     encode_framing_extras,
     encode_server_duration_us,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer
 from triclinium_core.testing.fakes.state import Connection
 

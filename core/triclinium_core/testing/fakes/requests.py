@@ -23,7 +23,7 @@ from triclinium_core.kv.wire.constants import (
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.documents import Address
 from triclinium_core.testing.fakes.durability import Requirement, read_requirement

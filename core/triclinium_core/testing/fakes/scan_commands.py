@@ -15,7 +15,7 @@ import msgspec
 
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.documents import vbucket_uuid
 from triclinium_core.testing.fakes.requests import Command, Needs, Part, Request

@@ -10,7 +10,7 @@ import struct
 from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.state import Connection, NodeState

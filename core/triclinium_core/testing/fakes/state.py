@@ -11,7 +11,7 @@ from triclinium_core.kv.node.scram import ScramServer
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.cluster_map import ConfigVersion, FakeMap, dealt_replicas
 from triclinium_core.testing.fakes.collections import FakeCollections

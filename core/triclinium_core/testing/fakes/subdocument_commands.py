@@ -23,7 +23,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathFlag,
     PathOpcode,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.attributes import is_virtual, stored, tree_of, virtual_tree
 from triclinium_core.testing.fakes.document_commands import mutation_answer

@@ -20,7 +20,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathFlag,
     PathOpcode,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.attributes import is_valid_key, is_virtual, read_macro
 from triclinium_core.testing.fakes.requests import Request

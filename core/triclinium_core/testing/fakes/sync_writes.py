@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.cluster_map import NO_NODE, FakeMap
 from triclinium_core.testing.fakes.documents import Address, Document, FakeDocuments

@@ -10,7 +10,7 @@ from struct import Struct
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.requests import Command, Needs, Part, Request

@@ -6,11 +6,10 @@ figures show the strategy alone (decision F4).
 
 from __future__ import annotations
 
-from triclinium_core.retry.actions import Dispatch, RetryAfter
-from triclinium_core.retry.annotation import RequestAnnotation
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.events import (
+from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import (
     Dispatched,
     DispatchFailed,
     HandedOver,
@@ -20,11 +19,12 @@ from triclinium_core.retry.events import (
     SocketClosed,
     TimePassed,
 )
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.machine import RetryMachine
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.states import RequestState
-from triclinium_core.retry.strategy import RetryStrategy
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import RetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fleet.calls import Call
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import NOT_SENT, Outcome

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from triclinium_core.retry.backoff import Random, exponential
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryStrategy,
 )
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.calls import Process, ProcessWithoutRetries
 from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
 from triclinium_core.testing.fleet.scenario import Fleet

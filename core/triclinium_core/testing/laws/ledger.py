@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import decode_unsigned
 from triclinium_core.retry.backoff import RESOLUTION
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import DATA_OPCODES, AnswerStatus, CommandFault, WrongLength
 from triclinium_core.testing.laws.submissions import Instant, Submission, Violation, may_be_applied

@@ -26,7 +26,7 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 Instant = tuple[float, int]
 """Seconds, and a count that orders what happens within the same second."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.header import MalformedFrame, scan_headers
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,

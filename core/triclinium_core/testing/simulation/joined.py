@@ -51,7 +51,7 @@ from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.nodes import FakeNodes

@@ -45,15 +45,15 @@ from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.circuit_breaker import BreakerState
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
+from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
 )
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.command_log import LoggedCommand
 from triclinium_core.testing.fakes.config import address_of
 from triclinium_core.testing.fakes.node import FakeNode

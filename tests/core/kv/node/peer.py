@@ -11,7 +11,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 USERNAME, PASSWORD = "ada", "secret"
 FEATURES = (HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON)

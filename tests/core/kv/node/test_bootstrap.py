@@ -33,7 +33,7 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import CertificateAuthenticator, PasswordAuthenticator
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
     Opcode.HELLO,

@@ -12,7 +12,7 @@ from triclinium_core.kv.node.in_flight import (
     InFlightRequest,
     InFlightTable,
 )
-from triclinium_core.retry.events import HandedOver
+from triclinium_core.retry.couchbase.events import HandedOver
 
 NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
 

@@ -28,7 +28,7 @@ from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 
 ADDRESSES = (Address("a", 1), Address("b", 2), Address("c", 3))
 NOOP = Opcode.NOOP

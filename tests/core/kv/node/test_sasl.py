@@ -12,7 +12,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator, CertificateAuthenticator, JwtAuthenticator, PasswordAuthenticator
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 ADA = PasswordAuthenticator(USERNAME, PASSWORD)
 TOKEN = JwtAuthenticator("a.b.c")

@@ -63,8 +63,8 @@ from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.retry.kv_responses import is_success
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_responses import is_success
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 

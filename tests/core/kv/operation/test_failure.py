@@ -11,8 +11,8 @@ from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.kv.operation.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
-from triclinium_core.retry.events import KvResponse
-from triclinium_core.retry.path_failures import FailedPath
+from triclinium_core.retry.couchbase.events import KvResponse
+from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
 
 TRAVEL = Keyspace("travel")
 SPECS = mutations(MutateInSpec.upsert("body", 1), MutateInSpec.upsert("attribute", 1, xattr=True))

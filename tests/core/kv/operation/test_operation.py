@@ -8,8 +8,7 @@ from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
-from triclinium_core.retry.error_map import ErrorMapStore
-from triclinium_core.retry.events import (
+from triclinium_core.retry.couchbase.events import (
     Dispatched,
     HandedOver,
     KvResponse,
@@ -17,8 +16,9 @@ from triclinium_core.retry.events import (
     SocketClosed,
     TimePassed,
 )
-from triclinium_core.retry.states import RequestState
-from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.testing.simulation import Midpoint
 
 READ, WRITE = Get(HOTELS, "k"), Upsert(HOTELS, "k", b"{}", 0)

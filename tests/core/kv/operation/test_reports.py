@@ -13,7 +13,7 @@ from triclinium_core.kv.operation.reports import (
     PingResult,
     PingState,
 )
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.service import Service
 
 PINGED = EndpointPingReport(
     type=Service.KV,

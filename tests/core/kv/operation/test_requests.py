@@ -38,8 +38,8 @@ from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
-from triclinium_core.retry.idempotency import is_idempotent
-from triclinium_core.retry.service import Service
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 WRONG: Mapping[str, tuple[object, ...]] = {

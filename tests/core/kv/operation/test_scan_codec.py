@@ -30,7 +30,7 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 

@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, VALUE_SIZE_MAX, HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import MUTATION_SPEC, MUTATIONS_SIZE_MAX
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 TRAVEL = Keyspace("travel")

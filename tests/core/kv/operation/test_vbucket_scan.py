@@ -33,8 +33,8 @@ from triclinium_core.kv.operation.vbucket_scan import (
     newest_tokens,
     scan_order,
 )
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 TRAVEL = Keyspace("travel")
 SCAN_ID, OTHER_ID = b"sixteen bytes it", b"sixteen bytes at"

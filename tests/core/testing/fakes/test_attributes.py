@@ -6,7 +6,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.kv.operation.subdocument_specs import MutationMacro
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.attributes import (
     crc32c,
     is_valid_key,

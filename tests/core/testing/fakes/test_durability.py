@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.durability import SECONDS_DEFAULT, Requirement, read_requirement
 

@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster_map import NO_NODE
 from triclinium_core.testing.fakes.documents import vbucket_of
 from triclinium_core.testing.fakes.durability import SECONDS_DEFAULT

@@ -8,13 +8,13 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.error_map import (
+from triclinium_core.retry.couchbase.tables.error_map import (
     Attribute,
     RetryAlgorithm,
     RetrySpecification,
     parse_error_map,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, V1_ATTRIBUTES, ErrorMapDocument, ErrorMapRow
 
 CODES_BY_ATTRIBUTE = {

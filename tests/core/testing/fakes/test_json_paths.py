@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.json_paths import LEVELS_MAX, JsonPath, PathFailed, parse_path
 
 

@@ -10,7 +10,7 @@ from tests.core.testing.node_client import ready_client
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import delay, refuse_connection
 from triclinium_core.testing.fakes.node import FakeNode

@@ -14,7 +14,7 @@ from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.command_log import COMMAND_LOG_MAX
 from triclinium_core.testing.fakes.faults import (

@@ -12,7 +12,7 @@ from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, 
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.actions import HangUp
 from triclinium_core.testing.fakes.documents import vbucket_of
 from triclinium_core.testing.fakes.faults import delay

@@ -11,7 +11,7 @@ from triclinium_core.kv.wire.framing_extras import (
     decode_server_duration_us,
     parse_framing_extras,
 )
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.node import FakeNode
 

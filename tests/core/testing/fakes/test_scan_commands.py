@@ -12,7 +12,7 @@ import pytest
 from tests.core.testing.node_client import NodeClient, ready_client, status_of
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.documents import vbucket_of, vbucket_uuid
 from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -9,7 +9,7 @@ import pytest
 from tests.core.testing.node_client import USUAL_FEATURES, as_json, ready_client, status_of, with_options
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
 def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import Outcome

@@ -9,7 +9,7 @@ from tests.core.testing.books import IN_FLIGHT, Books
 from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.kv_status import Status
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.faults import AnswerStatus, Delay, DropResponse, Garble, WrongLength
 from triclinium_core.testing.laws.ledger import SURVIVABLE_STRIKES
 from triclinium_core.testing.laws.submissions import Violation

@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.laws.ledger import NEEDS_A_FRAME
 from triclinium_core.testing.laws.submissions import Violation
 

@@ -42,7 +42,7 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.laws.submissions import (
     CHANGES_CAS,
     NEVER,

@@ -12,9 +12,9 @@ from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.request import RetryRequest
-from triclinium_core.retry.strategy import RetryAction
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up_mid_reply, refuse_connection
 from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
@@ -247,7 +247,7 @@ class Restless:
 def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Client and node that keep each other busy for ever fail the test instead of hanging it."""
     monkeypatch.setattr("triclinium_core.testing.simulation.joined.STEPS_MAX", 500)
-    monkeypatch.setattr("triclinium_core.retry.machine.DELAY_LEAST", 0.0)
+    monkeypatch.setattr("triclinium_core.retry.couchbase.machine.DELAY_LEAST", 0.0)
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     simulation.submit(get(), retry_strategy=Restless())

@@ -16,14 +16,14 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
-from triclinium_core.retry.strategy import (
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
 )
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,

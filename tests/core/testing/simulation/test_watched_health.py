@@ -6,8 +6,8 @@ from tests.core.testing.asked import exists, get
 from tests.core.testing.distorted import Watched, ready
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.reasons import RetryReason
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 from triclinium_core.testing.laws.submissions import Violation
 

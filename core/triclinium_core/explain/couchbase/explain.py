@@ -1,0 +1,318 @@
+"""Why would this request be retried, or not?
+
+``explain`` has no rule of its own: it feeds one event to a ``RetryMachine``, the object that the client runs, and tells
+what the machine ordered. The tables are asked a second time for their clauses only.
+
+Source: SDK-RFC 0049, SDK-RFC 0013.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field, replace
+from typing import assert_never, cast, get_args
+
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
+from triclinium_core.explain.couchbase.explanation import DecidedBy, Explanation, Outcome
+from triclinium_core.explain.couchbase.occasions import (
+    BAD_REQUEST,
+    Occasion,
+    kv_answered,
+    service_answered,
+    service_answered_code,
+)
+from triclinium_core.explain.couchbase.recording_strategy import StrategyWitness
+from triclinium_core.explain.couchbase.trial import LongestDelays, put_to_machine
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.actions import (
+    CloseConnection,
+    RefreshCollection,
+    RefreshTopology,
+)
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import (
+    DispatchFailed,
+    HandedOver,
+    SocketClosed,
+)
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
+    is_async,
+    require_strategy,
+)
+from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, is_idempotent
+from triclinium_core.retry.couchbase.tables.kv_status import status_name
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
+
+
+@dataclass(frozen=True, slots=True)
+class KvAnswer:
+    """A KV node answered with this status; ``error_map_entry`` is what its error map says of the status."""
+
+    status: int
+    error_map_entry: ErrorMapEntry | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An HTTP service answered."""
+
+    http_status: int
+    body: bytes | str = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    """Query or analytics answered with a body whose first error is this one.
+
+    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
+    """
+
+    code: int
+    message: str = ""
+    http_status: int | None = None
+
+
+Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
+"""What may befall a request; the last two are the client's own events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One request and what befell it. Durations are seconds.
+
+    Args:
+        idempotent: overrides the idempotent list; None to follow it.
+        readonly: the readonly property of a query or analytics request, which the list looks at.
+        method: HTTP method of a management request, which the list looks at.
+        attempt: retries already done.
+        elapsed: since the submission of the request.
+        timeout: what the request was given in all.
+        since_first_failure: None for 0 where this is the first failure, and ``elapsed`` where retries were done.
+        rng: randomness for jittered backoffs.
+
+    Raises:
+        InvalidArgumentException: a field has the wrong type, a number is out of range, or what happened cannot happen
+            to a request of this service, or not for this reason.
+    """
+
+    service: Service
+    operation: str
+    happened: Happening
+    idempotent: bool | None = None
+    readonly: bool = False
+    method: str = ""
+    strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
+    attempt: int = 0
+    elapsed: float = 0.0
+    timeout: float = math.inf
+    since_first_failure: float | None = None
+    rng: Random = field(default_factory=LongestDelays)
+
+    def __post_init__(self) -> None:
+        _require_type("service", self.service, Service)
+        _require_type("operation", self.operation, str)
+        _require_type("happened", self.happened, *get_args(Happening))
+        require_strategy(self.strategy, "strategy")
+        _require_count("attempt", self.attempt)
+        _require_seconds("elapsed", self.elapsed, _LONGEST)
+        _require_seconds("timeout", self.timeout, math.inf)
+        if self.since_first_failure is not None:
+            _require_seconds("since_first_failure", self.since_first_failure, self.elapsed)
+        fits = True
+        match self.happened:
+            case KvAnswer(status):
+                _require_count("status", status, 0xFFFF)
+                fits = self.service is Service.KV
+            case HttpAnswer(http_status):
+                _require_count("http_status", http_status)
+                fits = self.service is not Service.KV
+            case ErrorCode(code, _, http_status):
+                _require_count("code", code)
+                if http_status is not None:
+                    _require_count("http_status", http_status)
+                fits = self.service in {service for service, _ in service_responses.RETRYABLE_ERROR_CODES}
+            case SocketClosed(handed_over=HandedOver.NOTHING, reason=reason) | DispatchFailed(reason):
+                _require_unsent_reason(self.service, type(self.happened), reason)
+        if not fits:
+            raise InvalidArgumentException(
+                f"{type(self.happened).__name__} cannot happen to a request of the service {self.service}: a KvAnswer "
+                "is for kv, an ErrorCode for query and analytics, an HttpAnswer for every service but kv",
+                parameter="happened",
+            )
+
+
+_LONGEST = sys.float_info.max
+"""Seconds that may have passed already: any number but infinity."""
+
+
+def _require_type(name: str, value: object, *kinds: type) -> None:
+    if not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise InvalidArgumentException(f"{name}={value!r} must be of type {expected}", parameter=name)
+
+
+def _require_count(name: str, value: int, most: int | None = None) -> None:
+    if type(value) is not int or value < 0 or (most is not None and value > most):
+        limit = "of at least 0" if most is None else f"from 0 to {most}"
+        raise InvalidArgumentException(f"{name}={value!r} must be a whole number {limit}", parameter=name)
+
+
+def _require_seconds(name: str, value: float, most: float) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise InvalidArgumentException(f"{name}={value!r} must be a number from 0 to {most}", parameter=name)
+
+
+def _require_unsent_reason(service: Service, event: type[SocketClosed | DispatchFailed], reason: RetryReason) -> None:
+    _require_type("reason", reason, RetryReason)
+    reasons = unsent_reasons(service, event)
+    if reason not in reasons:
+        what = f"a dispatch to {service} fails for"
+        if event is SocketClosed:
+            what = f"a socket to {service} that closes before anything is handed over to it gives"
+        raise InvalidArgumentException(
+            f"reason={reason} is out of place; {what} one of {', '.join(reasons)}", parameter="reason"
+        )
+
+
+def explain(case: Case) -> Explanation:
+    """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
+
+    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn what it minded.
+    """
+    idempotent, idempotent_clause = _idempotency(case)
+    occasion = _occasion(case)
+    witness = StrategyWitness(cast(RetryStrategy, case.strategy))
+    annotation = RequestAnnotation(
+        operation=case.operation,
+        idempotent=idempotent,
+        strategy=case.strategy if is_async(case.strategy) else witness,
+        submitted_at=0.0,
+        deadline=case.timeout,
+        service=case.service,
+    )
+    since_first_failure = case.since_first_failure
+    if since_first_failure is None:
+        since_first_failure = case.elapsed if case.attempt else 0.0
+    trial = put_to_machine(
+        occasion,
+        annotation,
+        case.elapsed,
+        rng=case.rng,
+        retry_attempts=case.attempt,
+        first_failure_at=case.elapsed - since_first_failure,
+    )
+    reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
+    return Explanation(
+        service=case.service,
+        operation=case.operation,
+        happened=_describe(case.happened),
+        idempotent=idempotent,
+        idempotent_clause=idempotent_clause,
+        reason=reason,
+        reason_clause=_reason_clause(case.operation, occasion, reason),
+        error_map_has_a_say=_error_map_has_a_say(case),
+        strategy=type(case.strategy).__name__,
+        strategy_answer=witness.words(),
+        decided_by=_decided_by(reason, trial.outcome, error, witness),
+        outcome=trial.outcome,
+        delay=retry.delay if retry is not None else None,
+        dispatches=retry.dispatches if retry is not None else None,
+        counts_as_retry=trial.machine.retry_attempts > case.attempt,
+        error=error.rfc_class.__name__ if error is not None else None,
+        message=str(error) if error is not None else None,
+        orders=tuple(
+            action
+            for action in trial.actions
+            if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
+        ),
+    )
+
+
+def _idempotency(case: Case) -> tuple[bool, str]:
+    """Return whether the request is idempotent, and who says so."""
+    if case.idempotent is not None:
+        return case.idempotent, "the caller says so"
+    idempotent = is_idempotent(case.service, case.operation, readonly=case.readonly, method=case.method)
+    row = idempotent_row(case.service, case.operation)
+    if row is None:
+        return idempotent, "RFC 0049 Idempotent Operation List: no line names it, and only listed ones are"
+    restriction = "" if idempotent else ", which does not hold here"
+    return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
+
+
+def _occasion(case: Case) -> Occasion:
+    match case.happened:
+        case KvAnswer(status, entry):
+            return kv_answered(status, entry)
+        case HttpAnswer(http_status, body):
+            return service_answered(case.service, http_status, body)
+        case ErrorCode(code, message, http_status):
+            return service_answered_code(case.service, code, message, http_status or BAD_REQUEST)
+        case DispatchFailed(error=None) as event:
+            return Occasion(case.service, replace(event, error=error_of_lookup(event.reason)))
+        case SocketClosed() | DispatchFailed() as event:
+            return Occasion(case.service, event)
+        case unexpected:
+            assert_never(unexpected)
+
+
+def _error_map_has_a_say(case: Case) -> bool | None:
+    """Return whether the entry of the error map changes what an answer asks for; None where none was given."""
+    match case.happened:
+        case KvAnswer(status, entry) if entry is not None:
+            with_entry, without = (kv_responses.classify(case.operation, status, known) for known in (entry, None))
+            return with_entry != without
+        case _:
+            return None
+
+
+def _decided_by(
+    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, witness: StrategyWitness
+) -> DecidedBy:
+    """Return who had the last word, as it shows in who was asked and what was ordered."""
+    if reason is None:
+        return DecidedBy.RESPONSE
+    if witness.was_asked or outcome is Outcome.CONSULT:
+        overruled = witness.would_retry and outcome is Outcome.FAIL
+        return DecidedBy.ORCHESTRATOR if overruled else DecidedBy.STRATEGY
+    if outcome is Outcome.RETRY:
+        return DecidedBy.CONTROLLED_BACKOFF
+    return DecidedBy.DEADLINE if isinstance(error, TimeoutException) else DecidedBy.ORCHESTRATOR
+
+
+def _reason_clause(operation: str, occasion: Occasion, reason: RetryReason | None) -> str:
+    verdict = occasion.verdict(operation)
+    if verdict is not None:
+        return verdict.clause
+    match occasion.event:
+        case SocketClosed(reason=unsent) if reason is not unsent:
+            return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
+        case _:
+            return "RFC 0049 Client Dispatch: nothing of it was sent, so nothing was changed"
+
+
+def _describe(happened: Happening) -> str:
+    match happened:
+        case KvAnswer(status, entry):
+            known = status_name(status) or (entry.name if entry is not None else "")
+            return f"the node answered {known or 'an unknown status'} [0x{status:02x}]"
+        case HttpAnswer(http_status):
+            return f"the service answered HTTP status {http_status}"
+        case ErrorCode(code, message, http_status):
+            with_status = "" if http_status is None else f" with HTTP status {http_status}"
+            return f"the service answered error {code}{with_status}" + (f", {message}" if message else "")
+        case SocketClosed(handed_over):
+            return f"the socket closed when {handed_over.value} of the request had been handed over to it"
+        case DispatchFailed(reason):
+            what = "the id of its collection could not be had: " if reason in OF_A_LOOKUP else ""
+            return f"it could not be dispatched, because {what}{reason.meaning}"
+        case unexpected:
+            assert_never(unexpected)

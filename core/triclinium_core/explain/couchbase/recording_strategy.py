@@ -1,0 +1,77 @@
+"""A strategy that is watched: what it was asked, what it answered, and what it minded where it refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from triclinium_core.explain.couchbase.explanation import REFUSES, words_of_answer
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+_OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
+    "the request is not idempotent": lambda request: replace(request, idempotent=True),
+    "the time of the error map's schedule is up": lambda request: replace(request, since_first_failure=0.0),
+}
+"""What one of these strategies may mind about a request, and the change with which it would retry."""
+
+
+class StrategyWitness:
+    """Passes every question on to a strategy, and remembers the last one and its answer."""
+
+    def __init__(self, strategy: RetryStrategy) -> None:
+        self._strategy = strategy
+        self._question: tuple[RetryRequest, RetryReason] | None = None
+        self._answer: object = None
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return what the strategy answers; whatever it raises passes through."""
+        self._question = request, reason
+        try:
+            self._answer = answer = self._strategy.retry_after(request, reason)
+        except Exception as error:
+            self._answer = error
+            raise
+        return answer
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether there was a question."""
+        return self._question is not None
+
+    @property
+    def delay(self) -> float | None:
+        """Seconds until the retry that the strategy wants; None where it wants none, or was not asked."""
+        return self._answer.delay if isinstance(self._answer, RetryAction) else None
+
+    @property
+    def would_retry(self) -> bool:
+        """Whether the strategy wants a retry."""
+        return self.delay is not None
+
+    def words(self) -> str | None:
+        """Return what the strategy answered, as half a sentence, or None where it was not asked."""
+        if self._question is None:
+            return None
+        request, reason = self._question
+        words = words_of_answer(self._answer, reason)
+        if words == REFUSES and _is_stateless(self._strategy):
+            for obstacle, change in _OBSTACLES.items():
+                changed = change(request)
+                if changed != request and self._strategy.retry_after(changed, reason).delay is not None:
+                    return f"{words}, since {obstacle}"
+        return words
+
+
+def _is_stateless(strategy: RetryStrategy) -> bool:
+    """Tell whether a strategy may be asked again, for it gives the same answer."""
+    if type(strategy) is ErrorMapRetryStrategy:
+        return _is_stateless(strategy.otherwise)
+    return type(strategy) in (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy)

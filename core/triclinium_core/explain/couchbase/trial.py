@@ -1,0 +1,91 @@
+"""What befell a request, put to the retry machine that the client runs: behind ``explain`` and the questions.
+
+No rule stands here. The machine decides, and what it ordered is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.explain.couchbase.explanation import Outcome
+from triclinium_core.explain.couchbase.occasions import NODE, Occasion
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import ErrorMapLoaded, KvResponse, ResponseReceived, TimePassed
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
+
+
+class LongestDelays:
+    """Randomness that takes nothing off a jittered delay, so that the longest is told."""
+
+    def random(self) -> float:
+        """Return 0."""
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of the request."""
+
+    machine: RetryMachine
+    outcome: Outcome
+    retry: RetryAfter | None
+    error: CouchbaseException | None
+    """What the caller gets, now or at the end of a delay that was cut."""
+    actions: Sequence[RequestAction]
+    """All that was ordered when the event came."""
+
+
+def put_to_machine(
+    occasion: Occasion,
+    annotation: RequestAnnotation,
+    now: float,
+    *,
+    rng: Random,
+    retry_attempts: int = 0,
+    first_failure_at: float = 0.0,
+) -> Trial:
+    """Return what the machine of a request orders when ``occasion`` befalls it at ``now``.
+
+    Args:
+        retry_attempts: retries that were already done.
+        first_failure_at: instant of the first failure.
+    """
+    event = occasion.event
+    machine = RetryMachine(
+        annotation,
+        rng=rng,
+        state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
+        retry_attempts=retry_attempts,
+        first_failure_at=first_failure_at,
+    )
+    match occasion:
+        case Occasion(event=ResponseReceived(KvResponse(status)), entry=entry) if entry is not None:
+            machine.handle(ErrorMapLoaded(NODE, ErrorMap(ERROR_MAP_VERSION_MAX, 1, {status: entry})), now)
+    actions = machine.handle(event, now)
+    outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
+    retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
+    if retry is not None and not retry.dispatches:
+        return Trial(machine, outcome, retry, error_of(machine.handle(TimePassed(), machine.wakeup)), actions)
+    return Trial(machine, outcome, retry, error_of(actions), actions)
+
+
+def error_of(actions: Sequence[RequestAction]) -> CouchbaseException | None:
+    """Return what the request fails with; None where it does not fail."""
+    return next((action.error for action in actions if isinstance(action, Fail)), None)
+
+
+_STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
+"""Where a request may stand when something befalls it; the table of transitions tells at which stage."""
+
+_OUTCOMES: dict[type[RequestAction], Outcome] = {
+    RetryAfter: Outcome.RETRY,
+    Fail: Outcome.FAIL,
+    Complete: Outcome.COMPLETE,
+    ConsultStrategy: Outcome.CONSULT,
+}

@@ -1,0 +1,212 @@
+"""Questions about Couchbase: what each asks, the fields that it has beside its ``ask``, and what answers it.
+
+::
+
+    idempotent  service, op, readonly?, method?
+                -> idempotent
+    reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
+                -> reason, null where the strategy is not asked
+    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what befell the request: reason,
+                error_map_entry?; or the answer, with the fields of the ask ``reason``; or handed_over ("nothing",
+                "part" or "all"), for a socket that closed
+                -> action "retry" with delay_ms and dispatches, where that is false with error too; action "fail" with
+                error; or action "complete"
+    timeout     idempotent, on_the_wire, reason?
+                -> error: the deadline strikes while an attempt is on the wire without an answer, or while none is; the
+                reason is what an earlier attempt was retried for
+    cap         requested_delay_ms, elapsed_ms, timeout_ms
+                -> delay_ms, dispatches
+    terminal    events, op (see ``terminal_script``)
+                -> reason, null for none
+
+Source: SDK-RFC 0049, SDK-RFC 0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.explain.couchbase.explanation import Outcome, milliseconds
+from triclinium_core.explain.couchbase.occasions import OCCASIONS, Occasion, kv_answered, service_answered
+from triclinium_core.explain.couchbase.recording_strategy import StrategyWitness
+from triclinium_core.explain.couchbase.trial import LongestDelays, error_of, put_to_machine
+from triclinium_core.explain.vectors.fields import (
+    Answer,
+    Ask,
+    MalformedQuestion,
+    parse_status,
+    require_choice,
+    require_count,
+    require_each,
+    require_flag,
+    require_http_status,
+    require_number,
+    require_text,
+)
+from triclinium_core.explain.vectors.terminal_script import terminal_reason
+from triclinium_core.retry.backoff import cap
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, TimePassed
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+STRATEGIES: dict[str, RetryStrategy] = {
+    "best_effort": BestEffortRetryStrategy(),
+    "fast_fail_on_terminal_error": FastFailOnTerminalErrorRetryStrategy(),
+    "fail_fast": FailFastRetryStrategy(),
+    "error_map": ErrorMapRetryStrategy(),
+}
+"""The shipped strategies by the names that questions use; they keep no state."""
+
+SERVICES: dict[str, Service] = {str(service): service for service in Service}
+REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
+HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
+
+_RANDOMNESS = LongestDelays()
+
+
+def _answer_idempotent(question: Mapping[str, object]) -> Answer:
+    service = require_choice(question, "service", SERVICES)
+    operation = require_text(question, "op")
+    readonly = require_flag(question, "readonly") if "readonly" in question else False
+    method = require_text(question, "method") if "method" in question else ""
+    return {"idempotent": is_idempotent(service, operation, readonly=readonly, method=method)}
+
+
+def _answer_reason(question: Mapping[str, object]) -> Answer:
+    operation, occasion = _answered(question)
+    verdict = occasion.verdict(operation)
+    return {"reason": _name(verdict.reason if verdict is not None else None)}
+
+
+def _answer_decide(question: Mapping[str, object]) -> Answer:
+    witness = StrategyWitness(require_choice(question, "strategy", STRATEGIES))
+    operation, occasion = _occasion(question)
+    annotation = RequestAnnotation(
+        operation=operation,
+        idempotent=require_flag(question, "idempotent"),
+        strategy=witness,
+        submitted_at=0.0,
+        deadline=require_number(question, "timeout_ms") / 1000,
+        service=occasion.service,
+    )
+    attempt, elapsed = require_count(question, "attempt"), require_number(question, "elapsed_ms") / 1000
+    trial = put_to_machine(occasion, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
+    if trial.retry is None:
+        return {"action": str(trial.outcome), **_failed_with(trial.error)}
+    delay, dispatches = trial.retry.delay, trial.retry.dispatches
+    if dispatches and witness.delay is not None:
+        # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
+        delay = witness.delay
+    return {
+        "action": str(trial.outcome),
+        "delay_ms": milliseconds(delay),
+        "dispatches": dispatches,
+        **_failed_with(trial.error),
+    }
+
+
+def _answer_timeout(question: Mapping[str, object]) -> Answer:
+    annotation = RequestAnnotation(
+        operation="",
+        idempotent=require_flag(question, "idempotent"),
+        strategy=STRATEGIES["best_effort"],
+        submitted_at=0.0,
+        deadline=1.0,
+    )
+    on_the_wire = require_flag(question, "on_the_wire")
+    if question.get("reason") is None:
+        machine = RetryMachine(annotation, rng=_RANDOMNESS)
+    else:
+        machine = _sent_again(annotation, require_choice(question, "reason", REASONS))
+    if on_the_wire:
+        machine.handle(Dispatched(), machine.annotation.submitted_at)
+    return _failed_with(error_of(machine.handle(TimePassed(), annotation.deadline)))
+
+
+def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
+    """Return the machine of a request that is about to be sent again."""
+    occasion = OCCASIONS[reason]
+    trial = put_to_machine(occasion, replace(annotation, service=occasion.service), 0.0, rng=_RANDOMNESS)
+    if trial.outcome is not Outcome.RETRY:
+        raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
+    trial.machine.handle(TimePassed(), trial.machine.wakeup)
+    return trial.machine
+
+
+def _occasion(question: Mapping[str, object]) -> tuple[str, Occasion]:
+    """Return the operation, where it matters, and what befell it."""
+    if "reason" not in question and "service" in question:
+        return _answered(question)
+    if "reason" not in question and "handed_over" in question:
+        return "", Occasion(Service.KV, SocketClosed(require_choice(question, "handed_over", HANDED_OVER)))
+    reason, entry = require_choice(question, "reason", REASONS), _entry(question)
+    occasion = OCCASIONS[reason]
+    if entry is None or reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED:
+        return "", occasion
+    if not entry.indicates_retry:
+        raise MalformedQuestion(f"error_map_entry.attrs permits no retry, so nothing gives the reason {reason}")
+    return "", replace(occasion, entry=entry)
+
+
+def _answered(question: Mapping[str, object]) -> tuple[str, Occasion]:
+    """Return the operation, and the answer that it got."""
+    service = require_choice(question, "service", SERVICES)
+    operation = require_text(question, "op")
+    if service is Service.KV:
+        return operation, kv_answered(parse_status(require_text(question, "status"), "status"), _entry(question))
+    http_status, body = require_http_status(question, "http_status"), require_text(question, "body")
+    return operation, service_answered(service, http_status, body)
+
+
+def _failed_with(error: CouchbaseException | None) -> Answer:
+    return {} if error is None else {"error": error.rfc_class.__name__}
+
+
+def _answer_cap(question: Mapping[str, object]) -> Answer:
+    requested_ms = require_number(question, "requested_delay_ms")
+    remaining_ms = require_number(question, "timeout_ms") - require_number(question, "elapsed_ms")
+    capped = cap(requested_ms / 1000, remaining_ms / 1000)
+    return {"delay_ms": milliseconds(capped.delay), "dispatches": capped.dispatches}
+
+
+def _answer_terminal(question: Mapping[str, object]) -> Answer:
+    events = require_each(question, "events", "strings", require_text)
+    return {"reason": _name(terminal_reason(events, require_text(question, "op")))}
+
+
+def _entry(question: Mapping[str, object]) -> ErrorMapEntry | None:
+    row = question.get("error_map_entry")
+    if row is None:
+        return None
+    try:
+        return parse_entry(row, "error_map_entry")
+    except MalformedErrorMap as error:
+        raise MalformedQuestion(str(error)) from error
+
+
+def _name(reason: RetryReason | None) -> str | None:
+    return None if reason is None else str(reason)
+
+
+ASKS: Mapping[str, Ask] = {
+    "idempotent": _answer_idempotent,
+    "reason": _answer_reason,
+    "decide": _answer_decide,
+    "timeout": _answer_timeout,
+    "cap": _answer_cap,
+    "terminal": _answer_terminal,
+}
+"""All that may be asked."""

@@ -1,0 +1,161 @@
+"""Questions about Smithy: what each asks, the fields that it has beside its ``ask``, and what answers it.
+
+::
+
+    backoff     jitter (NONE, EQUAL or DEFAULT, FULL, DECORRELATED), base_s, max_s, random, attempts
+                -> delays_s, one for each of the attempts
+    sequence    strategy (standard, adaptive, simple), numbers ("2020", "2026"), quota_capacity, max_attempts, random,
+                operations: [{responses: [E, T, TO, N, ok]}]; simple has neither numbers nor quota
+                -> available at the end, operations: [{result, attempts, delays_s}]
+
+``random`` is what every draw gives, from 0 to 1. Operations come one after the other. ``result`` is the response that
+the caller gets, that of the last attempt; ``delays_s`` are the waits between attempts, so one less than attempts.
+
+Source: the Smithy Python retry design; decisions S3 to S9 and S14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from triclinium_core.explain.smithy.explanation import operation_in_json, seconds
+from triclinium_core.explain.smithy.script import Response, ScriptedClock, play
+from triclinium_core.explain.vectors.fields import (
+    Answer,
+    Ask,
+    MalformedQuestion,
+    in_json,
+    require,
+    require_choice,
+    require_count,
+    require_each,
+    require_number,
+)
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import RetryStrategy
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+JITTERS: Mapping[str, Jitter] = MappingProxyType(
+    {"NONE": Jitter.NONE, "EQUAL": Jitter.EQUAL, "DEFAULT": Jitter.EQUAL, "FULL": Jitter.FULL}
+    | {"DECORRELATED": Jitter.DECORRELATED}
+)
+"""The jitters; smithy-core calls the equal one DEFAULT."""
+
+NUMBERS: Mapping[str, AwsRetryNumbers] = MappingProxyType(
+    {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}
+)
+RESPONSES: Mapping[str, Response] = MappingProxyType({response.value: response for response in Response})
+
+Quota = Callable[[], int | None]
+"""Tells what a strategy's quota has left; None where it has none."""
+
+
+class Draws:
+    """Randomness without chance: every draw gives the same."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: float) -> None:
+        self._value = value
+
+    def random(self) -> float:
+        """Return the value."""
+        return self._value
+
+
+def _answer_backoff(question: Mapping[str, object]) -> Answer:
+    backoff = ExponentialRetryBackoffStrategy(
+        jitter=require_choice(question, "jitter", JITTERS),
+        base=require_number(question, "base_s"),
+        max=require_number(question, "max_s"),
+        rng=_draws(question),
+    )
+    attempts = require_each(question, "attempts", "whole numbers", require_count)
+    return {"delays_s": [seconds(backoff.compute_next_backoff_delay(attempt)) for attempt in attempts]}
+
+
+def _answer_sequence(question: Mapping[str, object]) -> Answer:
+    clock = ScriptedClock()
+    strategy, available = require_choice(question, "strategy", STRATEGIES)(question, _draws(question), clock)
+    scripts = require_each(question, "operations", "objects", _responses)
+    played = [_played(strategy, script, available, clock, index) for index, script in enumerate(scripts)]
+    return {"available": available(), "operations": played}
+
+
+def _played(
+    strategy: RetryStrategy, script: Sequence[Response], available: Quota, clock: ScriptedClock, index: int
+) -> Answer:
+    steps = play(strategy, script, available, wait=clock.wait)
+    if steps[-1].next_delay is not None:
+        raise MalformedQuestion(
+            f"operations[{index}].responses ends before the operation does: attempt {len(steps) + 1} has no response"
+        )
+    return operation_in_json(steps)
+
+
+def _responses(operations: Mapping[str, object], name: str) -> Sequence[Response]:
+    operation = operations[name]
+    if not isinstance(operation, Mapping):
+        raise MalformedQuestion(f"{name} is {in_json(operation)}, expected an object")
+    where = f"{name}.responses"
+    fields = {where: operation["responses"]} if "responses" in operation else {}
+    responses = require_each(fields, where, "strings", _response)
+    if not responses:
+        raise MalformedQuestion(f"{where} is empty, expected at least one of {', '.join(RESPONSES)}")
+    return responses
+
+
+def _response(responses: Mapping[str, object], name: str) -> Response:
+    return require_choice(responses, name, RESPONSES)
+
+
+def _draws(question: Mapping[str, object]) -> Draws:
+    value = require_number(question, "random")
+    if value > 1:
+        raise MalformedQuestion(f"random is {value}, expected a number from 0 to 1")
+    return Draws(value)
+
+
+def _simple(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    strategy = SimpleRetryStrategy(rng=rng, max_attempts=require_count(question, "max_attempts"))
+    # It takes nothing from a quota, so that one that is there stays as it was.
+    untouched = require_count(question, "quota_capacity") if "quota_capacity" in question else None
+    return strategy, lambda: untouched
+
+
+def _standard(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    numbers, capacity, attempts = _settings(question)
+    strategy = StandardRetryStrategy(rng=rng, numbers=numbers, quota_capacity=capacity, max_attempts=attempts)
+    return strategy, strategy.available_quota
+
+
+def _adaptive(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    numbers, capacity, attempts = _settings(question)
+    strategy = AdaptiveRetryStrategy(
+        rng=rng, clock=clock, numbers=numbers, quota_capacity=capacity, max_attempts=attempts
+    )
+    return strategy, strategy.available_quota
+
+
+def _settings(question: Mapping[str, object]) -> tuple[AwsRetryNumbers, int, int]:
+    return _numbers(question), require_count(question, "quota_capacity"), require_count(question, "max_attempts")
+
+
+def _numbers(question: Mapping[str, object]) -> AwsRetryNumbers:
+    year = require(question, "numbers")
+    written = str(year) if isinstance(year, int) and not isinstance(year, bool) and 0 <= year <= 9999 else year
+    return require_choice({"numbers": written}, "numbers", NUMBERS)
+
+
+STRATEGIES: Mapping[str, Callable[[Mapping[str, object], Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = (
+    MappingProxyType({"standard": _standard, "adaptive": _adaptive, "simple": _simple})
+)
+"""What makes each strategy of a question."""
+
+ASKS: Mapping[str, Ask] = MappingProxyType({"backoff": _answer_backoff, "sequence": _answer_sequence})
+"""All that may be asked."""

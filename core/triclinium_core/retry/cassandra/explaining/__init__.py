@@ -1,1 +1,0 @@
-"""Single decisions for people who ask: ``explain`` in words, ``questions`` as data."""

@@ -1,0 +1,142 @@
+"""What the retry machine of one request hears: facts, each a noun with a past participle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
+from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """The request was handed over to a connection."""
+
+    node: str | None = None
+    opaque: int | None = None
+    sender: str | None = None
+    """Our end of the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a connection had to do when a request on it, or for it, ran out of time or was turned away."""
+
+    in_flight: int
+    """Requests without an answer."""
+    waiting: int
+    """Operations that waited for the connection at once, at most, while there were any."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchFailed:
+    """The request could not be handed over; nothing of it left the client."""
+
+    reason: RetryReason
+    detail: str | None = None
+    """Why, in words, for the error context."""
+    error: type[CouchbaseException] | None = None
+    """What the reason stands for, where a status of a request that had to come before this one is behind it."""
+    node: str | None = None
+    """Where it was to go, if that is known."""
+    load: Load | None = None
+
+
+@unique
+class HandedOver(Enum):
+    """How much of the request's frame the driver had begun to hand over when the socket closed (decision C24)."""
+
+    NOTHING = "nothing"
+    PART = "part"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class SocketClosed:
+    """The connection that carried the request is gone, and no answer came."""
+
+    handed_over: HandedOver
+    detail: str | None = None
+    reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
+    """The reason where nothing was handed over; a terminal one may stand in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvResponse:
+    """What classification needs of a KV response."""
+
+    status: int
+    node: str | None = None
+    """Whose error map to consult."""
+    server_context: str | None = None
+    server_ref: str | None = None
+    server_duration: float | None = None
+    """Seconds for which the server worked, by its own clock."""
+    failed_path: FailedPath | None = None
+    """Which spec of a sub-document operation failed, where that is why the whole did."""
+    error: type[CouchbaseException] | None = None
+    """What a failure surfaces as, where that depends on more than operation and status."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceResponse:
+    """What classification needs of the answer of an HTTP service."""
+
+    service: Service
+    http_status: int
+    body: bytes | str = b""
+
+
+Response = KvResponse | ServiceResponse
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """The answer to the newest attempt has come, whole."""
+
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMapLoaded:
+    """A node has sent its error map."""
+
+    node: str
+    error_map: ErrorMap
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyDecided:
+    """An asynchronous strategy has answered, or raised."""
+
+    answer: RetryAction | None
+    raised: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """``wakeup`` has come; harmless at any other time."""
+
+    load: Load | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """The caller has left."""
+
+
+RequestEvent = (
+    Dispatched
+    | DispatchFailed
+    | SocketClosed
+    | ResponseReceived
+    | ErrorMapLoaded
+    | StrategyDecided
+    | TimePassed
+    | Abandoned
+)

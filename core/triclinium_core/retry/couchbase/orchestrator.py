@@ -1,0 +1,89 @@
+"""From a strategy's answer to what happens: the rules that no strategy can bend.
+
+A request whose attempt may have been applied is sent again only when it is idempotent; reasons that are always retried
+never reach a strategy; no delay outlives the deadline.
+
+Source: SDK-RFC 0049 "Retry Orchestration".
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.backoff import RESOLUTION, cap, controlled
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryStrategy
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Wait ``delay`` seconds, then send the request again, or fail it unsent where the delay was cut."""
+
+    delay: float
+    dispatches: bool
+    times_out: bool = False
+    """A cut delay ends at the deadline, so the request fails with a timeout; else with the failure's own error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Fail the request; ``error`` is what the strategy asked for, if it did."""
+
+    error: type[CouchbaseException] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOut:
+    """Fail the request with a timeout: its deadline has passed already."""
+
+
+Verdict = Retry | Refuse | TimeOut
+
+
+def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdict | None:
+    """Return the verdict that no strategy is asked about, or None where one has to be asked."""
+    if request.remaining <= RESOLUTION:
+        return TimeOut()
+    if reason.always_retry:
+        # RFC 0049 §Controlled Backoff for Always Retry; the counter is shared with strategy retries (decision C3).
+        return judge(request, reason, RetryAction.after(controlled(request.retry_attempts)))
+    return None
+
+
+def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
+    """Return what happens to ``request``, asking ``strategy`` where one has to be asked.
+
+    Raises:
+        TypeError: the strategy answered something that is no RetryAction.
+        Exception: whatever the strategy raised.
+    """
+    verdict = decide_without_strategy(request, reason)
+    return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
+
+
+def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
+    """Return what happens to ``request`` when a strategy gave ``answer``.
+
+    Raises:
+        TypeError: ``answer`` is no RetryAction.
+    """
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
+    if not isinstance(answer, RetryAction):
+        raise TypeError(f"the retry strategy answered {answer!r}; it must answer a RetryAction")
+    if request.remaining <= RESOLUTION:
+        # Decision C23: a strategy that had to be awaited may answer when the deadline has passed.
+        return TimeOut()
+    if answer.delay is None:
+        return Refuse(answer.error)
+    if not (request.idempotent or reason.allows_non_idempotent_retry):
+        # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
+        return Refuse(answer.error)
+    limit = request.remaining if answer.within is None else min(request.remaining, answer.within)
+    capped = cap(answer.delay, limit)
+    times_out = not capped.dispatches and limit == request.remaining
+    return Retry(capped.delay, capped.dispatches, times_out)

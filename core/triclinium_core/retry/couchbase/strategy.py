@@ -1,0 +1,215 @@
+"""Retry strategies: who decides whether, and when, a failed request is sent again.
+
+Source: SDK-RFC 0049 rev 16 "Retry Strategies"; decisions C1, C14 to C16.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
+
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.quantities import Duration, require_duration
+from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.kinds import COUCHBASE, other_kind
+from triclinium_core.shown import shown
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RetryAction:
+    """A strategy's answer. Build it with ``after`` or ``no_retry``.
+
+    Raises:
+        InvalidArgumentException: a duration is negative or not finite, or ``error`` is no class of ours.
+    """
+
+    delay: float | None
+    """Seconds until the retry; None for no retry."""
+    error: type[CouchbaseException] | None = None
+    """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
+    with a message and an ``ErrorContext``, as all our errors are."""
+    within: float | None = None
+    """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
+
+    def __init__(
+        self,
+        delay: Duration | None,
+        error: type[CouchbaseException] | None = None,
+        within: Duration | None = None,
+    ) -> None:
+        if error is not None and not (isinstance(error, type) and issubclass(error, CouchbaseException)):
+            raise InvalidArgumentException(
+                f"error={error!r} must be CouchbaseException or a subclass of it", parameter="error"
+            )
+        object.__setattr__(self, "delay", None if delay is None else require_duration("delay", delay))
+        object.__setattr__(self, "error", error)
+        object.__setattr__(self, "within", None if within is None else require_duration("within", within))
+
+    @classmethod
+    def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
+        """Return the order to retry after ``seconds``; less than a millisecond is taken for one.
+
+        Raises:
+            InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
+        """
+        return cls(require_duration("delay", seconds), None, within)
+
+    @classmethod
+    def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:
+        """Return the order to fail the request, with ``error`` where one is given.
+
+        Raises:
+            InvalidArgumentException: ``error`` is no class of ours.
+        """
+        return cls(None, error)
+
+
+class RetryStrategy(Protocol):
+    """A strategy that answers at once. It must not block, and needs no clock: the request tells the times."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return whether to retry. Whatever this raises fails the request, as the cause."""
+        ...
+
+
+class AsyncRetryStrategy(Protocol):
+    """A strategy that may do I/O before it answers; the driver awaits it."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return whether to retry. Whatever this raises fails the request, as the cause."""
+        ...
+
+
+AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
+
+
+def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
+    """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is an object with a method retry_after."""
+    if not callable(getattr(strategy, "retry_after", None)):
+        hint = other_kind(strategy, COUCHBASE) or "it has no such method"
+    elif isinstance(strategy, type):
+        hint = f"it is a class; make one: {strategy.__name__}()"
+    else:
+        return
+    raise InvalidArgumentException(
+        f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
+        f"BestEffortRetryStrategy(); {hint}",
+        parameter=parameter,
+    )
+
+
+def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
+    """Tell whether ``strategy.retry_after`` is an ``async def``."""
+    return inspect.iscoroutinefunction(strategy.retry_after)
+
+
+class BestEffortRetryStrategy:
+    """Retries whatever is safe to retry, until the deadline.
+
+    Args:
+        backoff: replaces the delay calculator; 1, 2, 4 … 500 ms unless given.
+
+    Raises:
+        InvalidArgumentException: ``backoff`` cannot be called.
+
+    Source: RFC 0049 "Best Effort".
+    """
+
+    def __init__(self, backoff: Backoff | None = None) -> None:
+        if backoff is not None and not callable(backoff):
+            raise InvalidArgumentException(
+                f"backoff={backoff!r} must be callable as backoff(retry_attempts, rng)", parameter="backoff"
+            )
+        self._backoff = backoff if backoff is not None else exponential()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(backoff={self._backoff!r})"
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry where the request is idempotent or the reason allows one for any request."""
+        if request.idempotent or reason.allows_non_idempotent_retry:
+            return RetryAction.after(self._backoff(request.retry_attempts, request.rng))
+        return RetryAction.no_retry()
+
+
+TERMINAL_ERRORS: dict[RetryReason, type[CouchbaseException]] = {
+    RetryReason.AUTHENTICATION_ERROR: errors.AuthenticationFailureException,
+    RetryReason.TLS_ERROR: errors.TlsException,
+    RetryReason.BUCKET_ACCESS_ERROR: errors.BucketAccessException,
+    RetryReason.SCOPE_NOT_FOUND: errors.ScopeNotFoundException,
+    RetryReason.COLLECTION_NOT_FOUND: errors.CollectionNotFoundException,
+}
+"""RFC 0049 "Fail Fast (Terminal Errors)": the five mapped reasons and what they fail with, each class as narrow as can be
+(decision C32)."""
+
+
+class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
+    """The default: fails at once where a retry is unlikely to help, and is best effort otherwise.
+
+    Volatile: what counts as terminal may change in any release, so that the default stays the most helpful one. Copy
+    this class to pin today's behaviour.
+
+    Source: RFC 0049 rev 16 "Fail Fast (Terminal Errors)".
+    """
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return no retry for the five terminal reasons, else what best effort says."""
+        if reason in TERMINAL_ERRORS:
+            return RetryAction.no_retry(TERMINAL_ERRORS[reason])
+        return super().retry_after(request, reason)
+
+
+class ErrorMapRetryStrategy:
+    """Opt-in: follows the ``retry`` object of the node's error map, and another strategy for everything else.
+
+    Args:
+        otherwise: decides where the map has no usable schedule; the default strategy unless given.
+
+    Raises:
+        InvalidArgumentException: ``otherwise`` is no strategy, or one that has to be awaited.
+
+    Source: RFC 0013 "Retry Intervals"; decisions C14 to C17.
+    """
+
+    def __init__(self, otherwise: RetryStrategy | None = None) -> None:
+        if otherwise is not None:
+            require_strategy(otherwise, "otherwise")
+            if is_async(otherwise):
+                raise InvalidArgumentException(
+                    f"otherwise={shown(otherwise)} must be a strategy that answers at once", parameter="otherwise"
+                )
+        self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(otherwise={self.otherwise!r})"
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return the delay that the map asks for, or no retry once ``max-duration`` has passed."""
+        entry = request.error_map_entry
+        if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None or entry.retry is None:
+            return self.otherwise.retry_after(request, reason)
+        delay = entry.retry.delay(request.attempts_this_status)
+        if entry.retry.max_duration_ms is None:
+            return RetryAction.after(delay)
+        within = entry.retry.max_duration_ms / 1000 - request.since_first_failure
+        if within <= RESOLUTION:
+            return RetryAction.no_retry()
+        return RetryAction.after(delay, within=within)
+
+
+class FailFastRetryStrategy:
+    """Internal: retries nothing but what is always retried; meant for config polls, which come with clusters.
+
+    Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return no retry."""
+        return RetryAction.no_retry()

@@ -1,0 +1,104 @@
+"""Which operations may be sent again at any stage: the RFC's list as data.
+
+Source: SDK-RFC 0049 "Idempotent Operation List"; decision C34 for the rows beyond it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, unique
+
+from triclinium_core.retry.couchbase.tables.service import Service
+
+
+@unique
+class Idempotency(Enum):
+    """What makes the operation of a row idempotent."""
+
+    ALWAYS = "always"
+    IF_READONLY = "if its readonly property is set"
+    IF_GET = "if its HTTP method is GET"
+
+
+ANY_OPERATION = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotentOperation:
+    """One row of the list; an operation without a row is not idempotent."""
+
+    service: Service
+    operation: str
+    idempotency: Idempotency
+    clause: str
+
+
+_ALWAYS, _IF_READONLY, _IF_GET = Idempotency.ALWAYS, Idempotency.IF_READONLY, Idempotency.IF_GET
+
+# fmt: off
+IDEMPOTENT_OPERATIONS: tuple[IdempotentOperation, ...] = (
+    IdempotentOperation(Service.KV, "get_cluster_config", _ALWAYS, "KV: Carrier Config & Global Config Requests"),
+    IdempotentOperation(Service.KV, "get", _ALWAYS, "KV: Get Request"),
+    IdempotentOperation(Service.KV, "get_projection", _ALWAYS, "KV: Get Request, and Subdoc Lookup, which it is made of"),
+    IdempotentOperation(Service.KV, "get_collection_id", _ALWAYS, "KV: Get Collection ID"),
+    IdempotentOperation(Service.KV, "get_collections_manifest", _ALWAYS, "KV: Get Collection Manifest"),
+    IdempotentOperation(Service.KV, "noop", _ALWAYS, "KV: Noop Request"),
+    IdempotentOperation(Service.KV, "observe_cas", _ALWAYS, "KV: Observe Via CAS"),
+    IdempotentOperation(Service.KV, "observe_seqno", _ALWAYS, "KV: Observe via Sequence Number"),
+    IdempotentOperation(Service.KV, "get_replica", _ALWAYS, "KV: Replica Get Request"),
+    IdempotentOperation(Service.KV, "lookup_in", _ALWAYS, "KV: Subdoc Lookup"),
+    IdempotentOperation(Service.KV, "lookup_in_replica", _ALWAYS, "KV: Subdoc Lookup, and Replica Get Request"),
+    IdempotentOperation(Service.KV, "subdoc_get", _ALWAYS, "KV: Subdoc Lookup"),
+    IdempotentOperation(Service.KV, "subdoc_exists", _ALWAYS, "KV: Subdoc Lookup"),
+    IdempotentOperation(Service.KV, "subdoc_get_count", _ALWAYS, "KV: Subdoc Lookup"),
+    IdempotentOperation(Service.KV, "exists", _ALWAYS, "decision C34: GET_META changes nothing"),
+    IdempotentOperation(Service.QUERY, ANY_OPERATION, _IF_READONLY, 'Query: the "readonly" property is set to "true"'),
+    IdempotentOperation(Service.ANALYTICS, ANY_OPERATION, _IF_READONLY, 'Analytics: the "readonly" property is set to "true"'),
+    IdempotentOperation(Service.SEARCH, ANY_OPERATION, _ALWAYS, "Search: all search requests, even though they are a POST"),
+    IdempotentOperation(Service.VIEWS, ANY_OPERATION, _ALWAYS, "View: all view requests"),
+    IdempotentOperation(Service.MANAGEMENT, ANY_OPERATION, _IF_GET, 'Cluster Manager and Management APIs: every "GET" call'),
+)
+# fmt: on
+
+
+def index_rows(rows: tuple[IdempotentOperation, ...]) -> Mapping[tuple[Service, str], IdempotentOperation]:
+    """Return the rows by service and operation.
+
+    Raises:
+        ValueError: two rows describe the same operation.
+    """
+    index: dict[tuple[Service, str], IdempotentOperation] = {}
+    for row in rows:
+        if (row.service, row.operation) in index:
+            raise ValueError(f"two rows for {row.service} {row.operation}")
+        index[row.service, row.operation] = row
+    return index
+
+
+IDEMPOTENCY: dict[tuple[Service, str], IdempotentOperation] = dict(index_rows(IDEMPOTENT_OPERATIONS))
+
+
+def idempotent_row(service: Service, operation: str) -> IdempotentOperation | None:
+    """Return the row that covers the operation, or None where the list is silent."""
+    return IDEMPOTENCY.get((service, operation)) or IDEMPOTENCY.get((service, ANY_OPERATION))
+
+
+def is_idempotent(service: Service, operation: str, *, readonly: bool = False, method: str = "") -> bool:
+    """Tell whether the operation may be sent again although an earlier attempt may have been applied.
+
+    Args:
+        operation: name as in the rows; one that no row names is not idempotent, as the RFC asks.
+        readonly: the readonly property of a query or analytics request.
+        method: HTTP method of a management request.
+    """
+    row = idempotent_row(service, operation)
+    if row is None:
+        return False
+    match row.idempotency:
+        case Idempotency.ALWAYS:
+            return True
+        case Idempotency.IF_READONLY:
+            return readonly
+        case Idempotency.IF_GET:
+            return method.upper() == "GET"

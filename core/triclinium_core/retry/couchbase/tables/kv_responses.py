@@ -1,0 +1,169 @@
+"""What a KV response that is no success asks for: a retry reason or an error, and what else has to be done.
+
+Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
+C9 to C13, C31 and D25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from triclinium_core import errors
+from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, ErrorClass, Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+
+@dataclass(frozen=True, slots=True)
+class RetryableStatus:
+    """One line of the list: a known status that is retried, but for the operations named."""
+
+    status: Status
+    reason: RetryReason
+    excluded: frozenset[str]
+    clause: str
+    only_of: frozenset[str] = frozenset()
+    """The operations that are retried for it; empty for all that are not excluded."""
+
+    def covers(self, operation: str) -> bool:
+        """Tell whether an operation is retried for it."""
+        if operation in self.excluded or operation.startswith(DCP_PREFIX):
+            return False
+        return not self.only_of or operation in self.only_of
+
+
+DCP_PREFIX = "dcp"
+"""Operations whose name starts so are DCP's, and "DCP commands are excluded from this list"."""
+COUNTERS = frozenset({"increment", "decrement"})
+
+
+def _lines() -> Iterable[RetryableStatus]:
+    line, s, r = RetryableStatus, Status, RetryReason
+    # fmt: off
+    yield line(s.NOT_MY_VBUCKET, r.KV_NOT_MY_VBUCKET, frozenset({"range_scan_continue"}),
+               "KV: Not My VBucket 0x07 on all messages (decision C10: not on range-scan continue)")
+    yield line(s.UNKNOWN_COLLECTION, r.KV_COLLECTION_OUTDATED,
+               frozenset({"get_collection_id", "range_scan_continue", "range_scan_cancel"}),
+               "KV: Collection Outdated 0x88, explicitly excluded is the GetCollectionID command (decision C9: nor range-scan continue and cancel)")
+    yield line(s.LOCKED, r.KV_LOCKED, frozenset({"unlock"}),
+               'KV: Locked 0x09, do NOT retry on KV_LOCKED for the "Unlock" command')
+    yield line(s.TEMPORARY_FAILURE, r.KV_TEMPORARY_FAILURE, frozenset(), "KV: Temporary Failure 0x86")
+    yield line(s.SYNC_WRITE_IN_PROGRESS, r.KV_SYNC_WRITE_IN_PROGRESS, frozenset(), "KV: SyncWriteInProgress 0xa2")
+    yield line(s.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, r.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, frozenset(),
+               "KV: SyncWriteReCommitInProgress 0xa4")
+    yield line(s.NOT_STORED, r.KV_TEMPORARY_FAILURE, frozenset(),
+               "not in it is Not Stored 0x05, by which a counter says that it lost a race (decision D25)", COUNTERS)
+    # fmt: on
+
+
+def index_lines(lines: Iterable[RetryableStatus]) -> dict[int, RetryableStatus]:
+    """Return the lines by status.
+
+    Raises:
+        ValueError: two lines describe the same status.
+    """
+    index: dict[int, RetryableStatus] = {}
+    for line in lines:
+        if line.status in index:
+            raise ValueError(f"two lines for status 0x{line.status:02x}")
+        index[int(line.status)] = line
+    return index
+
+
+RETRYABLE_STATUSES: dict[int, RetryableStatus] = index_lines(_lines())
+
+CONNECTION_INVALIDATING = frozenset(
+    {Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED}
+)
+"""Known statuses after which the connection is of no more use."""
+
+ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
+    (Attribute.AUTH, errors.AuthenticationFailureException),
+    (Attribute.INVALID_INPUT, errors.InvalidArgumentException),
+    (Attribute.SUPPORT, errors.FeatureNotAvailableException),
+    (Attribute.TEMP, errors.TemporaryFailureException),
+)
+"""The class of an unknown status: the first attribute that its entry has decides (decision C31)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvVerdict:
+    """What a response asks for.
+
+    ``reason`` None means that the strategy is not asked: the request ends, with ``error`` or, where that is None too,
+    as a success.
+    """
+
+    reason: RetryReason | None
+    error: ErrorClass | None
+    clause: str
+    refresh_topology: bool = False
+    refresh_collection: bool = False
+    close_connection: str | None = None
+    """Why the connection has to be closed once the request is settled or waiting for its retry."""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the response is what the caller waits for."""
+        return self.reason is None and self.error is None
+
+
+def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
+    """Return what ``status`` asks of ``operation``; ``entry`` is what the error map of its node says of the status."""
+    line = RETRYABLE_STATUSES.get(status)
+    if line is not None and line.covers(operation):
+        return KvVerdict(
+            line.reason,
+            KV_STATUSES[status].error_of(operation),
+            f"RFC 0049 Response Code Retry List: {line.clause}",
+            refresh_topology=line.reason is RetryReason.KV_NOT_MY_VBUCKET,
+            refresh_collection=line.reason is RetryReason.KV_COLLECTION_OUTDATED,
+        )
+    row = KV_STATUSES.get(status)
+    if row is not None and not row.fits(operation):
+        clause = "no clause: the operation has no such answer, so nobody knows whether it was applied (decision D12)"
+        return KvVerdict(None, errors.DecodingFailureException, clause)
+    if row is not None:
+        # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
+        clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"
+        if line is not None and not line.only_of:
+            clause = f"RFC 0049 Response Code Retry List: {line.clause}"
+        close = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
+        return KvVerdict(None, row.error_of(operation), clause, close_connection=close)
+    return _classify_unknown(status, entry)
+
+
+def is_success(operation: str, status: int) -> bool:
+    """Tell whether ``status`` is what the caller of ``operation`` waits for."""
+    return status == Status.SUCCESS or classify(operation, status, None).is_success
+
+
+def error_of_entry(entry: ErrorMapEntry) -> ErrorClass:
+    """Return the exception that an unknown status surfaces as, by what its error map says of it (decision C31)."""
+    for attribute, error in ERRORS_BY_ATTRIBUTE:
+        if attribute in entry.attributes:
+            return error
+    return errors.CouchbaseException
+
+
+def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
+    if entry is None:
+        error = ERRORS_WITHOUT_A_MAP.get(status, errors.CouchbaseException)
+        return KvVerdict(None, error, "RFC 0049 KV Error Map Handling: no entry, so no retry indication")
+    attributes = entry.attributes
+    error = error_of_entry(entry)
+    close = None
+    for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
+        # RFC 0013 §Processing Order: what cannot be handled specially drops the connection.
+        if attribute in attributes:
+            close = f"the error map says {attribute} of status 0x{status:02x}"
+    if entry.indicates_retry:
+        reason: RetryReason | None = RetryReason.KV_ERROR_MAP_RETRY_INDICATED
+        clause = "RFC 0049 KV Error Map Handling: the map indicates a retry, so the strategy decides"
+    else:
+        reason = None
+        clause = "RFC 0049 KV Error Map Handling: the map misses any retry indication, so no retry"
+    return KvVerdict(
+        reason, error, clause, refresh_topology=Attribute.FETCH_CONFIG in attributes, close_connection=close
+    )

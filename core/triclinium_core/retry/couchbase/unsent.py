@@ -1,0 +1,53 @@
+"""Why nothing of a request is sent: the reasons that a client may give.
+
+Source: SDK-RFC 0049 "Client Dispatch", "RetryReason", "Fail Fast (Terminal Errors)"; decisions C6 and C8.
+"""
+
+from __future__ import annotations
+
+from triclinium_core.retry.couchbase.events import DispatchFailed, SocketClosed
+from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES, classify
+from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+_OF_ANY_CONNECTION = (RetryReason.SOCKET_NOT_AVAILABLE, RetryReason.AUTHENTICATION_ERROR, RetryReason.TLS_ERROR)
+
+# RFC 0049 §Fail Fast (Terminal Errors): "These three apply only to KV operations".
+_OF_A_KEYSPACE = (RetryReason.BUCKET_ACCESS_ERROR, RetryReason.SCOPE_NOT_FOUND, RetryReason.COLLECTION_NOT_FOUND)
+
+_OF_A_DISPATCH = (
+    RetryReason.NODE_NOT_AVAILABLE,
+    RetryReason.SERVICE_NOT_AVAILABLE,
+    RetryReason.CIRCUIT_BREAKER_OPEN,
+    RetryReason.UNKNOWN,
+)
+
+OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
+"""What the answer to GET_COLLECTION_ID may ask for, which comes before the first request to a collection."""
+
+UNKNOWN_STATUS = 0xFFFF
+"""A status that no table has, so that an error map decides."""
+
+RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
+"""What an error map says at least of a status that it has retried."""
+
+
+def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> tuple[RetryReason, ...]:
+    """Return for which reasons nothing of a request of ``service`` is sent.
+
+    Args:
+        event: ``DispatchFailed``, or ``SocketClosed`` for a socket that closed before anything was handed over to it.
+    """
+    keyspace = _OF_A_KEYSPACE if service is Service.KV else ()
+    if event is SocketClosed:
+        return (*_OF_ANY_CONNECTION, *keyspace)
+    return (*_OF_ANY_CONNECTION, *keyspace, *_OF_A_DISPATCH, *(OF_A_LOOKUP if service is Service.KV else ()))
+
+
+def error_of_lookup(reason: RetryReason) -> ErrorClass | None:
+    """Return what an answer to GET_COLLECTION_ID stands for where it gives ``reason``; None where no answer does."""
+    answers = [*((status, None) for status in RETRYABLE_STATUSES), (UNKNOWN_STATUS, RETRY_PERMITTED)]
+    verdicts = (classify("get_collection_id", *answer) for answer in answers)
+    return next((verdict.error for verdict in verdicts if verdict.reason is reason), None)

@@ -1,0 +1,131 @@
+"""One error of Cassandra's, explained by the policies and the request machine."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.cassandra.explain import Case, explain
+from triclinium_core.explain.cassandra.explanation import Outcome
+from triclinium_core.explain.vectors.fixed_policy import FixedPolicy
+from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.policy import RetryPolicy, verdict_on
+from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT
+
+QUORUM = ConsistencyLevel.QUORUM
+READ = e.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
+WRITE = e.WriteTimeout(consistency=QUORUM, write_type=WriteType.SIMPLE, block_for=2, received=1)
+UNAVAILABLE = e.Unavailable(consistency=QUORUM, required=2, alive=1)
+DEFAULT, DOWNGRADING = DefaultRetryPolicy(), ConsistencyDowngradingRetryPolicy()
+
+Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
+
+
+@rows(
+    ("error", "policy", "idempotent", "expected"),
+    [
+        (READ, DEFAULT, False, ("RETHROW", "fail", "ReadTimeout", None)),
+        (READ, DOWNGRADING, False, ("RETRY_SAME", "same_node", None, "ONE")),
+        (UNAVAILABLE, DEFAULT, False, ("RETRY_NEXT", "next_node", None, None)),
+        (WRITE, DOWNGRADING, False, (None, "fail", "WriteTimeout", None)),
+        (WRITE, DOWNGRADING, True, ("IGNORE", "empty", None, None)),
+        (e.HeartbeatFailure(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
+        (e.HeartbeatFailure(), DEFAULT, False, (None, "fail", "HeartbeatFailure", None)),
+        (e.RequestAborted("no UTF-8"), DEFAULT, True, ("RETHROW", "fail", "RequestAborted", None)),
+        (e.Overloaded(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
+        (e.WriteFailure(), DEFAULT, True, ("RETHROW", "fail", "WriteFailure", None)),
+        (e.Bootstrapping(), DEFAULT, False, (None, "next_node", None, None)),
+        (e.Unprepared(), DEFAULT, False, (None, "prepare", None, None)),
+        (e.InvalidQuery(), DEFAULT, True, (None, "fail", "InvalidQuery", None)),
+        (e.AuthenticationError(), DEFAULT, True, (None, "fail", "ProtocolError", None)),
+        (e.FrameTooLong(), DEFAULT, True, (None, "fail", "FrameTooLong", None)),
+    ],
+)
+def test_what_happens(
+    error: Failure, policy: RetryPolicy, idempotent: bool, expected: tuple[str | None, str, str | None, str | None]
+) -> None:
+    """The verdict where the policy is asked, what comes of the request, and at which level it goes on."""
+    told = explain(Case(error=error, policy=policy, idempotent=idempotent)).to_json()
+
+    assert expected == (told["decision"], told["action"], told["error"], told["consistency"])
+    assert (expected[0] is not None) == told["is_policy_asked"]
+
+
+@rows(
+    ("case", "clauses"),
+    [
+        (Case(error=READ, policy=DOWNGRADING), ["A2", "A3", "A5", "A6"]),
+        (Case(error=WRITE, policy=DOWNGRADING), ["A2"]),
+        (Case(error=WRITE, policy=DOWNGRADING, idempotent=True), ["A2", "A3", "A6"]),
+        (Case(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
+        (Case(error=e.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
+        (Case(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
+        (Case(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
+        (Case(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
+        (Case(error=READ, policy=FixedPolicy(RETRY_NEXT)), ["A2"]),
+    ],
+)
+def test_all_that_is_known_stands_in_the_sentences(case: Case, clauses: list[str]) -> None:
+    """What happened, who decides, what is decided and what comes of it, in this order, each with its clause."""
+    told = explain(case)
+    sentences = told.sentences()
+    words = " ".join(sentences)
+    facts = [told.happened[1:], *told.clauses, *clauses]
+    if told.is_policy_asked:
+        facts += [told.policy, "fails to answer" if told.verdict is None else str(told.verdict.decision)]
+    if told.verdict_if_idempotent is not None:
+        facts += ["If the statement were idempotent", str(told.verdict_if_idempotent.decision)]
+    if told.consistency is not None:
+        facts.append(f"at {told.consistency.name} from now on")
+    if told.error is not None:
+        facts.append(told.error)
+    if told.outcome.is_sent_again:
+        facts.append(f"as retry {case.retry_count + 1}" if told.counts_as_retry else "not count as a retry")
+
+    assert [] == [fact for fact in facts if fact not in words]
+    assert (4 if told.is_policy_asked else 3) == len(sentences)
+    assert sorted(told.clauses, key=words.index) == list(told.clauses)
+
+
+def test_the_policy_is_told_the_count() -> None:
+    """A retry that was done already is one that the default policy does not do again."""
+    first, second = (explain(Case(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
+
+    assert (Outcome.NEXT_NODE, True) == (first.outcome, first.counts_as_retry)
+    assert (Outcome.FAIL, False) == (second.outcome, second.counts_as_retry)
+
+
+@rows("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
+def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
+    """Whatever it is asked about."""
+    assert RETRY_NEXT is verdict_on(FixedPolicy(RETRY_NEXT), error, retry_count=3)
+
+
+@rows(
+    ("change", "parameter"),
+    [
+        ({"error": e.DriverTimeout()}, "error"),
+        ({"error": None}, "error"),
+        ({"policy": "default"}, "policy"),
+        ({"policy": DefaultRetryPolicy}, "policy"),
+        ({"idempotent": None}, "idempotent"),
+        ({"retry_count": -1}, "retry_count"),
+    ],
+)
+def test_refuses(change: dict[str, object], parameter: str) -> None:
+    """What cannot be a case is refused, with the name of what is wrong."""
+    arguments = {"error": READ, "policy": DEFAULT} | change
+    with pytest.raises(InvalidArgumentException) as caught:
+        Case(
+            error=cast(Failure, arguments["error"]),
+            policy=cast(RetryPolicy, arguments["policy"]),
+            idempotent=cast(bool, arguments.get("idempotent", False)),
+            retry_count=cast(int, arguments.get("retry_count", 0)),
+        )
+
+    assert parameter == caught.value.parameter

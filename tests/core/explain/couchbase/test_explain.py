@@ -1,0 +1,460 @@
+"""One case, told by the client's own machine."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.couchbase.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer, explain
+from triclinium_core.explain.couchbase.explanation import ERROR_MAP_CLAUSE, DecidedBy, Explanation, Outcome
+from triclinium_core.explain.vectors.couchbase import STRATEGIES
+from triclinium_core.explain.vectors.questions import answer
+from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.couchbase.actions import CloseConnection, RefreshCollection, RefreshTopology
+from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.retry.couchbase.tables.error_map import parse_entry
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+R = RetryReason
+KV, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = Service
+
+SCHEDULE = {"strategy": "linear", "interval": 20, "after": 10, "max-duration": 500}
+RETRIED_BY_MAP = parse_entry({"name": "SLOW", "attrs": ["auto-retry", "temp", "fetch-config"], "retry": SCHEDULE})
+OF_NO_USE = parse_entry({"name": "GONE", "desc": "gone for good", "attrs": ["conn-state-invalidated"]})
+
+
+class Always:
+    """Retries everything, whatever the orchestrator says."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry."""
+        return RetryAction.after(0.25)
+
+
+class Broken:
+    """Cannot answer."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Raise."""
+        raise LookupError(reason)
+
+
+class Wordless:
+    """Answers something that is no answer."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return None."""
+        return cast(RetryAction, None)
+
+
+class Thoughtful:
+    """Has to be awaited."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry."""
+        return RetryAction.after(0.25)
+
+
+def case_of(
+    happened: Happening,
+    operation: str = "upsert",
+    *,
+    service: Service = KV,
+    strategy: AnyRetryStrategy | None = None,
+    attempt: int = 0,
+    elapsed: float = 0.0,
+) -> Case:
+    """Return a case with 2.5 seconds of time and best effort, unless told otherwise."""
+    return Case(
+        service=service,
+        operation=operation,
+        happened=happened,
+        strategy=strategy if strategy is not None else BestEffortRetryStrategy(),
+        attempt=attempt,
+        elapsed=elapsed,
+        timeout=2.5,
+    )
+
+
+def fate(explanation: Explanation) -> tuple[object, ...]:
+    """Return reason, outcome, delay and error."""
+    return explanation.reason, explanation.outcome, explanation.delay, explanation.error
+
+
+RETRY, FAIL = Outcome.RETRY, Outcome.FAIL
+
+
+@rows(
+    ("case", "expected"),
+    [
+        (case_of(KvAnswer(0x00), "get"), (None, Outcome.COMPLETE, None, None)),
+        (case_of(KvAnswer(0x01), "get"), (None, FAIL, None, "DocumentNotFoundException")),
+        (case_of(KvAnswer(0x09), "unlock"), (None, FAIL, None, "CasMismatchException")),
+        (case_of(KvAnswer(0x7FF0)), (None, FAIL, None, "CouchbaseException")),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), (R.KV_TEMPORARY_FAILURE, Outcome.CONSULT, None, None)),
+        (case_of(KvAnswer(0x86), strategy=Broken()), (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException")),
+        (
+            case_of(SocketClosed(HandedOver.PART, reason=R.KV_LOCKED)),
+            (R.SOCKET_CLOSED_WHILE_IN_FLIGHT, FAIL, None, "RequestCanceledException"),
+        ),
+        (case_of(HttpAnswer(200, b"{}"), service=QUERY), (None, Outcome.COMPLETE, None, None)),
+        (
+            case_of(HttpAnswer(200, '{"errors":[{"code":4050}]}'), service=QUERY),
+            (R.QUERY_PREPARED_STATEMENT_FAILURE, RETRY, 0.001, None),
+        ),
+        (case_of(ErrorCode(5000, "disk full"), service=QUERY), (None, FAIL, None, "CouchbaseException")),
+        (case_of(HttpAnswer(503), service=MANAGEMENT), (None, FAIL, None, "CouchbaseException")),
+    ],
+)
+def test_what_is_no_reason_of_the_batch(case: Case, expected: tuple[object, ...]) -> None:
+    """Final answers, strategies that cannot answer, and bodies that have to be read; reasons are compared below."""
+    assert expected == fate(explain(case))
+
+
+@pytest.mark.parametrize(
+    ("case", "expected", "clause"),
+    [
+        (Case(service=KV, operation="get", happened=KvAnswer(0)), True, "List: KV: Get Request"),
+        (Case(service=KV, operation="upsert", happened=KvAnswer(0)), False, "no line names it"),
+        (Case(service=KV, operation="upsert", happened=KvAnswer(0), idempotent=True), True, "the caller says so"),
+        (Case(service=KV, operation="get", happened=KvAnswer(0), idempotent=False), False, "the caller says so"),
+        (Case(service=QUERY, operation="query", happened=ErrorCode(1)), False, "which does not hold here"),
+        (
+            Case(service=QUERY, operation="query", happened=ErrorCode(1), readonly=True),
+            True,
+            'the "readonly" property is set to "true"',
+        ),
+        (
+            Case(service=MANAGEMENT, operation="http", happened=HttpAnswer(503), method="GET"),
+            True,
+            'every "GET" call',
+        ),
+    ],
+)
+def test_idempotency(case: Case, expected: bool, clause: str) -> None:
+    """The caller's word goes first, then the list with what it looks at."""
+    explanation = explain(case)
+
+    assert expected is explanation.idempotent
+    assert clause in explanation.idempotent_clause
+
+
+@rows(
+    ("case", "expected", "was_asked"),
+    [
+        (case_of(KvAnswer(0x01)), DecidedBy.RESPONSE, False),
+        (case_of(KvAnswer(0x86), elapsed=2.5), DecidedBy.DEADLINE, False),
+        (case_of(KvAnswer(0x07), elapsed=2.5), DecidedBy.DEADLINE, False),
+        (case_of(KvAnswer(0x07), strategy=Thoughtful()), DecidedBy.CONTROLLED_BACKOFF, False),
+        (case_of(KvAnswer(0x86)), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=FailFastRetryStrategy()), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), DecidedBy.STRATEGY, False),
+        (case_of(KvAnswer(0x86), strategy=Broken()), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=Wordless()), DecidedBy.STRATEGY, True),
+        (case_of(SocketClosed(HandedOver.ALL), strategy=Always()), DecidedBy.ORCHESTRATOR, True),
+        (case_of(SocketClosed(HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
+    ],
+)
+def test_who_decides(case: Case, expected: DecidedBy, was_asked: bool) -> None:
+    """It shows in who was asked, and in what was done about the answer, which is told where there was one."""
+    explanation = explain(case)
+
+    assert (expected, was_asked) == (explanation.decided_by, explanation.strategy_answer is not None)
+
+
+def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When no strategy was asked and the time is not up, the orchestrator refused."""
+    monkeypatch.setattr(R.SOCKET_CLOSED_WHILE_IN_FLIGHT, "always_retry", True)
+
+    explanation = explain(case_of(SocketClosed(HandedOver.ALL)))
+
+    assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (explanation.decided_by, explanation.error)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "elapsed", "expected"),
+    [
+        (BestEffortRetryStrategy(), 2.0, (0.5, False, "UnambiguousTimeoutException")),
+        (BestEffortRetryStrategy(), 1.9, (0.5, True, None)),
+        (ErrorMapRetryStrategy(), 0.495, (0.005, False, "TemporaryFailureException")),
+        (ErrorMapRetryStrategy(), 0.25, (0.2, True, None)),
+        (ErrorMapRetryStrategy(), 0.5, (None, None, "TemporaryFailureException")),
+    ],
+)
+def test_a_delay_that_is_cut_tells_how_it_ends(
+    strategy: AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
+) -> None:
+    """The machine is asked what it does when the delay is over: the timeout, or the status's own error."""
+    explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
+
+    assert expected == (
+        explanation.delay if explanation.delay is None else pytest.approx(explanation.delay),
+        explanation.dispatches,
+        explanation.error,
+    )
+
+
+@rows(
+    ("case", "expected"),
+    [
+        (case_of(KvAnswer(0x86), elapsed=2.4995), True),
+        (case_of(KvAnswer(0x86)), True),
+        (case_of(KvAnswer(0x86), elapsed=2.5), False),
+        (case_of(KvAnswer(0x01), attempt=3), False),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), False),
+    ],
+)
+def test_what_counts_as_a_retry(case: Case, expected: bool) -> None:
+    """The client counts a delay that was cut as well, so that the error tells of a retry though nothing was sent again."""
+    assert expected is explain(case).counts_as_retry
+
+
+@rows(
+    ("happened", "expected"),
+    [
+        (KvAnswer(0x86, RETRIED_BY_MAP), False),
+        (KvAnswer(0x01, RETRIED_BY_MAP), False),
+        (KvAnswer(0x00, OF_NO_USE), False),
+        (KvAnswer(0x7FF0, RETRIED_BY_MAP), True),
+        (KvAnswer(0x7FF0, OF_NO_USE), True),
+        (KvAnswer(0x82, RETRIED_BY_MAP), True),
+        (KvAnswer(0x7FF0), None),
+        (SocketClosed(HandedOver.ALL), None),
+    ],
+)
+def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | None) -> None:
+    """It decides about unknown statuses only; of a known one the clause says so."""
+    explanation = explain(case_of(happened))
+
+    assert expected is explanation.error_map_has_a_say
+    assert (ERROR_MAP_CLAUSE in explanation.clauses) is (expected is False)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "since_first_failure", "expected"),
+    [(0, None, RETRY), (1, None, FAIL), (1, 0.1, RETRY), (0, 2.0, FAIL)],
+)
+def test_when_the_first_failure_was(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
+    """The schedule of an error map counts from the first failure: now, or the submission where retries were done."""
+    case = Case(
+        service=KV,
+        operation="get",
+        happened=KvAnswer(0x7FF0, RETRIED_BY_MAP),
+        strategy=ErrorMapRetryStrategy(),
+        attempt=attempt,
+        elapsed=2.0,
+        timeout=60.0,
+        since_first_failure=since_first_failure,
+    )
+
+    assert expected is explain(case).outcome
+
+
+def test_a_jittered_delay_is_told_at_its_longest() -> None:
+    """Without randomness of the caller's, jitter takes nothing off."""
+    strategy = BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
+
+    assert 0.1 == explain(case_of(KvAnswer(0x86), strategy=strategy)).delay
+
+
+@pytest.mark.parametrize(
+    ("happened", "expected"),
+    [
+        (KvAnswer(0x07), (RefreshTopology(),)),
+        (KvAnswer(0x88), (RefreshCollection(),)),
+        (KvAnswer(0x1F), (CloseConnection("the status invalidates the connection"),)),
+        (KvAnswer(0x7FF0, RETRIED_BY_MAP), (RefreshTopology(),)),
+        (KvAnswer(0x7FF0, OF_NO_USE), (CloseConnection("the error map says conn-state-invalidated of status 0x7ff0"),)),
+        (KvAnswer(0x86), ()),
+    ],
+)
+def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
+    """What else the machine orders is told too."""
+    assert expected == explain(case_of(happened)).orders
+
+
+@rows(
+    ("case", "facts", "clause"),
+    [
+        (case_of(KvAnswer(0x86)), ["TEMPORARY_FAILURE", "0x86"], "KV: Temporary Failure 0x86"),
+        (case_of(KvAnswer(0x7FF0, OF_NO_USE)), ["GONE", "0x7ff0"], "misses any retry indication"),
+        (case_of(KvAnswer(0x7FF0)), ["unknown", "0x7ff0"], "no entry"),
+        (case_of(KvAnswer(0x7FF0, parse_entry({"attrs": []}))), ["unknown", "0x7ff0"], "misses any retry indication"),
+        (case_of(ErrorCode(4040), service=QUERY), ["error 4040"], "Query: Error code 4040"),
+        (case_of(ErrorCode(3000, "syntax", 503), service=QUERY), ["3000", "503", "syntax"], "not in the list"),
+        (case_of(HttpAnswer(429), service=SEARCH), ["HTTP status 429"], "Search: Http status code 429"),
+        (case_of(SocketClosed(HandedOver.NOTHING)), ["closed", "nothing"], "RFC 0049 Client Dispatch"),
+        (case_of(SocketClosed(HandedOver.PART)), ["closed", "part"], "RFC 0049 Network Time"),
+        (case_of(DispatchFailed(R.NODE_NOT_AVAILABLE)), [R.NODE_NOT_AVAILABLE.meaning], "RFC 0049 Client Dispatch"),
+        (
+            case_of(DispatchFailed(R.KV_TEMPORARY_FAILURE)),
+            ["id of its collection", R.KV_TEMPORARY_FAILURE.meaning],
+            "RFC 0049 Client Dispatch",
+        ),
+    ],
+)
+def test_what_is_told_of_what_happened(case: Case, facts: list[str], clause: str) -> None:
+    """Names and numbers of each happening, and the clause that gives the reason or none."""
+    explanation = explain(case)
+
+    assert [] == [fact for fact in facts if fact not in explanation.happened]
+    assert clause in explanation.reason_clause
+
+
+@rows(
+    ("happened", "facts"),
+    [
+        (ErrorCode(3000, "syntax"), ["error 3000", "syntax"]),
+        (ErrorCode(3000, http_status=503), ["error 3000"]),
+        (HttpAnswer(400, "oh"), ["HTTP status 400"]),
+    ],
+)
+def test_a_message_says_what_was_answered(happened: Happening, facts: list[str]) -> None:
+    """An error code by its number, and an HTTP status only where somebody said one."""
+    message = explain(case_of(happened, "query", service=QUERY)).message or ""
+
+    assert [] == [fact for fact in facts if fact not in message]
+    assert isinstance(happened, HttpAnswer) is ("HTTP" in message)
+
+
+@rows(
+    ("failed", "expected"),
+    [
+        (DispatchFailed(R.KV_TEMPORARY_FAILURE), "TemporaryFailureException"),
+        (DispatchFailed(R.KV_ERROR_MAP_RETRY_INDICATED), "CouchbaseException"),
+        (DispatchFailed(R.SCOPE_NOT_FOUND), "RequestCanceledException"),
+        (DispatchFailed(R.NODE_NOT_AVAILABLE), "RequestCanceledException"),
+        (DispatchFailed(R.KV_TEMPORARY_FAILURE, error=errors.RateLimitedException), "RateLimitedException"),
+    ],
+)
+def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, expected: str) -> None:
+    """As in the client, where the answer to the question for a collection's id brings it; a caller's own one stays."""
+    assert expected == explain(case_of(failed, strategy=FailFastRetryStrategy())).error
+
+
+@rows(
+    ("changes", "parameter"),
+    [
+        ({"service": "kv"}, "service"),
+        ({"happened": 0x86}, "happened"),
+        ({"attempt": -1}, "attempt"),
+        ({"attempt": 1.0}, "attempt"),
+        ({"attempt": True}, "attempt"),
+        ({"elapsed": -0.1}, "elapsed"),
+        ({"elapsed": math.inf}, "elapsed"),
+        ({"elapsed": math.nan}, "elapsed"),
+        ({"elapsed": "1"}, "elapsed"),
+        ({"timeout": -1}, "timeout"),
+        ({"timeout": math.nan}, "timeout"),
+        ({"elapsed": 1.0, "since_first_failure": 1.1}, "since_first_failure"),
+        ({"happened": KvAnswer(-1)}, "status"),
+        ({"happened": KvAnswer(0x10000)}, "status"),
+        ({"service": SEARCH, "happened": HttpAnswer(-1)}, "http_status"),
+        ({"service": QUERY, "happened": ErrorCode(-1)}, "code"),
+        ({"service": QUERY, "happened": KvAnswer(0x86)}, "happened"),
+        ({"happened": HttpAnswer(503)}, "happened"),
+        ({"happened": ErrorCode(4040)}, "happened"),
+        ({"service": VIEWS, "happened": ErrorCode(4040)}, "happened"),
+        ({"service": QUERY, "happened": ErrorCode(4040, http_status=-1)}, "http_status"),
+        ({"operation": None}, "operation"),
+        ({"strategy": "best_effort"}, "strategy"),
+        ({"happened": DispatchFailed(R.KV_LOCKED)}, "reason"),
+        ({"happened": DispatchFailed("TLS_ERROR")}, "reason"),  # type: ignore[arg-type]
+        ({"happened": SocketClosed(HandedOver.NOTHING, reason=R.NODE_NOT_AVAILABLE)}, "reason"),
+        ({"service": QUERY, "happened": DispatchFailed(R.BUCKET_ACCESS_ERROR)}, "reason"),
+    ],
+)
+def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) -> None:
+    """A mistake of the caller's is told at once, with the parameter's name."""
+    fields = {"service": KV, "operation": "get", "happened": KvAnswer(0x86)} | changes
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        Case(**fields)  # type: ignore[arg-type]
+
+    assert parameter == caught.value.parameter
+
+
+def test_a_case_needs_little() -> None:
+    """By default the default strategy decides, at the first failure, with endless time."""
+    explanation = explain(Case(service=KV, operation="get", happened=KvAnswer(0x86)))
+
+    assert "FastFailOnTerminalErrorRetryStrategy" == explanation.strategy
+    assert (R.KV_TEMPORARY_FAILURE, RETRY, 0.001, None) == fate(explanation)
+
+
+BORN_OF: dict[RetryReason, tuple[Service, Happening]] = {
+    R.SOCKET_NOT_AVAILABLE: (KV, SocketClosed(HandedOver.NOTHING)),
+    R.KV_NOT_MY_VBUCKET: (KV, KvAnswer(0x07)),
+    R.KV_COLLECTION_OUTDATED: (KV, KvAnswer(0x88)),
+    R.KV_ERROR_MAP_RETRY_INDICATED: (KV, KvAnswer(0x7FF0, RETRIED_BY_MAP)),
+    R.KV_LOCKED: (KV, KvAnswer(0x09)),
+    R.KV_TEMPORARY_FAILURE: (KV, KvAnswer(0x86)),
+    R.KV_SYNC_WRITE_IN_PROGRESS: (KV, KvAnswer(0xA2)),
+    R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS: (KV, KvAnswer(0xA4)),
+    R.SOCKET_CLOSED_WHILE_IN_FLIGHT: (KV, SocketClosed(HandedOver.ALL)),
+    R.QUERY_PREPARED_STATEMENT_FAILURE: (QUERY, ErrorCode(4040)),
+    R.QUERY_INDEX_NOT_FOUND: (QUERY, ErrorCode(5000, "queryport.indexNotFound")),
+    R.ANALYTICS_TEMPORARY_FAILURE: (ANALYTICS, ErrorCode(23000)),
+    R.SEARCH_TOO_MANY_REQUESTS: (SEARCH, HttpAnswer(429)),
+    R.VIEWS_TEMPORARY_FAILURE: (VIEWS, HttpAnswer(300)),
+    R.VIEWS_NO_ACTIVE_PARTITION: (VIEWS, HttpAnswer(302)),
+}
+
+
+# Decision C36: one reason is never given.
+@rows("reason", [reason for reason in RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
+@rows("strategy", STRATEGIES)
+@rows("idempotent", [False, True])
+@rows(("attempt", "elapsed"), [(0, 0.0), (20, 0.499), (5, 0.5), (1, 2.499), (1, 2.5)])
+def test_explain_and_the_batch_agree(
+    reason: RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
+) -> None:
+    """The machine that is fed an event, and the question that names its reason, have one answer, around every limit."""
+    service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))
+    explanation = explain(
+        Case(
+            service=service,
+            operation="any",
+            happened=happened,
+            idempotent=idempotent,
+            strategy=STRATEGIES[strategy],
+            attempt=attempt,
+            elapsed=elapsed,
+            timeout=2.5,
+            since_first_failure=elapsed,
+        )
+    )
+    batch = answer(
+        {
+            "family": "couchbase",
+            "ask": "decide",
+            "strategy": strategy,
+            "reason": str(reason),
+            "idempotent": idempotent,
+            "attempt": attempt,
+            "elapsed_ms": elapsed * 1000,
+            "timeout_ms": 2500,
+            "error_map_entry": (
+                {"attrs": ["auto-retry", "temp"], "retry": SCHEDULE}
+                if reason is R.KV_ERROR_MAP_RETRY_INDICATED
+                else None
+            ),
+        }
+    )
+
+    assert reason is explanation.reason
+    assert batch == {key: explanation.to_json()[key] for key in batch}

@@ -1,0 +1,176 @@
+"""Operations under a Smithy strategy, explained by the strategy itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.smithy.explain import Case, explain
+from triclinium_core.explain.smithy.explanation import Outcome
+from triclinium_core.explain.smithy.script import Response, ScriptedClock
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+E, T, TO, N, OK = Response.RETRY_SAFE, Response.THROTTLING, Response.TIMEOUT, Response.NOT_RETRY_SAFE, Response.OK
+
+
+def standard(quota: int = 500) -> StandardRetryStrategy:
+    """Return a strategy of 2026 whose draws are in the middle."""
+    return StandardRetryStrategy(rng=Fixed(0.5), numbers=AwsRetryNumbers.OF_2026, quota_capacity=quota)
+
+
+@rows(
+    ("case", "facts"),
+    [
+        (
+            Case(strategy=standard(), operations=[[E, T, OK]]),
+            [
+                *(
+                    "E,T,ok",
+                    "safe to retry",
+                    "0.025 s",
+                    "takes 14",
+                    "has 486",
+                    "throttling",
+                    "1 s",
+                    "takes 5",
+                    "has 481",
+                ),
+                *("gives back 5", "the result, after 3 attempts and 1.025 s"),
+            ],
+        ),
+        (
+            Case(strategy=standard(14), operations=[[E, TO], [N, OK], [OK]]),
+            [
+                *("E,TO; N; ok", "Operation 1, attempt 2", "timeout", "has 0 of 14 left"),
+                *("Operation 2", "is_retry_safe is False", "after 1 attempt and", "Operation 3", "gives back 1 "),
+            ],
+        ),
+        (
+            Case(strategy=SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
+            ["in 3 s", "there is a further attempt"],
+        ),
+        (Case(strategy=standard(), operations=[[OK, E]]), ["end with ok.", "stays at 500"]),
+    ],
+)
+def test_all_that_is_known_stands_in_the_sentences(case: Case, facts: list[str]) -> None:
+    """Attempt by attempt, in order, what it cost and how long it waits, each with its clause."""
+    explanation = explain(case)
+    words = " ".join(explanation.sentences())
+    places = [words.find(fact) for fact in facts]
+
+    assert -1 not in places
+    assert sorted(places) == places
+    assert [] == [clause for clause in explanation.clauses if clause not in words]
+
+
+def test_as_data() -> None:
+    """The same, for programs."""
+    explanation = explain(Case(strategy=standard(20), operations=[[E, E]]))
+
+    assert {
+        "strategy": "StandardRetryStrategy",
+        "max_attempts": 3,
+        "quota_capacity": 20,
+        "available": 6,
+        "allowed_rate": None,
+        "operations": [
+            {
+                "action": "fail",
+                "result": "E",
+                "attempts": 2,
+                "delays_s": [0.025],
+                "steps": [
+                    {
+                        "response": "E",
+                        "meaning": "an error that is safe to retry",
+                        "delay_s": 0,
+                        "next_delay_s": 0.025,
+                        "available": 6,
+                        "refusal": None,
+                    },
+                    {
+                        "response": "E",
+                        "meaning": "an error that is safe to retry",
+                        "delay_s": 0.025,
+                        "next_delay_s": None,
+                        "available": 6,
+                        "refusal": "that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
+                        "successes refill it",
+                    },
+                ],
+            }
+        ],
+        "clauses": [
+            "design page, Backoff Strategy; decisions S3 and S7",
+            "decision S4",
+            "design page, Specification",
+            "decision S8",
+        ],
+    } == explanation.to_json()
+
+
+@rows(
+    ("responses", "expected"),
+    [([E, E, E, OK], Outcome.FAIL), ([E, E], Outcome.OPEN), ([TO, OK], Outcome.COMPLETE), ([N, OK], Outcome.FAIL)],
+)
+def test_outcomes(responses: Sequence[Response], expected: Outcome) -> None:
+    """What comes of an operation; where responses run out, nobody knows."""
+    assert [expected] == explain(Case(strategy=standard(), operations=[responses])).outcomes
+
+
+def test_every_attempt_is_one_step() -> None:
+    """None is left out, and none is made up."""
+    (steps,) = explain(Case(strategy=standard(), operations=[[E, TO, T, OK]])).operations
+
+    assert [E, TO, T] == [step.response for step in steps]
+    assert [step.next_delay for step in steps[:-1]] == [step.delay for step in steps[1:]]
+
+
+def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
+    """First attempts wait as well once the service has throttled, and the rate that it has come to is told."""
+    clock = ScriptedClock()
+    strategy = AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=AwsRetryNumbers.OF_2026)
+
+    explanation = explain(Case(strategy=strategy, operations=[[T, OK], [OK]], wait=clock.wait))
+
+    (throttled, _), (held_back,) = explanation.operations
+    assert 0 == throttled.delay < held_back.delay
+    assert clock() == sum(step.delay for steps in explanation.operations for step in steps)
+    assert strategy.allowed_rate == explanation.allowed_rate
+    *_, second, end, rate = explanation.sentences()
+    assert f"Operation 2, attempt 1 waits {held_back.delay} s for the rate (decision S9), and succeeds." in second
+    assert f"after 1 attempt and {held_back.delay} s of waiting." in end
+    assert f"From now on {strategy.allowed_rate} requests a second are allowed (decision S9)." == rate
+    assert "decision S9" in explanation.clauses
+
+
+@rows(
+    ("change", "parameter"),
+    [
+        ({"strategy": "standard"}, "strategy"),
+        ({"operations": []}, "operations"),
+        ({"operations": [[E], []]}, "operations"),
+        ({"operations": [["E"]]}, "operations"),
+        ({"retry_after": -1}, "retry_after"),
+        ({"retry_after": float("nan")}, "retry_after"),
+    ],
+)
+def test_refuses(change: dict[str, object], parameter: str) -> None:
+    """What cannot be a case is refused, with the name of what is wrong."""
+    arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
+    with pytest.raises(InvalidArgumentException) as caught:
+        Case(
+            strategy=cast(StandardRetryStrategy, arguments["strategy"]),
+            operations=cast(Sequence[Sequence[Response]], arguments["operations"]),
+            retry_after=cast(float | None, arguments.get("retry_after")),
+        )
+
+    assert parameter == caught.value.parameter

@@ -1,0 +1,152 @@
+"""Requests, strategies and randomness that the tests of retrying share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.core.retry.smithy.cases import Fixed
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry.couchbase.actions import Fail, RequestAction
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore, parse_entry
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+NODE = "10.0.0.1:11210"
+
+
+class Says:
+    """A strategy that always gives the same answer, of whatever type, and remembers what it was asked."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+        self.asked: list[tuple[RetryRequest, RetryReason]] = []
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return the answer, which may be no RetryAction at all."""
+        self.asked.append((request, reason))
+        answer: Any = self.answer
+        return answer  # type: ignore[no-any-return]
+
+
+class Raises:
+    """A strategy that raises."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Raise the error."""
+        raise self.error
+
+
+class Awaits:
+    """An asynchronous strategy; the tests play the driver that awaits it."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return a retry at once."""
+        return RetryAction.after(0.0)
+
+
+class Refusal(CouchbaseException):
+    """An exception of the application's own, built as all our errors are."""
+
+
+class Unbuildable(CouchbaseException):
+    """An exception of the application's own that does not take what all our errors take."""
+
+    def __init__(self) -> None:
+        super().__init__("unbuildable")
+
+
+def retry_request(
+    *,
+    idempotent: bool = False,
+    retry_attempts: int = 0,
+    remaining: float = 2.5,
+    since_first_failure: float = 0.0,
+    attempts_this_status: int | None = None,
+    entry: ErrorMapEntry | None = None,
+    rng: Fixed | None = None,
+) -> RetryRequest:
+    """Return what a strategy sees of a request."""
+    return RetryRequest(
+        service=Service.KV,
+        operation="get" if idempotent else "upsert",
+        idempotent=idempotent,
+        rng=rng if rng is not None else Fixed(),
+        retry_attempts=retry_attempts,
+        remaining=remaining,
+        since_first_failure=since_first_failure,
+        attempts_this_status=retry_attempts if attempts_this_status is None else attempts_this_status,
+        error_map_entry=entry,
+    )
+
+
+def map_entry(*attributes: str, retry: Mapping[str, object] | None = None, name: str = "NEWS") -> ErrorMapEntry:
+    """Return what a node's map says of a status, from decoded JSON."""
+    return parse_entry({"name": name, "desc": "Something new.", "attrs": list(attributes), "retry": retry})
+
+
+def map_store(entries: Mapping[int, ErrorMapEntry], node: str = NODE) -> ErrorMapStore:
+    """Return a store with the map of one node."""
+    store = ErrorMapStore()
+    store.load(node, ErrorMap(2, 1, dict(entries)))
+    return store
+
+
+def annotation(
+    strategy: AnyRetryStrategy | None = None,
+    *,
+    idempotent: bool = False,
+    submitted_at: float = 100.0,
+    timeout: float = 2.5,
+    service: Service = Service.KV,
+    operation: str | None = None,
+    client_context: Mapping[str, object] | None = None,
+) -> RequestAnnotation:
+    """Return a request for the document ``airline_10``."""
+    return RequestAnnotation(
+        operation=operation if operation is not None else ("get" if idempotent else "upsert"),
+        idempotent=idempotent,
+        strategy=strategy if strategy is not None else BestEffortRetryStrategy(),
+        submitted_at=submitted_at,
+        deadline=submitted_at + timeout,
+        service=service,
+        client_context=client_context if client_context is not None else {},
+        error_context=ErrorContext(bucket="travel-sample", scope="inventory", collection="airline", key="airline_10"),
+    )
+
+
+def machine_of(
+    request: RequestAnnotation,
+    *,
+    state: RequestState = RequestState.IN_FLIGHT,
+    error_maps: ErrorMapStore | None = None,
+    retry_attempts: int = 0,
+) -> RetryMachine:
+    """Return the machine of a request."""
+    return RetryMachine(request, rng=Fixed(), state=state, error_maps=error_maps, retry_attempts=retry_attempts)
+
+
+def answer(status: int, node: str | None = NODE) -> ResponseReceived:
+    """Return a KV answer."""
+    return ResponseReceived(KvResponse(status, node))
+
+
+def hear(machine: RetryMachine, event: RequestEvent, now: float = 100.0) -> list[RequestAction]:
+    """Feed one event; without an instant at the submission."""
+    return list(machine.handle(event, now))
+
+
+def error_of(actions: Iterable[RequestAction]) -> CouchbaseException:
+    """Return the error that the one Fail among ``actions`` carries."""
+    (error,) = [action.error for action in actions if isinstance(action, Fail)]
+    return error

@@ -1,0 +1,132 @@
+"""What may be sent again at any stage, against the RFC's list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.retry.couchbase.doctored import import_with
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables import idempotency
+from triclinium_core.retry.couchbase.tables.idempotency import (
+    ANY_OPERATION,
+    IDEMPOTENT_OPERATIONS,
+    Idempotency,
+    IdempotentOperation,
+    idempotent_row,
+    index_rows,
+    is_idempotent,
+)
+from triclinium_core.retry.couchbase.tables.service import Service
+
+LIST_OF_THE_RFC: dict[str, set[str]] = {
+    "Carrier Config & Global Config Requests": {"get_cluster_config"},
+    "Get Request (NOT get and lock and NOT get and touch)": {"get", "get_projection"},
+    "Get Collection ID": {"get_collection_id"},
+    "Get Collection Manifest": {"get_collections_manifest"},
+    "Noop Request": {"noop"},
+    "Observe Via CAS, Observe via Sequence Number": {"observe_cas", "observe_seqno"},
+    "Replica Get Request": {"get_replica"},
+    "Subdoc Lookup": {"lookup_in", "lookup_in_replica", "subdoc_get", "subdoc_exists", "subdoc_get_count"},
+}
+"""SDK-RFC 0049 "Idempotent Operation List", KV, with the names that operations have here."""
+
+BEYOND_THE_RFC = {"exists"}
+"""Decision C34."""
+
+IDEMPOTENT_KV = BEYOND_THE_RFC.union(*LIST_OF_THE_RFC.values())
+
+NOT_IDEMPOTENT_KV = [
+    "get_and_lock",
+    "get_and_touch",
+    "touch",
+    "unlock",
+    "insert",
+    "upsert",
+    "replace",
+    "remove",
+    "append",
+    "prepend",
+    "increment",
+    "decrement",
+    "mutate_in",
+    "range_scan_create",
+    "range_scan_continue",
+    "range_scan_cancel",
+    "select_bucket",
+    "sasl_auth",
+    "hello",
+    "dcp_open",
+    "never heard of",
+    "",
+    "GET",
+    ANY_OPERATION,
+]
+
+
+def test_the_rows_are_those_of_the_rfc() -> None:
+    """The KV rows name the RFC's operations and the decided one, all without a condition; the services have a row each."""
+    rows = {(row.service, row.operation): row.idempotency for row in IDEMPOTENT_OPERATIONS}
+    expected = {(Service.KV, operation): Idempotency.ALWAYS for operation in IDEMPOTENT_KV} | {
+        (Service.QUERY, "*"): Idempotency.IF_READONLY,
+        (Service.ANALYTICS, "*"): Idempotency.IF_READONLY,
+        (Service.SEARCH, "*"): Idempotency.ALWAYS,
+        (Service.VIEWS, "*"): Idempotency.ALWAYS,
+        (Service.MANAGEMENT, "*"): Idempotency.IF_GET,
+    }
+
+    assert expected == rows
+    assert len(expected) == len(IDEMPOTENT_OPERATIONS)
+
+
+@rows("row", IDEMPOTENT_OPERATIONS)
+def test_every_row_has_its_clause(row: IdempotentOperation) -> None:
+    """Beside each row stands where it comes from: the service's part of the list, or a decision."""
+    heading = {
+        Service.KV: ("KV: ", "decision C34"),
+        Service.QUERY: ("Query: ",),
+        Service.ANALYTICS: ("Analytics: ",),
+        Service.SEARCH: ("Search: ",),
+        Service.VIEWS: ("View: ",),
+        Service.MANAGEMENT: ("Cluster Manager and Management APIs: ",),
+    }
+
+    assert row.clause.startswith(heading[row.service])
+
+
+@rows(
+    ("service", "readonly", "method", "expected"),
+    [
+        *((service, True, method, True) for service in (Service.QUERY, Service.ANALYTICS) for method in ("", "POST")),
+        *((service, False, "GET", False) for service in (Service.QUERY, Service.ANALYTICS)),
+        *((service, False, "POST", True) for service in (Service.SEARCH, Service.VIEWS)),
+        *((Service.MANAGEMENT, True, method, True) for method in ("GET", "get")),
+        *((Service.MANAGEMENT, True, method, False) for method in ("POST", "PUT", "DELETE", "")),
+    ],
+)
+def test_services(service: Service, readonly: bool, method: str, expected: bool) -> None:
+    """A query where it is marked readonly, search and views by any method, management by GET alone."""
+    assert expected is is_idempotent(service, "query", readonly=readonly, method=method)
+
+
+@rows("operation", NOT_IDEMPOTENT_KV)
+def test_everything_else_of_kv(operation: str) -> None:
+    """Every operation is non-idempotent unless it is listed, whatever other services look at."""
+    assert not is_idempotent(Service.KV, operation, readonly=True, method="GET")
+    assert idempotent_row(Service.KV, operation) is None
+
+
+def test_a_special_row_comes_before_the_general_one() -> None:
+    """A service may have a row for all operations and one for a single operation."""
+    general = IdempotentOperation(Service.SEARCH, ANY_OPERATION, Idempotency.ALWAYS, "Search")
+    special = IdempotentOperation(Service.SEARCH, "pause", Idempotency.IF_GET, "Search")
+
+    assert {(Service.SEARCH, "*"): general, (Service.SEARCH, "pause"): special} == index_rows((general, special))
+
+
+def test_a_second_row_fails_at_import() -> None:
+    """The mistake does not wait for the first request."""
+    with pytest.raises(ValueError, match="^two rows for kv get$"):
+        index_rows((*IDEMPOTENT_OPERATIONS, IDEMPOTENT_OPERATIONS[1]))
+    row = '    IdempotentOperation(Service.KV, "noop", _ALWAYS, "KV: Noop Request"),\n'
+    with pytest.raises(ValueError, match="^two rows for kv noop$"):
+        import_with(idempotency, row, row + row)

@@ -1,0 +1,255 @@
+"""What a KV response asks for: the RFC's list, its exclusions, and the error map for what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.couchbase.doctored import import_with
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.kv_responses import (
+    CONNECTION_INVALIDATING,
+    ERRORS_BY_ATTRIBUTE,
+    RETRYABLE_STATUSES,
+    KvVerdict,
+    classify,
+    error_of_entry,
+    index_lines,
+    is_success,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+R = RetryReason
+
+LIST_OF_THE_RFC: dict[int, tuple[RetryReason, set[str]]] = {
+    0x07: (R.KV_NOT_MY_VBUCKET, {"range_scan_continue"}),
+    0x88: (R.KV_COLLECTION_OUTDATED, {"get_collection_id", "range_scan_continue", "range_scan_cancel"}),
+    0x09: (R.KV_LOCKED, {"unlock"}),
+    0x86: (R.KV_TEMPORARY_FAILURE, set()),
+    0xA2: (R.KV_SYNC_WRITE_IN_PROGRESS, set()),
+    0xA4: (R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, set()),
+}
+"""SDK-RFC 0049 "Response Code Retry List", KV, with the exclusions of the RFC and of decisions C9 to C11."""
+
+OPERATIONS = [
+    "get",
+    "upsert",
+    "unlock",
+    "get_and_lock",
+    "get_collection_id",
+    "get_collections_manifest",
+    "range_scan_create",
+    "range_scan_continue",
+    "range_scan_cancel",
+    "get_cluster_config",
+    "noop",
+]
+
+DCP_OPERATIONS = ["dcp", "dcp_open", "dcp_stream_request", "dcp_control"]
+
+UNKNOWN = 0x7FF0
+"""A status that the protocol does not have."""
+
+
+def entry(*attributes: Attribute, name: str = "NEWS") -> ErrorMapEntry:
+    """Return what a map says of a status."""
+    return ErrorMapEntry(name, "Something new happened.", frozenset(attributes))
+
+
+EVERYTHING = entry(*Attribute)
+
+
+def test_the_list_is_that_of_the_rfc() -> None:
+    """All six lines, their reasons and their exclusions; besides there is one for counters (decision D25)."""
+    actual = {status: (line.reason, set(line.excluded)) for status, line in RETRYABLE_STATUSES.items()}
+
+    assert LIST_OF_THE_RFC | {0x05: (R.KV_TEMPORARY_FAILURE, set())} == actual
+    assert all(status == line.status for status, line in RETRYABLE_STATUSES.items())
+    assert all(f"0x{status:02x}" in line.clause for status, line in RETRYABLE_STATUSES.items())
+
+
+@rows("operation", OPERATIONS)
+@rows("status", LIST_OF_THE_RFC)
+def test_listed(status: int, operation: str) -> None:
+    """A listed status is retried, but for the operations that its line excludes, whatever a map says of it."""
+    reason, excluded = LIST_OF_THE_RFC[status]
+    expected = None if operation in excluded else reason
+
+    for mapped in (None, EVERYTHING):
+        verdict = classify(operation, status, mapped)
+        assert expected is verdict.reason
+        assert RETRYABLE_STATUSES[status].clause in verdict.clause
+        assert (expected is R.KV_NOT_MY_VBUCKET) is verdict.refresh_topology
+        assert (expected is R.KV_COLLECTION_OUTDATED) is verdict.refresh_collection
+        assert verdict.close_connection is None
+
+
+@rows("operation", DCP_OPERATIONS)
+@rows("status", LIST_OF_THE_RFC)
+def test_dcp_is_excluded(status: int, operation: str) -> None:
+    """No DCP command is retried for a status; it gets the status's own error."""
+    verdict = classify(operation, status, None)
+
+    assert verdict.reason is None
+    assert KV_STATUSES[status].error is verdict.error
+
+
+@rows("operation", ["increment", "decrement", *OPERATIONS])
+def test_a_counter_that_lost_a_race(operation: str) -> None:
+    """It is retried, as a temporary failure; nothing else is for that status, whatever a map says (decision D25)."""
+    is_counter = operation in {"increment", "decrement"}
+
+    for mapped in (None, EVERYTHING):
+        verdict = classify(operation, Status.NOT_STORED, mapped)
+        assert (R.KV_TEMPORARY_FAILURE if is_counter else None) is verdict.reason
+        assert is_counter is ("D25" in verdict.clause)
+        assert is_counter is (verdict.error is errors.TemporaryFailureException)
+
+
+IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
+"""Successes that only scans and sub-document operations have."""
+
+
+@rows("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
+def test_known_and_not_listed(status: int) -> None:
+    """A complete, known response is not retried, and no map is consulted for it."""
+    for mapped in (None, EVERYTHING):
+        verdict = classify("get", status, mapped)
+        assert verdict.reason is None
+        assert KV_STATUSES[status].error is verdict.error
+        assert "a known response that is not in the list is not retried" in verdict.clause
+        assert (False, False) == (verdict.refresh_topology, verdict.refresh_collection)
+        expected = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
+        assert expected == verdict.close_connection
+
+
+@rows(
+    ("operation", "status", "expected"),
+    [
+        ("lookup_in", 0xCC, None),
+        ("lookup_in", 0xD3, None),
+        ("mutate_in", 0xCC, CouchbaseException),
+        ("mutate_in", 0xD3, CouchbaseException),
+        ("exists", Status.KEY_NOT_FOUND, None),
+        ("get", Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
+    ],
+)
+def test_successes_of_some(operation: str, status: int, expected: type[CouchbaseException] | None) -> None:
+    """Failures at a path are part of what a lookup found, and a missing document is an answer to exists only."""
+    assert (expected is None) is is_success(operation, status)
+    assert expected is classify(operation, status, EVERYTHING).error
+
+
+@rows("status", IMPOSSIBLE)
+def test_what_cannot_be_an_answer(status: int) -> None:
+    """It says nothing of the request, and costs nobody else anything, but for the operations that have it."""
+    verdict = classify("get", status, EVERYTHING)
+    names = ("lookup_in", "mutate_in", "range_scan_continue")
+    owners = [name for name in names if classify(name, status, None).error is not DecodingFailureException]
+
+    assert (None, DecodingFailureException, None) == (verdict.reason, verdict.error, verdict.close_connection)
+    assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
+
+
+def test_connection_invalidating() -> None:
+    """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
+    assert {0x08, 0x0B, 0x1F, 0x25} == set(CONNECTION_INVALIDATING)
+
+
+@rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
+def test_unknown_without_an_entry(status: int) -> None:
+    """Nobody says that it may be retried, so it is not; five statuses have a class all the same (decision C13)."""
+    verdict = classify("get", status, None)
+
+    assert KvVerdict(None, ERRORS_WITHOUT_A_MAP.get(status, CouchbaseException), verdict.clause) == verdict
+    assert verdict.clause.endswith("no entry, so no retry indication")
+
+
+@rows("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP])
+@rows("attribute", Attribute)
+def test_single_attributes(status: int, attribute: Attribute) -> None:
+    """Only the three retry attributes permit a retry: ``temp`` is information (decision C13)."""
+    may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
+    verdict = classify("upsert", status, entry(attribute))
+
+    assert (R.KV_ERROR_MAP_RETRY_INDICATED if may_retry else None) is verdict.reason
+    assert ("indicates a retry" if may_retry else "misses any retry indication") in verdict.clause
+    assert (attribute == "fetch-config") is verdict.refresh_topology
+    assert not verdict.refresh_collection
+    assert (attribute in {"conn-state-invalidated", "special-handling"}) is (
+        attribute in (verdict.close_connection or "")
+    )
+
+
+@rows(
+    ("attributes", "expected"),
+    [
+        ([], errors.CouchbaseException),
+        ([Attribute.AUTH], errors.AuthenticationFailureException),
+        ([Attribute.INVALID_INPUT], errors.InvalidArgumentException),
+        ([Attribute.SUPPORT], errors.FeatureNotAvailableException),
+        ([Attribute.TEMP], errors.TemporaryFailureException),
+        ([Attribute.ITEM_LOCKED, Attribute.RATE_LIMIT, Attribute.SUCCESS], errors.CouchbaseException),
+        ([Attribute.TEMP, Attribute.SUPPORT], errors.FeatureNotAvailableException),
+        ([Attribute.SUPPORT, Attribute.INVALID_INPUT], errors.InvalidArgumentException),
+        ([Attribute.INVALID_INPUT, Attribute.AUTH], errors.AuthenticationFailureException),
+        (list(Attribute), errors.AuthenticationFailureException),
+    ],
+)
+def test_error_by_attribute(attributes: list[Attribute], expected: type[CouchbaseException]) -> None:
+    """The class of an unknown status is that of the first of four attributes (decision C31)."""
+    mapped = entry(*attributes)
+
+    assert expected is error_of_entry(mapped)
+    assert expected is classify("get", UNKNOWN, mapped).error
+    assert ["auth", "invalid-input", "support", "temp"] == [str(attribute) for attribute, _ in ERRORS_BY_ATTRIBUTE]
+
+
+@rows("operation", [*OPERATIONS, *DCP_OPERATIONS])
+def test_the_map_decides_for_every_operation(operation: str) -> None:
+    """The exclusions belong to the lines of known statuses; an unknown one is the map's affair."""
+    assert R.KV_ERROR_MAP_RETRY_INDICATED is classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
+
+
+def test_the_whole_chain() -> None:
+    """One entry may ask for a retry, a new map and a new connection at once."""
+    mapped = entry(Attribute.RETRY_LATER, Attribute.FETCH_CONFIG, Attribute.CONN_STATE_INVALIDATED, Attribute.TEMP)
+    verdict = classify("get", UNKNOWN, mapped)
+
+    assert (
+        KvVerdict(
+            R.KV_ERROR_MAP_RETRY_INDICATED,
+            errors.TemporaryFailureException,
+            verdict.clause,
+            refresh_topology=True,
+            close_connection="the error map says conn-state-invalidated of status 0x7ff0",
+        )
+        == verdict
+    )
+
+
+@given(
+    st.sampled_from([*OPERATIONS, *DCP_OPERATIONS]), st.integers(0, 0xFFFF), st.frozensets(st.sampled_from(Attribute))
+)
+def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
+    """Every status of every operation has a verdict; a retry always knows the error that a refusal surfaces as."""
+    for mapped in (None, entry(*attributes)):
+        verdict = classify(operation, status, mapped)
+        assert verdict.reason is None or verdict.error is not None
+        assert verdict.clause.startswith("RFC 0049 ")
+
+
+def test_a_second_line_fails_at_import() -> None:
+    """The mistake does not wait for the first response."""
+    with pytest.raises(ValueError, match="^two lines for status 0x09$"):
+        index_lines([*RETRYABLE_STATUSES.values(), RETRYABLE_STATUSES[Status.LOCKED]])
+    line = '    yield line(s.TEMPORARY_FAILURE, r.KV_TEMPORARY_FAILURE, frozenset(), "KV: Temporary Failure 0x86")\n'
+    with pytest.raises(ValueError, match="^two lines for status 0x86$"):
+        import_with(kv_responses, line, line + line)

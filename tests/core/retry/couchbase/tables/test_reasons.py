@@ -1,0 +1,95 @@
+"""The reasons for a retry, against the RFC's table."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from tests.core.retry.couchbase.doctored import import_with
+from tests.rows import rows
+from triclinium_core.retry.couchbase.tables import reasons
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+NO_YES = {"false": False, "true": True, "todo": None}
+
+TABLE_OF_THE_RFC = """
+| UNKNOWN                             | false                | false        |
+| SOCKET_NOT_AVAILABLE                | true                 | false        |
+| SERVICE_NOT_AVAILABLE               | true                 | false        |
+| NODE_NOT_AVAILABLE                  | true                 | false        |
+| KV_NOT_MY_VBUCKET                   | true                 | true         |
+| KV_COLLECTION_OUTDATED              | true                 | true         |
+| KV_ERROR_MAP_RETRY_INDICATED        | true                 | false        |
+| KV_LOCKED                           | true                 | false        |
+| KV_TEMPORARY_FAILURE                | true                 | false        |
+| KV_SYNC_WRITE_IN_PROGRESS           | true                 | false        |
+| KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS | true                 | false        |
+| SERVICE_RESPONSE_CODE_INDICATED     | true                 | false        |
+| SOCKET_CLOSED_WHILE_IN_FLIGHT       | false                | false        |
+| CIRCUIT_BREAKER_OPEN                | true                 | false        |
+| QUERY_PREPARED_STATEMENT_FAILURE    | true                 | false        |
+| QUERY_INDEX_NOT_FOUND               | true                 | false        |
+| ANALYTICS_TEMPORARY_FAILURE         | true                 | false        |
+| SEARCH_TOO_MANY_REQUESTS            | true                 | false        |
+| VIEWS_TEMPORARY_FAILURE             | true                 | false        |
+| VIEWS_NO_ACTIVE_PARTITION           | true                 | true         |
+| AUTHENTICATION_ERROR                | todo                 | todo         |
+| TLS_ERROR                           | todo                 | todo         |
+| BUCKET_ACCESS_ERROR                 | todo                 | todo         |
+| SCOPE_NOT_FOUND                     | todo                 | todo         |
+| COLLECTION_NOT_FOUND                | todo                 | todo         |
+"""
+"""SDK-RFC 0049 rev 16 "RetryReason"."""
+
+ROWS = [
+    (name, NO_YES[non_idempotent], NO_YES[always])
+    for name, non_idempotent, always in (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in TABLE_OF_THE_RFC.strip().splitlines()
+    )
+]
+
+each_reason = rows("reason", RetryReason)
+
+
+def test_the_rows_are_those_of_the_rfc() -> None:
+    """All 25, in the RFC's order, and none besides."""
+    assert 25 == len(ROWS)
+    assert [name for name, _, _ in ROWS] == [reason.name for reason in RetryReason]
+
+
+@rows(("name", "non_idempotent", "always"), ROWS)
+def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> None:
+    """Both flags are the RFC's; where it says "todo", nothing was sent, so a retry is allowed (decision C5)."""
+    reason = RetryReason[name]
+
+    assert (True if non_idempotent is None else non_idempotent) is reason.allows_non_idempotent_retry
+    assert bool(always) is reason.always_retry
+
+
+@each_reason
+def test_pickles_as_itself(reason: RetryReason) -> None:
+    """A reason that crossed a process boundary is the same, flags and all."""
+    assert reason is pickle.loads(pickle.dumps(reason))  # noqa: S301
+
+
+def test_meanings_differ() -> None:
+    """Each reason says in half a sentence what happened, none says what another one says."""
+    meanings = {reason.meaning for reason in RetryReason}
+
+    assert len(RetryReason) == len(meanings)
+    assert [] == [meaning for meaning in meanings if not meaning or meaning.endswith(".")]
+
+
+def test_a_second_row_of_a_name_fails_at_import() -> None:
+    """A name stands for one reason."""
+    row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
+    with pytest.raises(TypeError, match="TLS_ERROR"):
+        import_with(reasons, row, row + row)
+
+
+def test_a_second_row_of_a_value_fails_at_import() -> None:
+    """Two names of one reason would share their flags without a word."""
+    row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
+    with pytest.raises(ValueError, match="TLS_FAILURE"):
+        import_with(reasons, row, row + row.replace("TLS_ERROR =", "TLS_FAILURE ="))

@@ -1,0 +1,279 @@
+"""The circuit breaker: its numbers, its three states, and every event in each of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.couchbase.circuit_breaker import (
+    BREAKER_TRANSITIONS,
+    BreakerEvent,
+    BreakerState,
+    BreakerStatistics,
+    CircuitBreaker,
+    CircuitBreakerOptions,
+)
+
+E, S = BreakerEvent, BreakerState
+
+OPENED_AT = 100.0
+
+
+def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **options: float) -> CircuitBreaker:
+    """Return a breaker that heard of operations, those that timed out last."""
+    breaker = CircuitBreaker(CircuitBreakerOptions(**options))  # type: ignore[arg-type]
+    for event, times in ((E.OPERATION_ANSWERED, answered), (E.OPERATION_TIMED_OUT, timed_out)):
+        for _ in range(times):
+            assert not breaker.handle(event, now)
+    return breaker
+
+
+def in_state(state: BreakerState) -> CircuitBreaker:
+    """Return a breaker in a state, opened, where it was, at ``OPENED_AT``."""
+    if state is S.CLOSED:
+        return breaker_with(19, 0)
+    breaker = breaker_with(10, 10)
+    if state is S.HALF_OPEN:
+        assert breaker.handle(E.TIME_PASSED, OPENED_AT + 5.0)
+    return breaker
+
+
+def test_the_numbers() -> None:
+    """20 operations, 50 %, 5 s of sleep, a window of 60 s; on by default (decision C33)."""
+    assert (
+        CircuitBreakerOptions(
+            enabled=True,
+            volume_threshold=20,
+            error_threshold_percentage=50.0,
+            sleep_window=5.0,
+            rolling_window=60.0,
+            canary_timeout=5.0,
+        )
+        == CircuitBreakerOptions()
+    )
+    assert 5.0 == CircuitBreaker().canary_timeout
+    assert 0.5 == CircuitBreaker(CircuitBreakerOptions(canary_timeout=0.5)).canary_timeout
+
+
+@rows(
+    ("answered", "timed_out", "expected"),
+    [
+        (0, 19, S.CLOSED),
+        (0, 20, S.OPEN),
+        (9, 10, S.CLOSED),
+        (10, 10, S.OPEN),
+        (11, 10, S.CLOSED),
+        (11, 11, S.OPEN),
+        (20, 19, S.CLOSED),
+        (20, 20, S.OPEN),
+        (1000, 999, S.CLOSED),
+        (20, 0, S.CLOSED),
+    ],
+)
+def test_thresholds(answered: int, timed_out: int, expected: BreakerState) -> None:
+    """It opens with at least 20 operations of which at least half timed out."""
+    breaker = breaker_with(answered, timed_out)
+
+    assert expected is breaker.state
+    assert (expected is S.CLOSED) is breaker.allows_operations
+    assert (OPENED_AT + 5.0 if expected is S.OPEN else math.inf) == breaker.wakeup
+    opened_at = OPENED_AT if expected is S.OPEN else None
+    assert BreakerStatistics(expected, answered + timed_out, timed_out, opened_at) == breaker.statistics()
+
+
+def test_an_answer_never_opens() -> None:
+    """The threshold is looked at when an operation timed out, not when the volume is reached by an answer."""
+    breaker = breaker_with(0, 19)
+    breaker.handle(E.OPERATION_ANSWERED, OPENED_AT)
+
+    assert BreakerStatistics(S.CLOSED, 20, 19, None) == breaker.statistics()
+
+    breaker.handle(E.OPERATION_TIMED_OUT, OPENED_AT)
+
+    assert S.OPEN is breaker.state
+
+
+@rows(
+    ("volume", "percentage", "answered", "timed_out", "expected"),
+    [
+        (1, 0, 0, 1, S.OPEN),
+        (5, 100, 1, 9, S.CLOSED),
+        (5, 100, 0, 5, S.OPEN),
+        (3, 33.4, 2, 1, S.CLOSED),
+        (3, 33.3, 2, 1, S.OPEN),
+        (math.inf, 50, 0, 100, S.CLOSED),
+    ],
+)
+def test_other_thresholds(
+    volume: float, percentage: float, answered: int, timed_out: int, expected: BreakerState
+) -> None:
+    """The numbers can be chosen."""
+    breaker = breaker_with(answered, timed_out, volume_threshold=volume, error_threshold_percentage=percentage)
+
+    assert expected is breaker.state
+
+
+@rows(("later", "counted"), [(59.999, 20), (60.0, 1), (1000.0, 1)])
+def test_the_window_is_fixed(later: float, counted: int) -> None:
+    """What was counted is forgotten 60 s after the first operation of the window, not earlier."""
+    breaker = breaker_with(10, 9)
+    breaker.handle(E.OPERATION_TIMED_OUT, OPENED_AT + later)
+
+    assert counted == breaker.statistics().operations
+    assert (S.OPEN if counted == 20 else S.CLOSED) is breaker.state
+
+
+def test_the_window_does_not_slide() -> None:
+    """It starts with its first operation and is not prolonged by later ones."""
+    breaker = breaker_with(1, 0)
+    for later in (59.0, 61.0, 120.0):
+        breaker.handle(E.OPERATION_ANSWERED, OPENED_AT + later)
+
+    assert 2 == breaker.statistics().operations
+
+
+def test_the_canary() -> None:
+    """After 5 s one canary is sent; until it is settled no operation passes; an answer closes."""
+    breaker = in_state(S.OPEN)
+
+    assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 4.999)
+    assert S.OPEN is breaker.statistics().state
+    assert breaker.handle(E.TIME_PASSED, OPENED_AT + 5.0)
+    assert S.HALF_OPEN is breaker.state
+    assert not breaker.allows_operations
+    assert math.inf == breaker.wakeup
+    assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 5.0)
+    assert not breaker.handle(E.CANARY_ANSWERED, OPENED_AT + 5.1)
+    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert breaker.allows_operations
+
+
+def test_a_silent_canary() -> None:
+    """It opens again, for another 5 s from then."""
+    breaker = in_state(S.HALF_OPEN)
+
+    assert not breaker.handle(E.CANARY_TIMED_OUT, OPENED_AT + 10.0)
+    assert OPENED_AT + 15.0 == breaker.wakeup
+    assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 14.9)
+    assert breaker.handle(E.TIME_PASSED, OPENED_AT + 15.0)
+
+
+@rows(
+    ("state", "event"),
+    [
+        *itertools.product((S.OPEN, S.HALF_OPEN), (E.OPERATION_ANSWERED, E.OPERATION_TIMED_OUT)),
+        *itertools.product((S.CLOSED, S.OPEN), (E.CANARY_ANSWERED, E.CANARY_TIMED_OUT)),
+    ],
+)
+def test_stragglers_are_not_counted(state: BreakerState, event: BreakerEvent) -> None:
+    """Operations from before it opened, and canaries that nobody waits for any more, change nothing."""
+    breaker = in_state(state)
+    before = (breaker.statistics(), breaker.wakeup)
+
+    assert not breaker.handle(event, OPENED_AT + 5.0)
+    assert before == (breaker.statistics(), breaker.wakeup)
+
+
+@rows("state", BreakerState)
+def test_a_reconnect_resets(state: BreakerState) -> None:
+    """A new connection starts with nothing counted."""
+    breaker = in_state(state)
+
+    assert not breaker.handle(E.RECONNECTED, OPENED_AT + 1.0)
+    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert math.inf == breaker.wakeup
+
+
+@rows(("state", "event"), list(itertools.product(BreakerState, BreakerEvent)))
+def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
+    """Every event in every state leads to all the states that the table names, and to no other."""
+    reached: set[BreakerState] = set()
+    for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
+        breaker = in_state(state)
+        if state is S.CLOSED:
+            breaker = breaker_with(0, counted)
+        breaker.handle(event, OPENED_AT + later)
+        reached.add(breaker.state)
+
+    assert BREAKER_TRANSITIONS[state][event] == reached
+
+
+def test_disabled() -> None:
+    """A breaker that is switched off hears everything and does nothing."""
+    breaker = CircuitBreaker(CircuitBreakerOptions(enabled=False, volume_threshold=1, sleep_window=0.0))
+    canaries = [breaker.handle(event, 0.0) for event in itertools.chain(*[BreakerEvent] * 30)]
+
+    assert not any(canaries)
+    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert breaker.allows_operations
+    assert math.inf == breaker.wakeup
+
+
+@rows(
+    ("name", "values"),
+    [
+        ("enabled", ["no", 1, None]),
+        ("volume_threshold", [0, -1, math.nan, "20", None, True]),
+        ("error_threshold_percentage", [100.1, -1, math.nan, "20", None, True]),
+        *((name, [-1, math.nan, "20", None, True]) for name in ("sleep_window", "rolling_window", "canary_timeout")),
+    ],
+)
+def test_options_out_of_range(name: str, values: list[Any]) -> None:
+    """The text names the option and the value; a volume of none would open on nothing."""
+    for value in values:
+        with pytest.raises(InvalidArgumentException, match=f"^{name}={value!r} ") as caught:
+            CircuitBreakerOptions(**{name: value})
+
+        assert name == caught.value.parameter
+
+
+def test_the_least_options() -> None:
+    """Every number may be the least of its range."""
+    options = CircuitBreakerOptions(
+        volume_threshold=1, error_threshold_percentage=0, sleep_window=0, rolling_window=0, canary_timeout=0
+    )
+
+    assert CircuitBreaker(options).handle(E.OPERATION_TIMED_OUT, 0.0) is False
+    assert (1, 0, 0, 0, 0) == (
+        options.volume_threshold,
+        options.error_threshold_percentage,
+        options.sleep_window,
+        options.rolling_window,
+        options.canary_timeout,
+    )
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(BreakerEvent), st.sampled_from([0.0, 0.1, 1.0, 5.0, 30.0, 60.0])), max_size=60
+)
+
+
+@given(steps, st.integers(1, 4), st.sampled_from([0.0, 50.0, 100.0]))
+def test_any_history(history: list[tuple[BreakerEvent, float]], volume: int, percentage: float) -> None:
+    """One canary for each time it is half open; closed is the only state that lets operations pass; nothing is stuck."""
+    breaker = CircuitBreaker(CircuitBreakerOptions(volume_threshold=volume, error_threshold_percentage=percentage))
+    now = 0.0
+    for event, step in history:
+        now += step
+        before = breaker.state
+        canary = breaker.handle(event, now)
+        statistics = breaker.statistics()
+        assert canary is (before is S.OPEN and breaker.state is S.HALF_OPEN)
+        assert breaker.state in BREAKER_TRANSITIONS[before][event]
+        assert breaker.allows_operations is (breaker.state is S.CLOSED)
+        assert 0 <= statistics.failures <= statistics.operations
+        assert (statistics.opened_at is None) is (breaker.state is S.CLOSED)
+        assert (breaker.wakeup < math.inf) is (breaker.state is S.OPEN)
+
+    if breaker.state is S.OPEN:
+        assert breaker.handle(E.TIME_PASSED, breaker.wakeup)
+    if breaker.state is S.HALF_OPEN:
+        breaker.handle(E.CANARY_ANSWERED, now)
+
+    assert breaker.allows_operations

@@ -1,0 +1,199 @@
+"""The exceptions that end a request: their class, their words, and what they know."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+from tests.core.retry.couchbase.request_cases import Refusal
+from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DecodingFailureException,
+    DocumentNotFoundException,
+    DurabilityAmbiguousException,
+    DurabilityImpossibleException,
+    DurabilityLevelNotAvailableException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.retry.couchbase.failures import HINTS, HINTS_OF_ANSWERS, refused, subject, surfaced, timeout
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+R = RetryReason
+
+UPSERT = ErrorContext(operation="upsert", key="airline_10", timeout=2.5)
+RETRIED = ErrorContext(
+    operation="upsert",
+    key="airline_10",
+    timeout=2.5,
+    retry_attempts=3,
+    retry_reasons=frozenset({"KV_TEMPORARY_FAILURE", "KV_LOCKED"}),
+    last_dispatch_error="10.0.0.1:11210: reset",
+)
+
+
+STORY = ["upsert 'airline_10': ", "[retried 3 times: KV_LOCKED, KV_TEMPORARY_FAILURE; ", "10.0.0.1:11210: reset]"]
+"""With what every message begins, and ends."""
+
+
+def missing(facts: list[str], message: object) -> list[str]:
+    """Return the facts that a message does not tell."""
+    return [fact for fact in facts if fact not in str(message)]
+
+
+@rows(
+    ("context", "expected"),
+    [
+        (UPSERT, "upsert 'airline_10'"),
+        (ErrorContext(operation="get_cluster_config"), "get_cluster_config"),
+        (ErrorContext(operation="get", key=""), "get ''"),
+        (ErrorContext(operation="get", key="it's\n\x00"), 'get "it\'s\\n\\x00"'),
+    ],
+)
+def test_subject(context: ErrorContext, expected: str) -> None:
+    """Every message begins with the operation and its key, the key quoted so that it stays one line."""
+    assert expected == subject(context)
+
+
+def test_hints_are_for_what_has_a_next_step() -> None:
+    """Every reason, and every final answer, that the user can do something about has its hint."""
+    assert {
+        *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
+        *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT),
+    } == set(HINTS)
+    assert {
+        *(DecodingFailureException, DurabilityAmbiguousException),
+        *(DurabilityImpossibleException, DurabilityLevelNotAvailableException),
+    } == set(HINTS_OF_ANSWERS)
+
+
+@rows(
+    ("ambiguous", "last_reason", "facts"),
+    [
+        (True, None, ["2.5 s", "may have been applied", "read the document"]),
+        (True, R.KV_LOCKED, ["2.5 s", "may have been applied", "read the document"]),
+        (False, None, ["2.5 s", "certainly not applied"]),
+        *((False, reason, ["certainly not applied", reason.meaning, HINTS.get(reason, "")]) for reason in RetryReason),
+    ],
+)
+def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[str]) -> None:
+    """What it was, whether it may have been applied, and the next step; a reason explains what was not applied only."""
+    error = timeout(RETRIED, ambiguous=ambiguous, last_reason=last_reason)
+
+    assert (AmbiguousTimeoutException if ambiguous else UnambiguousTimeoutException) is type(error)
+    assert RETRIED is error.context
+    assert [] == missing([*STORY, *facts], error)
+    assert not (ambiguous and last_reason) or last_reason.meaning not in str(error)
+
+
+@rows(("seconds", "words"), [(0.001, "0.001 s"), (75.0, "75 s"), (None, "its deadline")])
+def test_the_timeout_is_named(seconds: float | None, words: str) -> None:
+    """The seconds that were given, where they were limited."""
+    assert words in str(timeout(replace(RETRIED, timeout=seconds), ambiguous=False, last_reason=None))
+
+
+@rows("reason", RetryReason)
+def test_refused(reason: RetryReason) -> None:
+    """The words name what happened, the reason, and the next step where we know one; the context names the reason."""
+    error = refused(None, reason, RETRIED)
+
+    assert RequestCanceledException is type(error)
+    assert [] == missing([*STORY, reason.meaning, str(reason), HINTS.get(reason, "")], error)
+    assert (reason.name, None, None) == (error.context.refused_reason, RETRIED.refused_reason, error.__cause__)
+    assert Refusal is type(refused(Refusal, reason, RETRIED))
+
+
+def test_a_read_is_not_told_to_look_after_its_write() -> None:
+    """A socket that closed under a read leaves no doubt, and "certainly not applied" is not contradicted."""
+    read = replace(RETRIED, operation="get", idempotent=True)
+    lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
+
+    for error in (timeout(read, ambiguous=False, last_reason=lost), refused(None, lost, read)):
+        assert [HINTS[lost]] == missing([HINTS[lost], lost.meaning], error)
+
+
+def test_refused_because_the_strategy_raised() -> None:
+    """The request fails with that exception as the cause, and says which reason was in question (decision C28)."""
+    cause = ZeroDivisionError("mine")
+    error = refused(None, R.KV_LOCKED, RETRIED, cause)
+
+    assert (RequestCanceledException, cause) == (type(error), error.__cause__)
+    assert "KV_LOCKED" == error.context.refused_reason
+    assert [] == missing([*STORY, "strategy", "ZeroDivisionError", "KV_LOCKED"], error)
+
+
+@rows(
+    ("context", "ending"),
+    [
+        (ErrorContext(operation="get"), ""),
+        (ErrorContext(operation="get", retry_attempts=1), "[retried once]"),
+        (ErrorContext(operation="get", retry_attempts=2), "[retried 2 times]"),
+        (ErrorContext(operation="get", last_dispatch_error="reset"), "[last dispatch error: reset]"),
+    ],
+)
+def test_parts_of_the_story(context: ErrorContext, ending: str) -> None:
+    """What is not known is not told."""
+    words = str(refused(None, R.UNKNOWN, context))
+
+    assert words.endswith(ending)
+    assert bool(ending) is ("[" in words)
+
+
+KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_name="KEY_NOT_FOUND")
+
+
+@rows(
+    ("context", "facts"),
+    [
+        (KV_ANSWER, ["get 'airline_10'", "KEY_NOT_FOUND", "0x01"]),
+        (
+            ErrorContext(operation="get", status=0x7FF0, status_name="NEWS", status_text="Something new."),
+            ["NEWS", "0x7ff0", "Something new."],
+        ),
+        (
+            ErrorContext(operation="get", status=0x86, status_text="Wait.", server_context="no memory"),
+            ["unknown", "0x86", "Wait.", "no memory"],
+        ),
+        (
+            ErrorContext(service="query", operation="query", status=400, status_text="syntax"),
+            ["query", "HTTP status 400", "syntax"],
+        ),
+        (
+            ErrorContext(service="query", operation="query", status=400, status_name="error 5", status_text="syntax"),
+            ["query", "error 5", "syntax"],
+        ),
+        (ErrorContext(service="views", operation="view", status=500, status_text=""), ["view", "HTTP status 500"]),
+    ],
+)
+def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
+    """A final answer is told by name and number, with what the map and the server say of it."""
+    error = surfaced(DocumentNotFoundException, context)
+
+    assert (DocumentNotFoundException, context) == (type(error), error.context)
+    assert [] == missing(facts, error)
+
+
+@rows("error", HINTS_OF_ANSWERS)
+def test_what_to_do_about_an_answer(error: type[CouchbaseException]) -> None:
+    """The next step stands before what happened earlier."""
+    text = str(surfaced(error, RETRIED))
+
+    assert [] == missing([*STORY, HINTS_OF_ANSWERS[error]], text)
+    assert text.index(HINTS_OF_ANSWERS[error]) < text.index("[retried")
+
+
+def test_all_survive_pickling() -> None:
+    """What the caller gets may cross a process boundary, context and all; Python leaves the cause behind."""
+    for error in (
+        timeout(RETRIED, ambiguous=True, last_reason=None),
+        timeout(RETRIED, ambiguous=False, last_reason=R.KV_LOCKED),
+        refused(Refusal, R.KV_LOCKED, RETRIED),
+        refused(None, R.KV_LOCKED, RETRIED, ValueError("mine")),
+        surfaced(DocumentNotFoundException, KV_ANSWER),
+    ):
+        copied = pickle.loads(pickle.dumps(error))  # noqa: S301
+        assert (type(error), str(error), error.context) == (type(copied), str(copied), copied.context)
+        assert error.context.to_json() == copied.context.to_json()

@@ -1,0 +1,290 @@
+"""One request through the retry machine: which event leads to which orders, and what the caller is told in the end."""
+
+from __future__ import annotations
+
+import gc
+import math
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from tests.core.retry.couchbase.request_cases import NODE, Says, annotation, answer, error_of, hear, machine_of
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.retry.couchbase.actions import (
+    Complete,
+    Dispatch,
+    Fail,
+    RefreshCollection,
+    RefreshTopology,
+    ReportRefusal,
+    ReportRetry,
+    RequestAction,
+    RetryAfter,
+)
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import (
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+R, S = RetryReason, RequestState
+
+START = 100.0
+LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED = 0x09, 0x86, 0x07, 0x88
+
+
+@pytest.mark.parametrize(
+    ("operation", "response"),
+    [
+        ("upsert", KvResponse(0x00)),
+        ("exists", KvResponse(0x01)),
+        ("lookup_in", KvResponse(0xCC)),
+        ("range_scan_continue", KvResponse(0xA6)),
+        ("query", ServiceResponse(Service.QUERY, 200, b"{}")),
+    ],
+)
+def test_success(operation: str, response: KvResponse | ServiceResponse) -> None:
+    """An answer that is no failure completes the request with it, and nothing is awaited any more."""
+    machine = machine_of(replace(annotation(), operation=operation), state=S.PENDING)
+
+    assert [] == hear(machine, Dispatched(NODE, 17))
+    assert [Complete(response)] == hear(machine, ResponseReceived(response), 100.1)
+    assert S.COMPLETED is machine.state
+    assert math.inf == machine.wakeup
+
+
+@rows("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
+@rows("idempotent", [True, False])
+def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
+    """A success of another operation tells nothing of this one, which fails with it; nothing else is concerned."""
+    machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    (action,) = hear(machine, ResponseReceived(KvResponse(status, NODE)), 100.1)
+    error = error_of([action])
+
+    assert (DecodingFailureException, status) == (type(error), error.context.status)
+
+
+def test_a_final_answer() -> None:
+    """A known status that is not in the list surfaces at once, with everything that is known of the request."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    response = KvResponse(0x01, NODE, server_context="gone", server_ref="4f-1")
+    error = error_of(hear(machine, ResponseReceived(response), 100.25))
+
+    assert errors.DocumentNotFoundException is type(error)
+    assert "upsert 'airline_10': the server answered KEY_NOT_FOUND [0x01] (gone)" == str(error)
+    assert error.context == ErrorContext(
+        service="kv",
+        operation="upsert",
+        idempotent=False,
+        bucket="travel-sample",
+        scope="inventory",
+        collection="airline",
+        key="airline_10",
+        opaque=17,
+        status=0x01,
+        status_name="KEY_NOT_FOUND",
+        server_context="gone",
+        server_ref="4f-1",
+        last_dispatched_to=NODE,
+        elapsed=0.25,
+        timeout=2.5,
+    )
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+
+
+def test_an_error_tells_what_was_learnt_last() -> None:
+    """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
+    known = replace(annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
+    machine, now = machine_of(known, state=RequestState.PENDING), START
+    assert "an older one" == machine.error_context(now).last_dispatch_error
+    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
+    assert "" == machine.error_context(now).last_dispatch_error
+
+    for response, status in (
+        (KvResponse(LOCKED, NODE), LOCKED),
+        (ServiceResponse(Service.SEARCH, 429, b"{}"), 429),
+        (KvResponse(TEMPORARY, NODE), TEMPORARY),
+    ):
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, TimePassed(), now)
+        hear(machine, Dispatched(NODE, 1), now)
+        hear(machine, ResponseReceived(response), now)
+        assert status == machine.error_context(now).status
+
+
+def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    written = []
+    monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
+    now = START
+    for status in (LOCKED, NOT_MY_VBUCKET, TEMPORARY):
+        hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"), now)
+        hear(machine, answer(status), now)
+        now = machine.wakeup
+        assert [Dispatch()] == hear(machine, TimePassed(), now)
+
+    assert [] == written
+
+
+@pytest.mark.parametrize(("status", "refresh"), [(NOT_MY_VBUCKET, RefreshTopology()), (OUTDATED, RefreshCollection())])
+def test_always_retried(status: int, refresh: RequestAction) -> None:
+    """Even under fail-fast, after a refresh, and with a report for the log."""
+    machine = machine_of(annotation(FailFastRetryStrategy()))
+    hear_of = machine.snapshot(START)
+    actions = hear(machine, answer(status))
+    reason = machine.last_reason
+
+    assert reason is not None
+    assert [refresh, ReportRetry(hear_of, reason, 0.001, True, None), RetryAfter(0.001, True)] == actions
+    assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
+
+
+def test_a_retry_is_reported() -> None:
+    """The log learns of request, reason, delay and node; the request is what the strategy saw."""
+    strategy = Says(RetryAction.after(0.25))
+    machine = machine_of(annotation(strategy), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    actions = hear(machine, answer(LOCKED), 100.5)
+    ((seen, reason),) = strategy.asked
+
+    assert R.KV_LOCKED is reason
+    assert [ReportRetry(seen, R.KV_LOCKED, 0.25, True, NODE), RetryAfter(0.25, True)] == actions
+
+
+def test_a_refusal_is_reported() -> None:
+    """The log learns of request, reason, node and the error's name, before the caller does."""
+    strategy = Says(RetryAction.no_retry())
+    machine = machine_of(annotation(strategy), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    report, fail = hear(machine, answer(LOCKED), 100.5)
+    ((seen, _),) = strategy.asked
+
+    assert ReportRefusal(seen, R.KV_LOCKED, "DocumentLockedException", NODE) == report
+    assert isinstance(fail, Fail)
+    assert (0, frozenset(), "KV_LOCKED") == (
+        fail.error.context.retry_attempts,
+        fail.error.context.retry_reasons,
+        fail.error.context.refused_reason,
+    )
+
+
+def test_what_a_strategy_sees() -> None:
+    """Key, times, attempts, earlier reasons and the application's own context, and no more than that."""
+    strategy = Says(RetryAction.after(0.25))
+    machine = machine_of(annotation(strategy, client_context={"robot": True}), state=S.PENDING)
+    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE), 100.25)
+    hear(machine, TimePassed(), 100.5)
+    hear(machine, Dispatched(NODE, 17), 100.5)
+    hear(machine, answer(LOCKED), 101.5)
+    (first, _), (second, reason) = strategy.asked
+
+    assert (0, frozenset(), 0.25, 2.25, 0.0, 0) == (
+        first.retry_attempts,
+        first.retry_reasons,
+        first.age,
+        first.remaining,
+        first.since_first_failure,
+        first.attempts_this_status,
+    )
+    assert (1, frozenset({R.NODE_NOT_AVAILABLE}), 1.5, 1.0, 1.25, 0) == (
+        second.retry_attempts,
+        second.retry_reasons,
+        second.age,
+        second.remaining,
+        second.since_first_failure,
+        second.attempts_this_status,
+    )
+    assert (Service.KV, "upsert", False, "airline_10", {"robot": True}, None) == (
+        second.service,
+        second.operation,
+        second.idempotent,
+        second.key,
+        second.client_context,
+        second.error_map_entry,
+    )
+    assert R.KV_LOCKED is reason
+
+
+@rows("idempotent", [True, False])
+@rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
+def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryReason) -> None:
+    """A frame that was never begun is as a failed dispatch, for the reason given."""
+    machine = machine_of(annotation(idempotent=idempotent))
+    actions = hear(machine, SocketClosed(HandedOver.NOTHING, "reset", reason))
+
+    assert RetryAfter(0.001, True) == actions[-1]
+    assert {reason} == machine.retry_reasons
+    assert "reset" == machine.error_context(START).last_dispatch_error
+    assert not machine.is_ambiguous
+
+
+def test_services() -> None:
+    """Answers of the HTTP services take the same way, with their own lists and texts."""
+    body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
+    request = annotation(FailFastRetryStrategy(), service=Service.QUERY, operation="query")
+    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 400, body))))
+    final = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 401, b"no"))))
+    retried = machine_of(annotation(service=Service.QUERY, operation="query"))
+    hear(retried, ResponseReceived(ServiceResponse(Service.QUERY, 400, body)))
+
+    assert errors.PreparedStatementFailureException is type(error)
+    assert ("query", 400, "stale plan") == (error.context.service, error.context.status, error.context.status_text)
+    assert "error 4040" == error.context.status_name
+    assert final.context.status_name is None
+    assert (CouchbaseException, "query 'airline_10': the server answered HTTP status 401") == (type(final), str(final))
+    assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
+
+
+def test_taken_over_at_the_first_failure() -> None:
+    """A machine may be made when the first attempt has failed, with what is known from before."""
+    machine = RetryMachine(
+        annotation(Says(RetryAction.after(0.25))),
+        rng=machine_of(annotation()).snapshot(START).rng,
+        state=S.IN_FLIGHT,
+        retry_attempts=3,
+        first_failure_at=99.0,
+    )
+    seen = machine.snapshot(101.0)
+
+    assert (3, 3, 2.0) == (seen.retry_attempts, seen.attempts_this_status, seen.since_first_failure)
+    assert machine.is_ambiguous
+
+    hear(machine, answer(LOCKED), 101.0)
+
+    assert 4 == machine.retry_attempts
+    assert 4 == machine.error_context(101.0).retry_attempts
+    assert 2.0 == machine.snapshot(101.0).since_first_failure
+
+
+def test_a_request_that_is_over_leaves_nothing() -> None:
+    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    machine = machine_of(annotation())
+    hear(machine, answer(TEMPORARY))
+    seen = weakref.ref(machine)
+    gc.disable()
+    try:
+        del machine
+
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,296 @@
+"""What holds for every history of a request: never a wrong order (safety), and always an end (liveness)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import event as note, given, strategies as st
+
+from tests.core.retry.couchbase.request_cases import NODE, Awaits, Refusal, Unbuildable, annotation, map_entry
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
+from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.couchbase.actions import (
+    CloseConnection,
+    Complete,
+    ConsultStrategy,
+    Dispatch,
+    Fail,
+    Ignore,
+    ReportRefusal,
+    ReportRetry,
+    RequestAction,
+    RetryAfter,
+)
+from triclinium_core.retry.couchbase.events import (
+    Abandoned,
+    Dispatched,
+    DispatchFailed,
+    ErrorMapLoaded,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    StrategyDecided,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+SCHEDULED = 0x7FF0
+ASLEEP = {RequestState.WAITING, RequestState.EXPIRING}
+ROUNDING = 1e-9
+
+good_answers = st.builds(
+    RetryAction.after,
+    st.sampled_from([0.0, 0.001, 0.1, 1.0, 1e6]),
+    within=st.none() | st.sampled_from([0.0, 0.05, 1.0]),
+)
+often_good: st.SearchStrategy[Any] = st.sampled_from([RetryAction.after(delay) for delay in (0.0, 0.001, 0.01, 0.05)])
+answers: st.SearchStrategy[Any] = st.one_of(
+    often_good,
+    often_good,
+    often_good,
+    good_answers,
+    st.sampled_from([RetryAction.no_retry(), RetryAction.no_retry(Refusal), RetryAction.no_retry(Unbuildable)]),
+    st.sampled_from([None, 0.5, "retry", ZeroDivisionError("raise me")]),
+)
+
+
+class Whims:
+    """A strategy that answers something else each time, or raises it."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._data = data
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return, or raise, what is drawn."""
+        answer: Any = self._data.draw(answers, label="the strategy's answer")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+
+shipped = [
+    BestEffortRetryStrategy(),
+    BestEffortRetryStrategy(exponential(jitter=1.0)),
+    FastFailOnTerminalErrorRetryStrategy(),
+    FailFastRetryStrategy(),
+    ErrorMapRetryStrategy(),
+]
+
+RETRYABLE = [0x07, 0x09, 0x86, 0x88, 0xA2, 0xA4, SCHEDULED, SCHEDULED, 0x07, 0x09]
+statuses = st.sampled_from([*RETRYABLE, *RETRYABLE, 0x00, 0x01, 0x24, 0x25, 0x7FF1, 0x7FF2])
+kv_answers = st.builds(KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
+http_answers = st.builds(
+    ServiceResponse, st.sampled_from([Service.SEARCH, Service.VIEWS]), st.sampled_from([200, 302, 404, 429, 500, 503])
+)
+
+EVENTS: dict[type[RequestEvent], st.SearchStrategy[RequestEvent]] = {
+    Dispatched: st.builds(Dispatched, st.just(NODE), st.integers(0, 2**32 - 1)),
+    DispatchFailed: st.builds(DispatchFailed, st.sampled_from(RetryReason)),
+    SocketClosed: st.builds(SocketClosed, st.sampled_from(HandedOver), reason=st.sampled_from(RetryReason)),
+    ResponseReceived: st.builds(ResponseReceived, st.one_of(kv_answers, kv_answers, kv_answers, http_answers)),
+    ErrorMapLoaded: st.builds(
+        ErrorMapLoaded,
+        st.just(NODE),
+        st.builds(ErrorMap, st.just(2), st.integers(1, 3), st.just({0x7FF1: map_entry("retry-now")})),
+    ),
+    StrategyDecided: st.one_of(
+        st.builds(StrategyDecided, answers), st.builds(StrategyDecided, st.none(), st.just(OSError("down")))
+    ),
+    TimePassed: st.just(TimePassed()),
+    Abandoned: st.just(Abandoned()),
+}
+
+
+@dataclass
+class Witness:
+    """Follows one machine from outside and holds it to its promises, knowing only events and orders."""
+
+    machine: RetryMachine
+    now: float
+    unanswered: bool = False
+    """Whether an attempt may have been applied and nobody knows."""
+    blind: bool = False
+    """Whether an attempt was handed over, at least in part, and lost."""
+    settled: list[RequestAction] = field(default_factory=list)
+    delays: list[RetryAfter] = field(default_factory=list)
+    reasons: set[RetryReason] = field(default_factory=set)
+    dispatches: int = 0
+
+    def feed(self, event: RequestEvent) -> None:
+        """Feed one event and judge what is ordered."""
+        machine, before = self.machine, self.machine.state
+        actions = list(machine.handle(event, self.now))
+        if before.is_final:
+            assert [Ignore()] == actions
+            assert before is machine.state
+            return
+        match event:
+            case Dispatched():
+                self.unanswered = True
+            case ResponseReceived() | SocketClosed(HandedOver.NOTHING):
+                self.unanswered = False
+            case SocketClosed():
+                self.blind = True
+        for index, action in enumerate(actions):
+            self._judge(action, actions[:index], actions[index + 1 :])
+        self._judge_afterwards(event, before, actions)
+
+    def _judge(self, action: RequestAction, earlier: list[RequestAction], later: list[RequestAction]) -> None:
+        idempotent, deadline = self.machine.annotation.idempotent, self.machine.annotation.deadline
+        match action:
+            case Dispatch():
+                assert idempotent or not self.blind
+                assert idempotent or not self.unanswered
+                assert self.now < deadline
+                self.dispatches += 1
+            case RetryAfter(delay):
+                assert idempotent or not self.blind
+                assert 0.0 <= delay
+                assert self.now + delay <= deadline + ROUNDING
+                assert isinstance(earlier[-1], ReportRetry)
+                self.delays.append(action)
+            case ReportRetry(_, reason, delay, dispatches):
+                assert RetryAfter(delay, dispatches) == later[0]
+                self.reasons.add(reason)
+            case ReportRefusal(_, _, name):
+                assert isinstance(later[0], Fail)
+                assert name == type(later[0].error).__name__
+            case Fail(error):
+                self._judge_error(error)
+                self.settled.append(action)
+            case Complete():
+                self.settled.append(action)
+            case CloseConnection():
+                assert not later
+            case Ignore():
+                raise AssertionError("an open request ignored an event")
+
+    def _judge_error(self, error: CouchbaseException) -> None:
+        assert isinstance(error, CouchbaseException)
+        if isinstance(error, TimeoutException):
+            ambiguous = self.unanswered and not self.machine.annotation.idempotent
+            assert ambiguous is isinstance(error, AmbiguousTimeoutException)
+            assert self.now >= self.machine.annotation.deadline - ROUNDING
+        context = error.context
+        assert len(self.delays) == context.retry_attempts
+        assert {str(reason) for reason in self.reasons} == context.retry_reasons
+        assert str(error).startswith(f"{self.machine.annotation.operation} 'airline_10': ")
+        assert context.to_json().startswith("{")
+
+    def _judge_afterwards(self, event: RequestEvent, before: RequestState, actions: list[RequestAction]) -> None:
+        machine = self.machine
+        assert machine.state in REQUEST_TRANSITIONS[before][type(event)]
+        assert len(self.delays) == machine.retry_attempts
+        assert self.reasons == machine.retry_reasons
+        assert len(self.settled) <= 1
+        assert (machine.state in {RequestState.COMPLETED, RequestState.FAILED}) is bool(self.settled)
+        assert machine.is_ambiguous is (self.unanswered and not machine.annotation.idempotent)
+        assert sum(isinstance(a, Dispatch | RetryAfter | ConsultStrategy | Complete | Fail) for a in actions) <= 1
+        if machine.state.is_final:
+            assert math.inf == machine.wakeup
+            return
+        assert machine.wakeup <= machine.annotation.deadline
+        if isinstance(event, TimePassed):
+            assert machine.wakeup > self.now
+
+
+def witness_of(data: st.DataObject) -> Witness:
+    """Return a witness of a new request with any strategy, deadline and start."""
+    kind = data.draw(st.sampled_from(["whims", "awaits", "shipped"]), label="kind of strategy")
+    strategy: Any = {"whims": Whims(data), "awaits": Awaits()}.get(kind) or data.draw(st.sampled_from(shipped))
+    store = ErrorMapStore()
+    schedule = {"strategy": "linear", "interval": 10, "after": 5, "max-duration": 100}
+    entries = {SCHEDULED: map_entry("auto-retry", "temp", "conn-state-invalidated", retry=schedule)}
+    store.load(NODE, ErrorMap(2, 1, entries))
+    start = data.draw(st.sampled_from([0.0, 100.0, 12345.678]), label="start")
+    request = annotation(
+        strategy,
+        idempotent=data.draw(st.booleans(), label="idempotent"),
+        submitted_at=start,
+        timeout=data.draw(st.sampled_from([2.5, 75.0, 75.0, 0.1, 0.0]), label="timeout"),
+    )
+    state = data.draw(st.sampled_from([RequestState.PENDING, RequestState.IN_FLIGHT]), label="state")
+    drawn = data.draw(st.randoms(use_true_random=False))
+    machine = RetryMachine(request, rng=drawn, error_maps=store, state=state)
+    return Witness(machine, start, unanswered=state is RequestState.IN_FLIGHT)
+
+
+def next_event(data: st.DataObject, state: RequestState) -> RequestEvent:
+    """Return an event that can happen in ``state``, more often than not one that moves the request on."""
+    row = REQUEST_TRANSITIONS[state]
+    news = [
+        kind for kind in (Dispatched, DispatchFailed, ResponseReceived, SocketClosed, StrategyDecided) if kind in row
+    ]
+    kinds: list[type[RequestEvent]] = [*news * 4, ErrorMapLoaded, TimePassed]
+    if data.draw(st.integers(0, 24), label="leaves at 24") == 24:
+        kinds = [Abandoned]
+    return data.draw(EVENTS[data.draw(st.sampled_from(kinds), label="kind")], label="event")
+
+
+@given(st.data())
+def test_any_history(data: st.DataObject) -> None:
+    """Whatever happens in whatever order at whatever time, no promise is broken; left alone, the request ends in time."""
+    witness = witness_of(data)
+    machine = witness.machine
+    for _ in range(data.draw(st.integers(1, 40), label="events")):
+        wakeup = machine.wakeup
+        if machine.state in ASLEEP and witness.now <= wakeup and data.draw(st.booleans(), label="on time"):
+            witness.now = wakeup
+            witness.feed(TimePassed())
+        else:
+            witness.now += data.draw(
+                st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.001, 0.01, 0.2, 5.0]), label="time goes by"
+            )
+            witness.feed(next_event(data, machine.state))
+
+    for _ in range(3):
+        if machine.state.is_final:
+            break
+        witness.now = max(witness.now, machine.wakeup)
+        witness.feed(TimePassed())
+
+    note(f"ends {machine.state.value}")
+    note(f"dispatched again {min(witness.dispatches, 3)} times")
+    assert machine.state.is_final
+    assert witness.dispatches <= sum(delay.dispatches for delay in witness.delays)
+
+
+@given(st.data(), st.booleans())
+def test_left_alone_it_ends_by_the_deadline(data: st.DataObject, server_answers: bool) -> None:
+    """A driver that does as ordered, on time, sees the end by the deadline, whether the server answers or is silent."""
+    witness = witness_of(data)
+    machine, deadline = witness.machine, witness.machine.annotation.deadline
+    steps = 0
+    while not machine.state.is_final:
+        steps += 1
+        match machine.state:
+            case RequestState.PENDING if witness.now < deadline:
+                witness.feed(Dispatched(NODE, steps))
+            case RequestState.IN_FLIGHT if server_answers and steps < 400 and witness.now < deadline:
+                witness.feed(ResponseReceived(KvResponse(data.draw(statuses), NODE)))
+            case RequestState.CONSULTING:
+                witness.feed(StrategyDecided(data.draw(answers)))
+            case _:
+                witness.now = machine.wakeup
+                witness.feed(TimePassed())
+
+    note(f"dispatched again {min(witness.dispatches, 3)} times")
+    assert witness.now <= deadline
+    assert 1 == len(witness.settled)

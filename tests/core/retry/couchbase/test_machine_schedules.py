@@ -1,0 +1,223 @@
+"""The schedules of an error map under the machine: restarts, ends, and the total count beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.retry.couchbase.request_cases import NODE, annotation, machine_of, map_entry, map_store
+from triclinium_core.errors import (
+    FeatureNotAvailableException,
+)
+from triclinium_core.retry.couchbase.actions import Dispatch, Fail, ReportRefusal, ReportRetry, RetryAfter
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    ResponseReceived,
+    ServiceResponse,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, ErrorMapRetryStrategy
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+
+R, S = RetryReason, RequestState
+
+CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE = 0xFFF0, 0xFFF1, 0xFFF2, 0xFFF3, 0xFFF4
+NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
+
+
+def store() -> ErrorMapStore:
+    """Return the map of a node with the schedules of RFC 0013, a short one, and a malformed one."""
+    attributes = ("auto-retry", "temp")
+    return map_store(
+        {
+            CONSTANT: map_entry(
+                *attributes, retry={"strategy": "constant", "interval": 25, "after": 10, "max-duration": 1500}
+            ),
+            LINEAR: map_entry(
+                *attributes, retry={"strategy": "linear", "interval": 10, "after": 10, "max-duration": 1500, "ceil": 35}
+            ),
+            EXPONENTIAL: map_entry(
+                *attributes,
+                retry={"strategy": "exponential", "interval": 2, "after": 10, "max-duration": 0, "ceil": 500},
+            ),
+            SHORT: map_entry(
+                "auto-retry",
+                "support",
+                retry={"strategy": "constant", "interval": 40, "after": 5, "max-duration": 100},
+            ),
+            OUTSIDE: map_entry(*attributes),
+        }
+    )
+
+
+def machine(
+    strategy: AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
+) -> RetryMachine:
+    """Return a machine in flight that knows the map."""
+    chosen = strategy if strategy is not None else ErrorMapRetryStrategy()
+    return machine_of(annotation(chosen, idempotent=idempotent, submitted_at=0.0, timeout=timeout), error_maps=store())
+
+
+class Run:
+    """Answers a machine's attempts one after the other, on its own clock."""
+
+    def __init__(self, retried: RetryMachine, now: float = 0.0) -> None:
+        self.machine = retried
+        self.now = now
+        self.delays_ms: list[float] = []
+
+    def answer(self, *statuses: int) -> None:
+        """Answer an attempt with each status, wait as ordered, and dispatch again."""
+        for status in statuses:
+            self._resume(self.machine.handle(ResponseReceived(KvResponse(status, NODE)), self.now))
+
+    def close(self) -> None:
+        """Close the socket under the attempt, wait as ordered, and dispatch again."""
+        self._resume(self.machine.handle(SocketClosed(HandedOver.ALL), self.now))
+
+    def _resume(self, actions: object) -> None:
+        assert isinstance(actions, list)
+        (order,) = [action for action in actions if isinstance(action, RetryAfter)]
+        self.delays_ms.append(round(order.delay * 1000, 6))
+        self.now += order.delay
+        assert [Dispatch()] == list(self.machine.handle(TimePassed(), self.now))
+        self.machine.handle(Dispatched(NODE, 1), self.now)
+
+
+@pytest.mark.parametrize(
+    ("status", "delays_ms"),
+    [
+        (CONSTANT, [10, 25, 25, 25, 25]),
+        (LINEAR, [10, 10, 20, 30, 35, 35]),
+        (EXPONENTIAL, [10, 2, 4, 8, 16, 32]),
+        (OUTSIDE, [1, 2, 4, 8]),
+    ],
+)
+def test_schedules(status: int, delays_ms: list[float]) -> None:
+    """First ``after``, then as the algorithm says; best effort where the entry has no schedule (decision C16)."""
+    run = Run(machine())
+    run.answer(*[status] * len(delays_ms))
+
+    assert delays_ms == run.delays_ms
+    assert len(delays_ms) == run.machine.retry_attempts
+
+
+def test_another_status_restarts_the_schedule() -> None:
+    """The retry count of the schedule begins anew, the request's own goes on (decision C17)."""
+    run = Run(machine())
+    run.answer(LINEAR, LINEAR, LINEAR, CONSTANT, CONSTANT, LINEAR, LINEAR, LINEAR)
+
+    assert [10, 10, 20, 10, 25, 10, 10, 20] == run.delays_ms
+    assert 8 == run.machine.retry_attempts
+
+
+def test_a_known_status_in_between_restarts_too() -> None:
+    """Any other status is another status; what is known follows the total count."""
+    run = Run(machine())
+    run.answer(LINEAR, LINEAR, LINEAR, LOCKED, LOCKED, LINEAR)
+
+    assert [10, 10, 20, 8, 16, 10] == run.delays_ms
+
+
+def test_a_lost_socket_in_between_does_not_restart() -> None:
+    """No status is not another status."""
+    run = Run(machine(idempotent=True))
+    run.answer(LINEAR, LINEAR)
+    run.close()
+    run.answer(LINEAR)
+
+    assert [10, 10, 4, 30] == run.delays_ms
+
+
+def test_http_statuses_count_too() -> None:
+    """A strategy of the user's own may have schedules for the HTTP services: their statuses restart the count as well."""
+    request = annotation(BestEffortRetryStrategy(), submitted_at=0.0, service=Service.VIEWS)
+    retried, now, counted = machine_of(request), 0.0, []
+    for http_status in (503, 503, 503, 504, 504, 503):
+        (report, order) = retried.handle(ResponseReceived(ServiceResponse(Service.VIEWS, http_status)), now)
+        assert isinstance(report, ReportRetry)
+        assert isinstance(order, RetryAfter)
+        counted.append(report.request.attempts_this_status)
+        now += order.delay
+        retried.handle(TimePassed(), now)
+        retried.handle(Dispatched(NODE, 1), now)
+
+    assert [0, 1, 2, 0, 1, 0] == counted
+
+
+def test_retries_before_the_first_status_do_not_count() -> None:
+    """A schedule begins with ``after`` also where the request had to wait for a connection before (decision C17)."""
+    retried = machine_of(annotation(ErrorMapRetryStrategy(), submitted_at=0.0), state=S.PENDING, error_maps=store())
+    now = 0.0
+    for _ in range(3):
+        retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), now)
+        now = retried.wakeup
+        retried.handle(TimePassed(), now)
+    retried.handle(Dispatched(NODE, 1), now)
+    run = Run(retried, now)
+    run.answer(LINEAR, LINEAR, LINEAR)
+
+    assert [10, 10, 20] == run.delays_ms
+    assert 6 == retried.retry_attempts
+
+
+def test_max_duration_cuts_the_last_delay() -> None:
+    """A delay that would reach ``max-duration`` is cut to it, nothing is sent, and the entry's own error surfaces."""
+    run = Run(machine())
+    run.answer(SHORT, SHORT, SHORT)
+    report, order = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)
+
+    assert [5, 40, 40] == run.delays_ms
+    assert isinstance(report, ReportRetry)
+    assert isinstance(order, RetryAfter)
+    assert (False, False) == (report.dispatches, order.dispatches)
+    assert 0.015 == pytest.approx(order.delay)
+    assert (S.EXPIRING, 4) == (run.machine.state, run.machine.retry_attempts)
+    assert 0.1 == pytest.approx(run.machine.wakeup)
+    assert [] == list(run.machine.handle(TimePassed(), 0.0999))
+
+    (fail,) = run.machine.handle(TimePassed(), run.machine.wakeup)
+
+    assert isinstance(fail, Fail)
+    assert FeatureNotAvailableException is type(fail.error)
+    assert (4, "KV_ERROR_MAP_RETRY_INDICATED") == (fail.error.context.retry_attempts, fail.error.context.refused_reason)
+    assert S.FAILED is run.machine.state
+
+
+def test_max_duration_counts_from_the_first_failure() -> None:
+    """The clock starts with the request's first failure, whatever it was, and is not set back (decision C15)."""
+    run = Run(machine())
+    run.answer(LOCKED, SHORT)
+    run.now = 0.2
+    run.answer(LINEAR)
+    report, fail = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), 0.3)
+
+    assert isinstance(report, ReportRefusal)
+    assert 0.3 == report.request.since_first_failure
+    assert isinstance(fail, Fail)
+
+
+def test_max_duration_with_a_driver_that_oversleeps() -> None:
+    """The schedule had ended before the deadline came, so the entry's own error surfaces."""
+    run = Run(machine(timeout=2.5))
+    run.answer(SHORT, SHORT, SHORT)
+    run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)
+    (fail,) = run.machine.handle(TimePassed(), 99.0)
+
+    assert isinstance(fail, Fail)
+    assert FeatureNotAvailableException is type(fail.error)
+
+
+def test_one_counter_for_both_backoffs() -> None:
+    """The controlled backoff and the strategy's go on from the same count (decision C3)."""
+    run = Run(machine(BestEffortRetryStrategy()))
+    run.answer(NOT_MY_VBUCKET, LOCKED, NOT_MY_VBUCKET, LOCKED, OUTDATED, NOT_MY_VBUCKET, LOCKED)
+
+    assert [1, 2, 50, 8, 500, 1000, 64] == run.delays_ms

@@ -1,0 +1,306 @@
+"""Strategies of all kinds under the machine: hostile ones, broken ones, and those that have to be awaited."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.core.retry.couchbase.request_cases import (
+    NODE,
+    Awaits,
+    Raises,
+    Refusal,
+    Says,
+    Unbuildable,
+    annotation,
+    error_of,
+    machine_of,
+    map_entry,
+    map_store,
+)
+from tests.rows import rows
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DocumentLockedException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.actions import (
+    CloseConnection,
+    ConsultStrategy,
+    Fail,
+    Ignore,
+    RefreshTopology,
+    ReportRefusal,
+    ReportRetry,
+    RetryAfter,
+)
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    SocketClosed,
+    StrategyDecided,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.states import RequestState
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+R, S = RetryReason, RequestState
+
+LOCKED = ResponseReceived(KvResponse(0x09, NODE))
+NOT_MY_VBUCKET = ResponseReceived(KvResponse(0x07, NODE))
+
+
+class Computes:
+    """A strategy that answers what a function returns."""
+
+    def __init__(self, compute: Callable[[], object]) -> None:
+        self._compute = compute
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Return whatever the function returns."""
+        answer: Any = self._compute()
+        return answer  # type: ignore[no-any-return]
+
+
+class Hides:
+    """A thing whose ``retry_after`` cannot even be looked at."""
+
+    @property
+    def retry_after(self) -> Callable[[RetryRequest, RetryReason], RetryAction]:
+        """Raise, though it is only asked for."""
+        raise OSError("hidden")
+
+
+class Generates:
+    """A strategy whose method is an asynchronous generator by mistake."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> Any:
+        """Yield instead of returning."""
+        yield RetryAction.after(0.0)
+
+
+class Needs:
+    """A strategy whose method takes other arguments."""
+
+    def retry_after(self) -> RetryAction:
+        """Return a retry."""
+        return RetryAction.after(0.0)
+
+
+async def answer_later() -> RetryAction:
+    """Return a retry, to whoever awaits it."""
+    return RetryAction.after(0.0)
+
+
+def backoff_of(delay: object) -> Callable[[int, Random], float]:
+    """Return a calculator that always says ``delay``."""
+    answer: Any = delay
+    return lambda retry_attempts, rng: answer
+
+
+BROKEN: list[tuple[str, Any, type[BaseException]]] = [
+    ("raises", Raises(ZeroDivisionError("mine")), ZeroDivisionError),
+    ("raises one of ours", Raises(DocumentLockedException("mine")), DocumentLockedException),
+    ("raises StopIteration", Raises(StopIteration()), StopIteration),
+    ("raises a group", Raises(ExceptionGroup("two", [ValueError(), OSError()])), ExceptionGroup),
+    ("answers None", Says(None), TypeError),
+    ("answers a number", Says(0.5), TypeError),
+    ("answers a class", Says(RetryAction), TypeError),
+    ("answers a coroutine", Computes(answer_later), TypeError),
+    ("answers a negative delay", Computes(lambda: RetryAction.after(-0.1)), InvalidArgumentException),
+    ("answers NaN", Computes(lambda: RetryAction.after(math.nan)), InvalidArgumentException),
+    ("answers infinity", Computes(lambda: RetryAction.after(math.inf)), InvalidArgumentException),
+    ("builds a negative delay", Computes(lambda: RetryAction(-0.1)), InvalidArgumentException),
+    ("builds NaN", Computes(lambda: RetryAction(math.nan)), InvalidArgumentException),
+    ("asks for a foreign error", Computes(lambda: RetryAction.no_retry(OSError)), InvalidArgumentException),  # type: ignore[arg-type]
+    ("asks for an error that cannot be built", Says(RetryAction.no_retry(Unbuildable)), TypeError),
+    ("a backoff of NaN", BestEffortRetryStrategy(backoff_of(math.nan)), InvalidArgumentException),
+    ("a backoff below zero", BestEffortRetryStrategy(backoff_of(-1.0)), InvalidArgumentException),
+    ("a backoff of None", BestEffortRetryStrategy(backoff_of(None)), InvalidArgumentException),
+    ("the class, not an object", BestEffortRetryStrategy, TypeError),
+    ("no strategy at all", None, AttributeError),
+    ("a name", "best_effort", AttributeError),
+    ("hides its method", Hides(), OSError),
+    ("generates", Generates(), TypeError),
+    ("needs other arguments", Needs(), TypeError),
+]
+
+
+@rows(("what", "strategy", "cause"), BROKEN)
+def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: type[BaseException]) -> None:
+    """Whatever goes wrong in it ends the request, with that as the cause and a report; nothing hangs (decision C28)."""
+    request = annotation()
+    object.__setattr__(request, "strategy", strategy)
+    machine = machine_of(request)
+    actions = machine.handle(LOCKED, 100.5)
+    error = error_of(actions)
+
+    assert [ReportRefusal, Fail] == [type(action) for action in actions]
+    assert RequestCanceledException is type(error)
+    assert cause is type(error.__cause__)
+    assert cause.__name__ in str(error)
+    assert ("KV_LOCKED", 0) == (error.context.refused_reason, error.context.retry_attempts)
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+    assert [Ignore()] == list(machine.handle(TimePassed(), 102.5))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_what_ends_the_process_passes(error: BaseException) -> None:
+    """Whoever wants to stop the program is not stopped by a retry; the request stays where it was."""
+    machine = machine_of(annotation(Raises(error)))
+    with pytest.raises(type(error)):
+        machine.handle(LOCKED, 100.5)
+
+    assert S.IN_FLIGHT is machine.state
+
+
+@rows("asked", [Refusal, CouchbaseException, DocumentLockedException])
+def test_the_error_that_a_strategy_asks_for(asked: type[CouchbaseException]) -> None:
+    """It comes before the status's own, with the same context, and by its name in the report."""
+    actions = machine_of(annotation(Says(RetryAction.no_retry(asked)))).handle(LOCKED, 100.5)
+    error, report = error_of(actions), actions[0]
+
+    assert (asked, "KV_LOCKED") == (type(error), error.context.refused_reason)
+    assert isinstance(report, ReportRefusal)
+    assert asked.__name__ == report.error
+
+
+def consulting(*, idempotent: bool = False) -> tuple[RetryMachine, Awaits]:
+    """Return a machine that consults about a locked document since 100.5, and its strategy."""
+    strategy = Awaits()
+    machine = machine_of(annotation(strategy, idempotent=idempotent), state=S.PENDING)
+    machine.handle(Dispatched(NODE, 17), 100.0)
+    machine.handle(LOCKED, 100.5)
+    return machine, strategy
+
+
+def test_an_asynchronous_strategy_is_consulted() -> None:
+    """The driver is told whom to await, with which request and reason; until then only the deadline is awaited."""
+    strategy = Awaits()
+    machine = machine_of(annotation(strategy))
+    seen = machine.snapshot(100.5)
+    (action,) = machine.handle(LOCKED, 100.5)
+
+    assert ConsultStrategy(strategy, seen, R.KV_LOCKED) == action
+    assert (S.CONSULTING, 102.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
+
+
+def test_an_asynchronous_retry() -> None:
+    """The delay counts from the answer, and the report shows the request of then."""
+    machine, _ = consulting()
+    report, order = machine.handle(StrategyDecided(RetryAction.after(0.25)), 101.0)
+
+    assert RetryAfter(0.25, dispatches=True) == order
+    assert isinstance(report, ReportRetry)
+    assert (1.0, 1.5, 0.5, R.KV_LOCKED, NODE) == (
+        report.request.age,
+        report.request.remaining,
+        report.request.since_first_failure,
+        report.reason,
+        report.node,
+    )
+    assert (S.WAITING, 101.25, 1) == (machine.state, machine.wakeup, machine.retry_attempts)
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (StrategyDecided(None), TypeError),
+        (StrategyDecided(None, OSError("down")), OSError),
+        (StrategyDecided(RetryAction.after(0.0), OSError("down")), OSError),
+        (StrategyDecided(0.5), TypeError),  # type: ignore[arg-type]
+        (StrategyDecided(RetryAction.no_retry(Unbuildable)), TypeError),
+        (StrategyDecided(None, KeyboardInterrupt()), KeyboardInterrupt),
+    ],
+)
+def test_an_asynchronous_failure(event: StrategyDecided, cause: type[BaseException]) -> None:
+    """What it raised, or what is no answer, fails the request as the cause (decision C28)."""
+    machine, _ = consulting()
+    actions = machine.handle(event, 101.0)
+
+    assert [ReportRefusal, Fail] == [type(action) for action in actions]
+    assert cause is type(error_of(actions).__cause__)
+    assert RequestCanceledException is type(error_of(actions))
+
+
+@rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(Refusal)])
+@rows("now", [102.5, 102.6])
+def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
+    """A strategy that took until the deadline or longer is too late, even if nobody told the machine the time (C23)."""
+    machine, _ = consulting()
+    actions = machine.handle(StrategyDecided(answer), now)
+
+    assert [ReportRefusal, Fail] == [type(action) for action in actions]
+    assert UnambiguousTimeoutException is type(error_of(actions))
+    assert 0 == machine.retry_attempts
+
+
+@rows("late", [StrategyDecided(RetryAction.after(0.0)), StrategyDecided(None, OSError())])
+@rows("closed", [True, False])
+def test_the_deadline_before_the_answer(late: StrategyDecided, closed: bool) -> None:
+    """The request times out while the strategy thinks, ambiguously where its write was in flight; the answer is ignored."""
+    machine = machine_of(annotation(Awaits()))
+    machine.handle(SocketClosed(HandedOver.ALL) if closed else LOCKED, 100.5)
+    error = error_of(machine.handle(TimePassed(), 102.5))
+
+    assert (AmbiguousTimeoutException if closed else UnambiguousTimeoutException) is type(error)
+    assert [Ignore()] == list(machine.handle(late, 102.6))
+
+
+def test_an_asynchronous_strategy_is_not_asked_what_nobody_is_asked() -> None:
+    """What is always retried, and what comes too late, needs no answer."""
+    always, late = machine_of(annotation(Awaits())), machine_of(annotation(Awaits()))
+
+    assert [RefreshTopology, ReportRetry, RetryAfter] == [type(a) for a in always.handle(NOT_MY_VBUCKET, 100.5)]
+    assert [ReportRefusal, Fail] == [type(action) for action in late.handle(LOCKED, 102.5)]
+
+
+def test_an_asynchronous_strategy_sees_the_entry() -> None:
+    """What the node's map says is there when it is asked and when it has answered; the connection is closed meanwhile."""
+    entry = map_entry("retry-now", "conn-state-invalidated", "temp")
+    machine = machine_of(annotation(Awaits()), error_maps=map_store({0x7FF0: entry}))
+    consult, close = machine.handle(ResponseReceived(KvResponse(0x7FF0, NODE)), 100.5)
+
+    assert isinstance(consult, ConsultStrategy)
+    assert entry is consult.request.error_map_entry
+    assert isinstance(close, CloseConnection)
+
+    report, _ = machine.handle(StrategyDecided(RetryAction.after(0.1)), 100.6)
+
+    assert isinstance(report, ReportRetry)
+    assert entry is report.request.error_map_entry
+
+
+def test_both_kinds_lead_to_the_same() -> None:
+    """The same answer gives the same orders, whether it was awaited or not."""
+    answers = [
+        RetryAction.after(0.1),
+        RetryAction.after(99.0),
+        RetryAction.after(0.1, within=0.05),
+        RetryAction.no_retry(),
+        RetryAction.no_retry(Refusal),
+    ]
+    events: list[RequestEvent] = [LOCKED, SocketClosed(HandedOver.ALL), SocketClosed(HandedOver.NOTHING)]
+    for answer, event, idempotent in itertools.product(answers, events, [True, False]):
+        at_once = machine_of(annotation(Says(answer), idempotent=idempotent))
+        awaited = machine_of(annotation(Awaits(), idempotent=idempotent))
+        expected = at_once.handle(event, 100.5)
+        awaited.handle(event, 100.5)
+        actual = awaited.handle(StrategyDecided(answer), 100.5)
+        assert [type(action) for action in expected] == [type(action) for action in actual]
+        assert (at_once.state, at_once.wakeup) == (awaited.state, awaited.wakeup)
+        assert at_once.error_context(101.0) == awaited.error_context(101.0)

@@ -1,0 +1,168 @@
+"""From a strategy's answer to what happens: the rules that no strategy can bend."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.retry.couchbase.request_cases import Raises, Refusal, Says, retry_request
+from tests.rows import rows
+from triclinium_core.retry.backoff import RESOLUTION
+from triclinium_core.retry.couchbase.orchestrator import (
+    Refuse,
+    Retry,
+    TimeOut,
+    decide,
+    decide_without_strategy,
+    judge,
+)
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+R = RetryReason
+
+ALWAYS = [reason for reason in RetryReason if reason.always_retry]
+SOMETIMES = [reason for reason in RetryReason if not reason.always_retry]
+UNSAFE = [reason for reason in RetryReason if not reason.allows_non_idempotent_retry]
+
+each_kind = rows("idempotent", [True, False])
+
+
+@rows("reason", ALWAYS)
+@each_kind
+@rows(("retry_attempts", "delay"), [(0, 0.001), (3, 0.1), (99, 1.0)])
+def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
+    """The controlled backoff, whatever the strategy would have said: it is not asked."""
+    request = retry_request(idempotent=idempotent, retry_attempts=retry_attempts)
+    strategy = Raises(AssertionError("asked"))
+
+    assert Retry(delay, dispatches=True) == decide(request, reason, strategy)
+    assert Retry(delay, dispatches=True) == decide_without_strategy(request, reason)
+
+
+@rows("reason", SOMETIMES)
+def test_the_strategy_has_to_be_asked(reason: RetryReason) -> None:
+    """Every other reason is the strategy's affair, and it sees request and reason."""
+    request = retry_request(idempotent=True)
+    strategy = Says(RetryAction.after(0.3))
+
+    assert decide_without_strategy(request, reason) is None
+    assert Retry(0.3, dispatches=True) == decide(request, reason, strategy)
+    assert [(request, reason)] == strategy.asked
+
+
+@rows("reason", RetryReason)
+@rows("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
+def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
+    """Nobody is asked any more, and what is always retried is not retried either."""
+    request = retry_request(idempotent=True, remaining=remaining)
+
+    assert TimeOut() == decide(request, reason, Raises(AssertionError("asked")))
+    assert TimeOut() == decide_without_strategy(request, reason)
+
+
+@rows("answer", [RetryAction.after(0.0), RetryAction.no_retry(Refusal)])
+def test_an_answer_after_the_deadline(answer: RetryAction) -> None:
+    """An answer that had to be awaited may come too late, and then is not followed (decision C23)."""
+    assert TimeOut() != judge(retry_request(remaining=2 * RESOLUTION), R.KV_LOCKED, answer)
+    assert TimeOut() == judge(retry_request(remaining=RESOLUTION), R.KV_LOCKED, answer)
+    assert TimeOut() == judge(retry_request(remaining=-1.0), R.UNKNOWN, answer)
+
+
+@rows("reason", RetryReason)
+@each_kind
+def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> None:
+    """A hostile strategy may ask for a retry of anything; the request is retried only where that is safe."""
+    request = retry_request(idempotent=idempotent)
+    safe = idempotent or reason not in UNSAFE
+    expected = Retry(0.0, dispatches=True) if safe else Refuse()
+
+    assert expected == judge(request, reason, RetryAction.after(0.0))
+    assert {R.UNKNOWN, R.SOCKET_CLOSED_WHILE_IN_FLIGHT} == set(UNSAFE)
+
+
+def test_refusals_carry_the_error() -> None:
+    """What the strategy asks the caller to get is passed on, or nothing; also where its retry is overruled."""
+    assert Refuse(Refusal) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry(Refusal))
+    assert Refuse(None) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry())
+    assert Refuse(Refusal) == judge(retry_request(), R.UNKNOWN, RetryAction(0.1, Refusal))
+
+
+@rows(
+    ("delay", "within", "remaining", "expected"),
+    [
+        (0.1, None, 2.5, Retry(0.1, dispatches=True)),
+        (1.0, None, 0.5, Retry(0.5, dispatches=False, times_out=True)),
+        (0.5, None, 0.5, Retry(0.5, dispatches=False, times_out=True)),
+        (0.1, 1.0, 2.5, Retry(0.1, dispatches=True)),
+        (0.1, 0.1, 2.5, Retry(0.1, dispatches=False)),
+        (0.2, 0.1, 2.5, Retry(0.1, dispatches=False)),
+        (0.2, 0.0, 2.5, Retry(0.0, dispatches=False)),
+        (9.0, 3.0, 2.5, Retry(2.5, dispatches=False, times_out=True)),
+        (9.0, 2.5, 2.5, Retry(2.5, dispatches=False, times_out=True)),
+        (9.0, 2.4, 2.5, Retry(2.4, dispatches=False)),
+        (0.0, None, 2.5, Retry(0.0, dispatches=True)),
+        (9.0, None, math.inf, Retry(9.0, dispatches=True)),
+        (9.0, 3.0, math.inf, Retry(3.0, dispatches=False)),
+    ],
+)
+def test_the_smaller_limit_cuts(delay: float, within: float | None, remaining: float, expected: Retry) -> None:
+    """Cut to the deadline, a request times out; cut to the strategy's own limit, it fails with its own error (C15, C23)."""
+    action = RetryAction.after(delay, within=within)
+
+    assert expected == judge(retry_request(remaining=remaining), R.KV_LOCKED, action)
+
+
+requests = st.builds(
+    retry_request, idempotent=st.booleans(), retry_attempts=st.integers(0, 100), remaining=st.floats(1e-6, 1e6)
+)
+retries = st.builds(RetryAction.after, st.floats(0, 1e6), within=st.none() | st.floats(0, 1e6))
+
+
+@given(requests, st.sampled_from(RetryReason), retries)
+def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> None:
+    """Whatever is asked for, no delay passes the deadline, and a retry that is sent is sent before it."""
+    verdict = decide(request, reason, Says(answer))
+
+    if isinstance(verdict, Retry):
+        assert 0.0 <= verdict.delay <= request.remaining
+        assert not verdict.dispatches or verdict.delay < request.remaining
+        assert not (verdict.dispatches and verdict.times_out)
+        assert request.idempotent or reason.allows_non_idempotent_retry
+    else:
+        assert Refuse() == verdict
+        assert (False, True) == (request.idempotent, reason in UNSAFE)
+
+
+@rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
+def test_answers_of_the_wrong_type(answer: object) -> None:
+    """What is no RetryAction is shown, with what it must be."""
+    with pytest.raises(TypeError, match="must answer a RetryAction") as asked:
+        decide(retry_request(), R.KV_LOCKED, Says(answer))
+    with pytest.raises(TypeError, match="must answer a RetryAction") as judged:
+        judge(retry_request(), R.KV_LOCKED, answer)
+
+    assert repr(answer) in str(asked.value)
+    assert repr(answer) in str(judged.value)
+
+
+async def answer_later() -> RetryAction:
+    """Return a retry, to whoever awaits it."""
+    return RetryAction.after(0.1)
+
+
+def test_a_coroutine_from_a_plain_method() -> None:
+    """It is told how to become asynchronous, and the coroutine does not linger to warn that nobody awaited it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answer = answer_later()
+        with pytest.raises(TypeError) as caught:
+            decide(retry_request(), R.KV_LOCKED, Says(answer))
+
+    assert "make retry_after itself an `async def`" in str(caught.value)
+    assert inspect.CORO_CLOSED == inspect.getcoroutinestate(answer)

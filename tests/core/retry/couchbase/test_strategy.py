@@ -1,0 +1,190 @@
+"""The strategies beyond the laid-down decisions, which ask them about every reason; and what a strategy may answer."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.core.retry.couchbase.request_cases import Awaits, Refusal, Says, map_entry, retry_request
+from tests.core.retry.smithy.cases import Fixed
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.retry.backoff import RESOLUTION, Random, exponential
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
+    TERMINAL_ERRORS,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    is_async,
+)
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+R = RetryReason
+
+TERMINAL_TABLE_OF_THE_RFC = {
+    "AUTHENTICATION_ERROR": ("AuthenticationFailureException", "AuthenticationFailureException"),
+    "TLS_ERROR": ("CouchbaseException", "TlsException"),
+    "BUCKET_ACCESS_ERROR": ("CouchbaseException", "BucketAccessException"),
+    "SCOPE_NOT_FOUND": ("ScopeNotFoundException", "ScopeNotFoundException"),
+    "COLLECTION_NOT_FOUND": ("CollectionNotFoundException", "CollectionNotFoundException"),
+}
+"""SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; where it has the base, a class that can be caught (C32)."""
+
+
+def test_the_terminal_errors_are_those_of_the_rfc() -> None:
+    """Five reasons with their classes, and none besides; the strategy answers them."""
+    assert TERMINAL_TABLE_OF_THE_RFC == {
+        reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in TERMINAL_ERRORS.items()
+    }
+    assert RetryAction.no_retry(errors.TlsException) == FastFailOnTerminalErrorRetryStrategy().retry_after(
+        retry_request(), R.TLS_ERROR
+    )
+
+
+def constant(retry_attempts: int, rng: Random, /) -> float:
+    """Return 70 ms and the attempts as seconds."""
+    return 0.07 + retry_attempts
+
+
+@rows("strategy", [BestEffortRetryStrategy(constant), FastFailOnTerminalErrorRetryStrategy(constant)])
+def test_the_backoff_can_be_replaced(strategy: BestEffortRetryStrategy) -> None:
+    """A calculator of the user's own replaces the delays, and nothing else."""
+    assert RetryAction(2.07) == strategy.retry_after(retry_request(retry_attempts=2), R.KV_LOCKED)
+    assert RetryAction(None) == strategy.retry_after(retry_request(retry_attempts=2), R.UNKNOWN)
+
+
+def test_jitter_comes_from_the_request() -> None:
+    """The randomness of a jittered backoff is the request's own, so a run can be repeated."""
+    strategy = BestEffortRetryStrategy(exponential(jitter=1.0))
+    request = retry_request(retry_attempts=4, rng=Fixed(0.75))
+
+    assert RetryAction(0.004) == strategy.retry_after(request, R.KV_LOCKED)
+
+
+LINEAR = map_entry(
+    "auto-retry", "temp", retry={"strategy": "linear", "interval": 10, "after": 5, "max-duration": 1500, "ceil": 200}
+)
+WITHOUT_SCHEDULE = map_entry("auto-retry", "temp")
+
+ASKED = R.KV_ERROR_MAP_RETRY_INDICATED
+
+
+@rows(
+    ("since_first_failure", "expected"),
+    [
+        (0.0, RetryAction(0.01, within=1.5)),
+        (1.499, RetryAction(0.01, within=1.5 - 1.499)),
+        (1.5 - 2 * RESOLUTION, RetryAction(0.01, within=1.5 - (1.5 - 2 * RESOLUTION))),
+        (1.5 - RESOLUTION / 2, RetryAction(None)),
+        (1.5, RetryAction(None)),
+        (1.501, RetryAction(None)),
+        (99.0, RetryAction(None)),
+    ],
+)
+def test_error_map_ends_with_max_duration(since_first_failure: float, expected: RetryAction) -> None:
+    """Once ``max-duration`` has passed since the first failure, nothing is retried (decision C15)."""
+    request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
+
+    assert expected == ErrorMapRetryStrategy().retry_after(request, ASKED)
+
+
+@rows("entry", [None, WITHOUT_SCHEDULE])
+def test_error_map_without_a_schedule(entry: ErrorMapEntry | None) -> None:
+    """Where the map has no usable schedule, the default strategy decides (decision C16)."""
+    request = retry_request(retry_attempts=3, entry=entry)
+
+    assert RetryAction(0.008) == ErrorMapRetryStrategy().retry_after(request, ASKED)
+
+
+def test_error_map_asks_the_strategy_it_wraps() -> None:
+    """Another strategy may be given for everything else."""
+    otherwise = Says(RetryAction.no_retry(Refusal))
+    request = retry_request(entry=LINEAR)
+
+    assert RetryAction.no_retry(Refusal) == ErrorMapRetryStrategy(otherwise).retry_after(request, R.KV_LOCKED)
+    assert [(request, R.KV_LOCKED)] == otherwise.asked
+    assert RetryAction(0.005, within=1.5) == ErrorMapRetryStrategy(otherwise).retry_after(request, ASKED)
+
+
+@rows("strategy", [BestEffortRetryStrategy(), FastFailOnTerminalErrorRetryStrategy(), FailFastRetryStrategy()])
+def test_shipped_strategies_ignore_the_schedule(strategy: BestEffortRetryStrategy | FailFastRetryStrategy) -> None:
+    """``interval``, ``ceil`` and ``max-duration`` must not be used by them (RFC 0049 "KV Error Map Handling")."""
+    plain = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0), ASKED)
+    mapped = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0, entry=LINEAR), ASKED)
+
+    assert plain == mapped
+
+
+NO_TIME = [-0.001, -math.inf, math.nan, math.inf, True, "1", [], 1j]
+NO_ERROR = [ValueError, Exception, object, "CouchbaseException", CouchbaseException("built"), 1]
+NO_BACKOFF = [0.5, "exponential", (0.001, 0.5)]
+
+
+@rows(
+    ("build", "parameter", "values"),
+    [
+        (RetryAction, "delay", NO_TIME),
+        (RetryAction.after, "delay", [*NO_TIME, None]),
+        (lambda value: RetryAction.after(0.1, within=value), "within", NO_TIME),
+        (RetryAction.no_retry, "error", NO_ERROR),
+        (functools.partial(RetryAction, None), "error", NO_ERROR),
+        (BestEffortRetryStrategy, "backoff", NO_BACKOFF),
+        (FastFailOnTerminalErrorRetryStrategy, "backoff", NO_BACKOFF),
+    ],
+)
+def test_nonsense_is_refused_where_it_is_made(
+    build: Callable[[Any], object], parameter: str, values: list[Any]
+) -> None:
+    """Not at the first failure in production; a calculator that forgot its return is not taken for a refusal."""
+    for value in values:
+        with pytest.raises(InvalidArgumentException) as caught:
+            build(value)
+
+        assert parameter == caught.value.parameter
+        assert repr(value) in str(caught.value)
+
+
+class Partial:
+    """A strategy whose method is an ``async def`` with an argument filled in."""
+
+    def __init__(self) -> None:
+        self.retry_after = functools.partial(self._retry_after, None)
+
+    async def _retry_after(self, nothing: None, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        return RetryAction.no_retry()
+
+
+def test_is_async() -> None:
+    """An ``async def`` is asynchronous, inherited or wrapped; a plain method is not, whatever it returns."""
+
+    class Inherited(Awaits):
+        pass
+
+    assert is_async(Awaits())
+    assert is_async(Inherited())
+    assert is_async(Partial())
+    assert not is_async(Says(None))
+    assert not is_async(FailFastRetryStrategy())
+
+
+class _Asks:
+    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        return RetryAction.no_retry()
+
+
+@rows("otherwise", [42, object(), _Asks()])
+def test_error_map_strategy_wraps_a_strategy_that_answers_at_once(otherwise: object) -> None:
+    """What cannot answer for the other reasons is refused when the strategy is made, not at the first failure."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
+
+    assert "otherwise" == caught.value.parameter

@@ -1,0 +1,167 @@
+"""The state behind the five terminal reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.rows import rows
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+
+R = RetryReason
+
+
+def reason(
+    states: TerminalStates,
+    service: Service = Service.KV,
+    *,
+    bucket: str | None = "travel",
+    scope: str | None = "inventory",
+    collection: str | None = "airline",
+) -> RetryReason | None:
+    """Return the reason that a request for one document meets."""
+    return states.reason_for(service, bucket=bucket, scope=scope, collection=collection)
+
+
+def all_bad() -> TerminalStates:
+    """Return a state in which everything is wrong at once."""
+    states = TerminalStates()
+    states.sasl_answered("a", Status.AUTH_ERROR)
+    states.tls_failed("b")
+    states.bucket_selected("travel", Status.NO_ACCESS)
+    states.collection_missing("travel", "inventory", "airline")
+    states.scope_missing("travel", "inventory")
+    return states
+
+
+def test_the_order_is_that_of_the_rfc() -> None:
+    """Credentials, TLS, bucket, scope, collection: each shows when those before it are cleared; the last three are KV's."""
+    states = all_bad()
+    clear: list[Callable[[], None]] = [
+        lambda: None,
+        lambda: states.sasl_answered("a", Status.SUCCESS),
+        lambda: states.tls_established("b"),
+        lambda: states.bucket_selected("travel", Status.SUCCESS),
+        lambda: states.collection_missing("travel", "inventory", "airline"),
+        lambda: states.collection_found("travel", "inventory", "airline"),
+    ]
+    seen = []
+    for step in clear:
+        step()
+        seen.append((reason(states), reason(states, Service.QUERY)))
+
+    assert [
+        (R.AUTHENTICATION_ERROR, R.AUTHENTICATION_ERROR),
+        (R.TLS_ERROR, R.TLS_ERROR),
+        (R.BUCKET_ACCESS_ERROR, None),
+        (R.SCOPE_NOT_FOUND, None),
+        (R.COLLECTION_NOT_FOUND, None),
+        (None, None),
+    ] == seen
+    assert set(TERMINAL_ERRORS) == {of_kv for of_kv, _ in seen} - {None}
+
+
+@rows("status", [status for status in Status if status not in {0x00, 0x20}])
+def test_other_sasl_failures_do_not_count(status: Status) -> None:
+    """Only 0x20 says that the credentials are wrong; 0x02, which the RFC prints, does not (decision C6)."""
+    states = TerminalStates()
+    states.sasl_answered("a", status)
+
+    assert reason(states) is None
+
+    states.sasl_answered("a", Status.AUTH_ERROR)
+    states.sasl_answered("a", status)
+
+    assert R.AUTHENTICATION_ERROR is reason(states)
+
+
+def test_somebody_else() -> None:
+    """Who the client was is no matter any more to what it may open and see; TLS has nothing to do with it."""
+    states = TerminalStates()
+    states.sasl_answered("a", Status.AUTH_ERROR)
+    states.bucket_selected("beer", Status.NO_ACCESS)
+    states.scope_missing("travel", "s")
+    states.collection_missing("travel", "t", "c")
+    states.tls_failed("a")
+    states.authenticator_changed()
+
+    assert RetryReason.TLS_ERROR is states.reason_for(Service.KV, bucket="beer")
+
+    states.tls_established("a")
+
+    for bucket, scope, collection in (("beer", None, None), ("travel", "s", "c"), ("travel", "t", "c")):
+        assert None is states.reason_for(Service.KV, bucket=bucket, scope=scope, collection=collection)
+
+
+def test_good_news_of_any_connection() -> None:
+    """A connection that stopped tracking the topology is still cleared, and one that is gone counts no more."""
+    states = TerminalStates()
+    states.sasl_answered("a", Status.AUTH_ERROR)
+    states.tls_failed("b")
+    states.connection_removed("never seen")
+    states.sasl_answered("a", Status.SUCCESS, tracks_topology=False)
+
+    assert R.TLS_ERROR is reason(states)
+
+    states.connection_removed("b")
+
+    assert reason(states) is None
+
+
+@rows("status", [status for status in Status if status not in {0x00, 0x24}])
+def test_other_answers_to_select_bucket(status: Status) -> None:
+    """Only 0x24 denies access; 0x01 means not on this node yet; neither that nor another one clears (decision C7)."""
+    states = TerminalStates()
+    states.bucket_selected("travel", status)
+
+    assert reason(states) is None
+
+    states.bucket_selected("travel", Status.NO_ACCESS)
+    states.bucket_selected("travel", status)
+
+    assert R.BUCKET_ACCESS_ERROR is reason(states)
+
+
+@rows(
+    ("bucket", "scope", "collection", "of_scope", "of_collection"),
+    [
+        ("travel", "inventory", "airline", R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
+        ("travel", "inventory", "hotel", R.SCOPE_NOT_FOUND, None),
+        ("travel", "inventory", None, R.SCOPE_NOT_FOUND, None),
+        ("other", "inventory", "airline", None, None),
+        ("travel", "tenant", "airline", None, None),
+        ("travel", None, "airline", None, None),
+        ("travel", None, None, None, None),
+        (None, "inventory", "airline", None, None),
+    ],
+)
+def test_scopes_and_collections_are_kept_by_name(
+    bucket: str | None,
+    scope: str | None,
+    collection: str | None,
+    of_scope: RetryReason | None,
+    of_collection: RetryReason | None,
+) -> None:
+    """Others, the same name elsewhere, and requests without one are not concerned."""
+    states, others = TerminalStates(), TerminalStates()
+    states.scope_missing("travel", "inventory")
+    others.collection_missing("travel", "inventory", "airline")
+    others.collection_missing("travel", "inventory", "found")
+    others.collection_found("travel", "inventory", "found")
+
+    assert of_scope is reason(states, bucket=bucket, scope=scope, collection=collection)
+    assert of_collection is reason(others, bucket=bucket, scope=scope, collection=collection)
+    assert reason(others, collection="found") is None
+
+
+def test_a_missing_collection_proves_its_scope() -> None:
+    """The map that lacks the collection has the scope, so the scope is missing no more."""
+    states = TerminalStates()
+    states.scope_missing("travel", "inventory")
+    states.collection_missing("travel", "inventory", "airline")
+
+    assert R.COLLECTION_NOT_FOUND is reason(states)
+    assert reason(states, collection="hotel") is None
