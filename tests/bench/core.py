@@ -17,11 +17,16 @@ from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.annotation import RequestAnnotation
-from triclinium_core.retry.events import Dispatched, KvResponse, ResponseReceived, TimePassed as RetryTimePassed
-from triclinium_core.retry.kv_status import Status
-from triclinium_core.retry.machine import RetryMachine
-from triclinium_core.retry.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    KvResponse,
+    ResponseReceived,
+    TimePassed as RetryTimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 PART = "core"
 OPERATIONS = 4_096
