@@ -232,7 +232,7 @@ EXTRA_OF: Mapping[str, str] = {
     "triclinium_core.adapters.cassandra_driver": "cassandra-driver",
     "triclinium_core.adapters.smithy_core": "smithy-core",
     "triclinium_core.testing": "testing",
-    "triclinium._cli._fleet_plot": "plot",
+    "triclinium._cli.simulate.plot": "plot",
     "triclinium.testing": "testing",
 }
 """Packages that may use, beyond the dependencies, the named extra of their distribution."""

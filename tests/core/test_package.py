@@ -25,7 +25,7 @@ from triclinium_core.retry.smithy.rate_limiter import RateLimiter
 from triclinium_core.retry.smithy.resolver import RetryStrategyResolver
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.testing.driver_laws.machine import ScriptedMachine
-from triclinium_core.testing.fakes.documents import FakeDocuments
+from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 SEEN_BY_TYPE_CHECKERS = {
     alias.name: node.module

@@ -29,8 +29,8 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.retry.smithy.bounds import backoff_delay
 from triclinium_core.testing.fakes import faults
-from triclinium_core.testing.fakes.documents import FakeDocuments
-from triclinium_core.testing.fakes.network import FakeNetwork
+from triclinium_core.testing.fakes.cluster.network import FakeNetwork
+from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 
 def timeouts(name: str, value: Any) -> object:

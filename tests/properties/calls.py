@@ -17,7 +17,7 @@ from triclinium import (
 )
 from triclinium_core.kv.operation import requests as wanted
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.testing.strategies import RETRY_STRATEGIES
+from triclinium_core.testing.hypothesis_strategies import RETRY_STRATEGIES
 
 BINARY = RawBinaryTranscoder()
 

@@ -21,7 +21,7 @@ from triclinium_core.testing import (
     hang_up_after_applying,
     temporary_failure,
 )
-from triclinium_core.testing.simulation.watched import WatchedSimulation
+from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 STEPS = 120
@@ -45,7 +45,7 @@ class DurableHour:
             connection_string="couchbase://127.0.0.1:11210",
             authenticator=PasswordAuthenticator(options.username, options.password),
         )
-        self.simulation = WatchedSimulation(self.nodes, client, {PLACE: 0})
+        self.simulation = CheckedSimulation(self.nodes, client, {PLACE: 0})
         self.lost_nodes = self.acknowledged = 0
         self._held: set[int] = set()
         self._events: Sequence[tuple[int, Callable[[], None]]] = (

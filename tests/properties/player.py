@@ -52,9 +52,9 @@ from triclinium.testing._node_server import serving
 from triclinium_core.kv.operation.requests import DocumentOperation, Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.testing import ErrorMapDocument, FakeNodeOptions, LoggedCommand, delay
-from triclinium_core.testing.laws.submissions import Place, Submission, Violation
-from triclinium_core.testing.recipes import Recipe
-from triclinium_core.testing.strategies import Strike
+from triclinium_core.testing.hypothesis_strategies import Strike
+from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle.submissions import Place, Submission, Violation
 
 KV_SECONDS = TimeoutOptions().kv
 ROUNDING = 1e-6
@@ -146,8 +146,8 @@ class Player:
     async def _live(self, outside: trio.Nursery) -> None:
         self._watch.statistics = self._cluster.statistics
         if self._script.begins_connected:
-            await self._call(Call(Recipe("upsert", Place(DEFAULT, "ada"))))
-            await self._call(Call(Recipe("increment", Place(DEFAULT, "hits"), flag=True)))
+            await self._call(Call(OperationTemplate("upsert", Place(DEFAULT, "ada"))))
+            await self._call(Call(OperationTemplate("increment", Place(DEFAULT, "hits"), flag=True)))
         for step in self._script.steps:
             await self._take(step)
             self._watch.check()
@@ -320,10 +320,10 @@ class Player:
         """Write and read; whatever is wrong now has no excuse."""
         began = trio.current_time()
         for place in _places():
-            await self._call(Call(Recipe("get", place)))
+            await self._call(Call(OperationTemplate("get", place)))
         for keyspace in KEYSPACES:
             for kind in ("upsert", "append", "get", "remove"):
-                await self._call(Call(Recipe(kind, Place(keyspace, "later"))))
+                await self._call(Call(OperationTemplate(kind, Place(keyspace, "later"))))
         self._watch.check()
         assert began == trio.current_time()
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.testing.fakes.faults import Fault, WrongLength
-from triclinium_core.testing.laws.submissions import Place
-from triclinium_core.testing.recipes import Recipe
-from triclinium_core.testing.strategies import Strike, data_faults, recipes, strikes
+from triclinium_core.testing.hypothesis_strategies import Strike, data_faults, recipes, strikes
+from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle.submissions import Place
 
 BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, SCOPE, COLLECTION)
@@ -40,7 +40,7 @@ RETRY_STRATEGIES = (
 class Call:
     """One operation, and when its caller leaves."""
 
-    recipe: Recipe
+    recipe: OperationTemplate
     strategy: str = "default"
     within: float | None = None
     """Seconds after which the caller leaves; None for never."""
@@ -159,6 +159,6 @@ def _is_honest(fault: Fault) -> bool:
     return not isinstance(fault, WrongLength) or fault.announced == 0 or fault.announced >= REPLIES_SIZE
 
 
-def _possible(recipe: Recipe) -> Recipe:
+def _possible(recipe: OperationTemplate) -> OperationTemplate:
     """Return a recipe that the client does not refuse: an expiry cannot be set and preserved."""
     return replace(recipe, expiry=0) if recipe.kind == "replace" and recipe.flag else recipe

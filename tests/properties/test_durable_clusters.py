@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.properties.durable_clusters import DurableHour
-from triclinium_core.testing.fakes import nodes as fake_nodes, sync_writes as fake_sync_writes
-from triclinium_core.testing.fakes.cluster_map import FakeMap, failed_over
-from triclinium_core.testing.laws.submissions import Violation
+from triclinium_core.testing.fakes.cluster import nodes as fake_nodes
+from triclinium_core.testing.fakes.store import sync_writes as fake_sync_writes
+from triclinium_core.testing.fakes.store.cluster_map import FakeMap, failed_over
+from triclinium_core.testing.oracle.submissions import Violation
 
 SEEDS_TO_FIND = 40
 """Before this one each lie of a cluster has to come to light."""

@@ -29,10 +29,10 @@ from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
-from triclinium_core.testing.laws.ledger import Ledger
-from triclinium_core.testing.laws.model import Model
-from triclinium_core.testing.laws.submissions import Submission, Violation, may_be_applied
-from triclinium_core.testing.laws.troubles import Troubles
+from triclinium_core.testing.oracle.excuses import Excuses
+from triclinium_core.testing.oracle.ledger import Ledger
+from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.submissions import Submission, Violation, may_be_applied
 
 BREAKER_VOLUME = 3
 """Operations that have to time out until the circuit breaker opens."""
@@ -58,7 +58,7 @@ class Watch:
     def __post_init__(self) -> None:
         self._model = Model()
         self._ledger = Ledger(KEYSPACES)
-        self._troubles = Troubles()
+        self._troubles = Excuses()
         self._began_healthy: dict[int, bool] = {}
         self._timeouts = 0
         self._ended: set[int] = set()

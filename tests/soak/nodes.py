@@ -67,7 +67,7 @@ FAULTS: dict[str, Callable[[random.Random], Fault]] = {
 }
 
 
-class Troubles:
+class Disruptions:
     """What happens to the nodes, and what they have done."""
 
     def __init__(self, nodes: FakeNodes, seed: int) -> None:
@@ -226,7 +226,7 @@ async def serve(seed: int) -> None:
     collections = {"_default": {"_default": 0}, SCOPE: {LASTING: 8, PASSING: 9}}
     options = FakeNodeOptions(buckets=(BUCKET,), collections=collections, replicas=1)
     nodes = FakeNodes(options, NODES)
-    troubles = Troubles(nodes, seed)
+    troubles = Disruptions(nodes, seed)
     async with open_tcp_cluster(nodes) as fake, trio.open_nursery() as nursery:
         credentials = {"username": options.username, "password": options.password}
         _say({"connection_string": fake.connection_string, **credentials})

@@ -15,7 +15,7 @@ from tests.soak.nodes import BUCKET, LASTING, PASSING, SCOPE
 from triclinium import Cluster, Collection, DurabilityLevel, RawBinaryTranscoder
 from triclinium.errors import CouchbaseException, DocumentNotFoundException
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.laws.submissions import may_be_applied
+from triclinium_core.testing.oracle.submissions import may_be_applied
 
 BINARY = RawBinaryTranscoder()
 CANCELLED = "(left by its caller)"

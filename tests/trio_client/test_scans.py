@@ -44,7 +44,7 @@ from triclinium_core.testing import (
     not_my_vbucket,
     status,
 )
-from triclinium_core.testing.fakes.documents import vbucket_of, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import vbucket_of, vbucket_uuid
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}

@@ -5,11 +5,10 @@ The properties need Hypothesis, the extra ``testing``, and are imported by the n
     from triclinium_core.testing.state_machine import KVStateMachine
 """
 
-from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fakes.cluster_map import NO_NODE, ConfigVersion, FakeMap
-from triclinium_core.testing.fakes.collections import FakeCollections
-from triclinium_core.testing.fakes.command_log import LoggedCommand
-from triclinium_core.testing.fakes.documents import LOCKED_CAS, Document, FakeDocuments
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
@@ -31,9 +30,10 @@ from triclinium_core.testing.fakes.faults import (
     temporary_failure,
     wrong_length,
 )
-from triclinium_core.testing.fakes.node import FakeNode
-from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
+from triclinium_core.testing.fakes.store.collections import FakeCollections
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, FakeDocuments
 
 __all__ = [
     "DATA_OPCODES",

@@ -19,17 +19,12 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction
-from triclinium_core.testing.fakes.documents import Document
+from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
-from triclinium_core.testing.fakes.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.laws.model import Model
-from triclinium_core.testing.laws.submissions import Place, Violation
-from triclinium_core.testing.laws.troubles import HARMLESS_STATUSES, INVALIDATING_STATUSES
-from triclinium_core.testing.recipes import Recipe
-from triclinium_core.testing.simulation.watched import WatchedSimulation
-from triclinium_core.testing.strategies import (
+from triclinium_core.testing.fakes.store.documents import Document
+from triclinium_core.testing.hypothesis_strategies import (
     RETRY_STRATEGIES,
     Strike,
     cuts,
@@ -38,6 +33,11 @@ from triclinium_core.testing.strategies import (
     retry_strategies,
     strikes,
 )
+from triclinium_core.testing.operation_templates import OperationTemplate
+from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.submissions import Place, Violation
+from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 BUCKET = "default"
@@ -88,9 +88,9 @@ class KVStateMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.simulation: WatchedSimulation = self.make_simulation()
+        self.simulation: CheckedSimulation = self.make_simulation()
 
-    def make_simulation(self) -> WatchedSimulation:
+    def make_simulation(self) -> CheckedSimulation:
         """Return a client and a node that have not met; override it for other options."""
         # A small bucket and a short error map, since a history has many bootstraps.
         node = FakeNode(
@@ -107,7 +107,7 @@ class KVStateMachine(RuleBasedStateMachine):
             # So few that a short history opens it.
             circuit_breaker=CircuitBreakerOptions(volume_threshold=3),
         )
-        return WatchedSimulation(node, options, dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True)))
+        return CheckedSimulation(node, options, dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True)))
 
     # For rules and laws.
 
@@ -154,18 +154,20 @@ class KVStateMachine(RuleBasedStateMachine):
             strike.arm(self.node.faults)
 
     @rule(recipe=_recipes, retry_strategy=retry_strategies())
-    def operate(self, recipe: Recipe, retry_strategy: str) -> None:
+    def operate(self, recipe: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation."""
         self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
 
     @rule(recipe=_recipes, retry_strategy=retry_strategies())
-    def exchange(self, recipe: Recipe, retry_strategy: str) -> None:
+    def exchange(self, recipe: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation, and let everything move."""
         self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
         self.simulation.flow()
 
     @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
-    def struck_exchange(self, recipe: Recipe, retry_strategy: str, fault: Fault, is_for_question: bool) -> None:
+    def struck_exchange(
+        self, recipe: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
+    ) -> None:
         """Let a fault strike an operation, or the question for its collection; then read what is beside it."""
         operation = recipe.make(self.model)
         is_for_question = is_for_question and not operation.keyspace.is_default_collection
@@ -176,7 +178,7 @@ class KVStateMachine(RuleBasedStateMachine):
         self.simulation.flow()
 
     @rule(members=st.lists(_recipes, min_size=1, max_size=5))
-    def go_silent(self, members: list[Recipe]) -> None:
+    def go_silent(self, members: list[OperationTemplate]) -> None:
         """Let the node swallow its answers until several operations have timed out, and with luck the breaker opens."""
         self.node.faults.always(None, drop_response())
         for recipe in members:
@@ -286,5 +288,5 @@ class KVStateMachine(RuleBasedStateMachine):
         return moves
 
 
-def _open(simulation: WatchedSimulation, stream: StreamId, size: int | None) -> None:
+def _open(simulation: CheckedSimulation, stream: StreamId, size: int | None) -> None:
     simulation.open(stream)

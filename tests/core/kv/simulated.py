@@ -18,10 +18,10 @@ from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fakes.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fakes.node import FakeNode
-from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Simulation
 from triclinium_core.transcoding.flags import JSON_FLAGS

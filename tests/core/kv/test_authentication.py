@@ -36,7 +36,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOption
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
-from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint
 

@@ -29,8 +29,8 @@ from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import delay, drop_response
-from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 KEYS = [f"k{number}" for number in range(60)]

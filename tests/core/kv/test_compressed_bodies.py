@@ -13,8 +13,8 @@ from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.config import encode_config
 from triclinium_core.testing.fakes.faults import status
+from triclinium_core.testing.fakes.store.config import encode_config
 
 COMPRESSED = Datatype.JSON | Datatype.SNAPPY
 LONG = b'"' + b"x" * 1000 + b'"'

@@ -12,8 +12,8 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState, CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
-from triclinium_core.testing.fakes.nodes import FakeNodes
 
 
 def test_socket_not_available() -> None:

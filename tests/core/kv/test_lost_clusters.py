@@ -10,8 +10,8 @@ from triclinium_core.kv.events import LossCause, StreamId
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.testing.fakes.node import FakeNode
-from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 NODES = [(f"{name}.example", 11210) for name in "abcdef"]

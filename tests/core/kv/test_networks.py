@@ -10,7 +10,7 @@ from tests.core.kv.simulated import Recorded, client_options, node_options, upse
 from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 EXTERNAL = "ext.example"
 INSIDE = "couchbase://127.0.0.1:11210"

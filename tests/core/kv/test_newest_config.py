@@ -13,9 +13,9 @@ from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.config import encode_config
 from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+from triclinium_core.testing.fakes.store.config import encode_config
 
 MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF}
 KNOWN = (7, 5)

@@ -12,7 +12,7 @@ from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutE
 from triclinium_core.kv.events import ServiceLookedUp
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.seeds import LOOKUP_INTERVAL, LOOKUP_PATIENCE
-from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 NAME = "cluster.example"
 SERVICE = f"_couchbase._tcp.{NAME}"

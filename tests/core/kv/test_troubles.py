@@ -28,8 +28,8 @@ from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import status
-from triclinium_core.testing.fakes.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 TWO_SEEDS = "couchbase://a.example:1,b.example:2"

@@ -18,8 +18,8 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.testing.laws.history import History
-from triclinium_core.testing.laws.submissions import NEVER, Instant, Submission
+from triclinium_core.testing.oracle.document_history import DocumentHistory
+from triclinium_core.testing.oracle.submissions import NEVER, Instant, Submission
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TRAVEL = Keyspace("travel")
@@ -95,7 +95,7 @@ class Scene:
     """The history of one document, as its callers know it; times are seconds."""
 
     def __init__(self) -> None:
-        self.history = History()
+        self.history = DocumentHistory()
 
     def acknowledged(self, operation: DocumentOperation, begin: float, settled: float) -> Submission:
         """Add an operation whose caller was told of success."""

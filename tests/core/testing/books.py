@@ -15,10 +15,10 @@ from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import CommandFault
-from triclinium_core.testing.laws.ledger import Ledger
-from triclinium_core.testing.laws.submissions import Instant, Submission
+from triclinium_core.testing.oracle.ledger import Ledger
+from triclinium_core.testing.oracle.submissions import Instant, Submission
 from triclinium_core.testing.simulation import Midpoint
 
 STREAM = 1

@@ -6,7 +6,7 @@ from tests.core.testing.asked import append, get, upsert
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
-from triclinium_core.testing.laws.model import Model
+from triclinium_core.testing.oracle.model import Model
 
 OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 

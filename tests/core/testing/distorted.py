@@ -31,10 +31,10 @@ from triclinium_core.options import ClientOptions
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint
-from triclinium_core.testing.simulation.watched import WatchedSimulation
+from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.state_machine import KVStateMachine
 
 Distort = Callable[[Event, list[Action]], Sequence[Action]]
@@ -68,7 +68,7 @@ class DistortedMachine(ClientMachine):
         return not self.denies and super().is_ambiguous(token)
 
 
-class Watched(WatchedSimulation):
+class Watched(CheckedSimulation):
     """A watched simulation of a client that may be distorted at any time."""
 
     def __init__(self, distort: Distort | None = None, **options: Any) -> None:

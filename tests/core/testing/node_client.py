@@ -12,10 +12,10 @@ from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.actions import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fakes.documents import vbucket_of
-from triclinium_core.testing.fakes.node import FakeNode
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 USUAL_FEATURES = (
     HelloFeature.XERROR,

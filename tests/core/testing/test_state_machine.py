@@ -21,8 +21,8 @@ from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.testing.fakes.faults import (
     refuse_connection,
 )
-from triclinium_core.testing.laws.submissions import Place, Violation
-from triclinium_core.testing.simulation.watched import WatchedSimulation
+from triclinium_core.testing.oracle.submissions import Place, Violation
+from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.state_machine import COLLECTION_ID, KVStateMachine
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
@@ -37,7 +37,7 @@ def distorted(distort: Distort) -> type[KVStateMachine]:
     """Return a machine whose client has a defect."""
 
     class Distorted(KVStateMachine):
-        def make_simulation(self) -> WatchedSimulation:
+        def make_simulation(self) -> CheckedSimulation:
             """Return a client that is not what it should be."""
             simulation = super().make_simulation()
             simulation.machine = DistortedMachine(simulation.options, distort)

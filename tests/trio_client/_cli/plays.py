@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium import Collection, RetryReason
-from triclinium._cli._demo_play import Play
-from triclinium._cli._demo_recorder import ClientDecided, ConnectionTold, NodeTook
-from triclinium._cli._demo_scenarios import Demand, Scenario
+from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.scenarios import Demand, Scenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import CommandFault, LoggedCommand

@@ -79,7 +79,7 @@ def show(*beginnings):
 main(["explain", "kv", "get", "--status", "0x0"], standalone_mode=False)
 show("triclinium._cli.demo", "triclinium_core.testing")
 main(["explain", "smithy", "--responses", "ok"], standalone_mode=False)
-show("triclinium._cli._cassandra", "triclinium._cli.explain_cassandra")
+show("triclinium._cli.explain.cassandra")
 import {", ".join(COMMANDS.values())}
 show("hypothesis", "pytest", "trustme")
 """

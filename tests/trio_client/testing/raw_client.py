@@ -12,7 +12,7 @@ from triclinium.testing import FakeCluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
-from triclinium_core.testing.fakes.documents import vbucket_of
+from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 
 class RawClient:

@@ -1,4 +1,4 @@
-"""The commands of ``triclinium``, one file each."""
+"""The commands of ``triclinium``: a module each, or a folder where one is not enough; ``group`` finds them."""
 
 from __future__ import annotations
 

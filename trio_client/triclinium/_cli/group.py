@@ -12,11 +12,11 @@ from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
 from triclinium._cli._wrong_input import WrongInput, suggestion
 
 COMMANDS: Mapping[str, str] = {
-    "demo": "triclinium._cli.demo",
-    "explain": "triclinium._cli.explain",
-    "ping": "triclinium._cli.ping",
+    "demo": "triclinium._cli.demo.command",
+    "explain": "triclinium._cli.explain.command",
+    "ping": "triclinium._cli.ping.command",
     "serve": "triclinium._cli.serve",
-    "simulate": "triclinium._cli.simulate",
+    "simulate": "triclinium._cli.simulate.command",
 }
 """Each command, and the module that defines it under the same name."""
 

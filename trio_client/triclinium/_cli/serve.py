@@ -7,6 +7,7 @@ import signal
 import ssl
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from textwrap import indent
 
 import click
@@ -15,13 +16,52 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from triclinium._cli._server_tls import ServerTls
 from triclinium._cli._wrong_input import WrongInput
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
-from triclinium_core.testing.fakes.places import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.cluster.places import NODES_MAX, PORT_STRIDE
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTls:
+    """Files in PEM format, each None where it was not given."""
+
+    cert: str | None = None
+    key: str | None = None
+    client_ca: str | None = None
+    port: int = 0
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return the context of the nodes; None where they speak no TLS.
+
+        Raises:
+            click.UsageError: a file cannot be read, or makes no sense without the certificate.
+        """
+        if self.cert is None:
+            for option, given in (("--tls-key", self.key), ("--client-ca", self.client_ca), ("--tls-port", self.port)):
+                if given:
+                    raise click.UsageError(f"{option} has no effect without --tls-cert")
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            # Without any password OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(self.cert, self.key, password="")
+        except (OSError, ValueError) as error:
+            files = self.cert if self.key is None else f"{self.cert} and {self.key}"
+            raise click.UsageError(f"a certificate and its key cannot be read from {files}: {error}") from error
+        if self.client_ca is not None:
+            self._demand_certificates(context)
+        return context
+
+    def _demand_certificates(self, context: ssl.SSLContext) -> None:
+        try:
+            context.load_verify_locations(self.client_ca)
+        except (OSError, ValueError) as error:
+            raise click.UsageError(f"no authority can be read from {self.client_ca}: {error}") from error
+        context.verify_mode = ssl.CERT_REQUIRED
+
 
 DEFAULTS = FakeNodeOptions()
 FILE = click.Path(exists=True, dir_okay=False)

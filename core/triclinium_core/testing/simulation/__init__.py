@@ -4,6 +4,6 @@
 triclinium_core.testing.simulation`` plays whole histories on it, one for each seed: ``command``.
 """
 
-from triclinium_core.testing.simulation.joined import LIVELOCK, Link, Midpoint, Simulation
+from triclinium_core.testing.simulation.simulation import LIVELOCK, Link, Midpoint, Simulation
 
 __all__ = ["LIVELOCK", "Link", "Midpoint", "Simulation"]

@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from triclinium_core.testing.simulation.command import Spread, main
-from triclinium_core.testing.simulation.hour import Outcome
+from triclinium_core.testing.simulation.history import Outcome
 
 NOT_WRITTEN, NOBODY_READS = 74, 141
 """Exit statuses where the output could not be written, as in sysexits.h, and where SIGPIPE would end a program."""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from triclinium_core.testing.fakes.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.hour import MakeNodes, Outcome, play
+from triclinium_core.testing.simulation.history import MakeNodes, Outcome, play
 from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 PROGRAM = "python -m triclinium_core.testing.simulation"

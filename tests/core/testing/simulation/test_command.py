@@ -13,7 +13,7 @@ import pytest
 from tests.rows import rows
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.hour import Outcome
+from triclinium_core.testing.simulation.history import Outcome
 from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 MODULE = "triclinium_core.testing.simulation"

@@ -10,13 +10,13 @@ import pytest
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.testing.fakes.answers import Answer
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.outbox import Outcome
 from triclinium_core.testing.fakes.faults import DATA_OPCODES, FaultAfterApplying
-from triclinium_core.testing.fakes.node import FakeNode
-from triclinium_core.testing.fakes.nodes import FakeNodes
-from triclinium_core.testing.fakes.outcomes import Outcome
-from triclinium_core.testing.fakes.state import Connection
+from triclinium_core.testing.fakes.store.state import Connection
 from triclinium_core.testing.simulation.command import main
-from triclinium_core.testing.simulation.hour import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
+from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
 
 SEEDS = 50
 """Within so many every lie is found out."""

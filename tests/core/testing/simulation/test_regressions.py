@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.testing.simulation.hour import play
+from triclinium_core.testing.simulation.history import play
 from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 

@@ -1,0 +1,78 @@
+"""The command log of a fake node: each command with how it ended, to be held against what the client reports."""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.commands.index import COMMANDS
+from triclinium_core.testing.fakes.commands.requests import Needs, split_key
+from triclinium_core.testing.fakes.faults import CommandFault
+from triclinium_core.testing.fakes.store.state import Connection
+
+COMMAND_LOG_MAX = 100_000
+"""Commands that a node remembers; then it forgets the older half, so that a node that serves for days stays small."""
+
+
+class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """One command, in the order in which the node took them up; a durable write that has to wait, when it is settled.
+
+    ``opcode`` is an ``Opcode`` where the protocol names it; ``key`` is without the collection's prefix; ``now`` is
+    when the command came. ``status`` is the one in a whole and readable reply, sent or still delayed, and None where
+    there is none. ``applied`` tells whether the store changed, by a lock or an expiry too.
+    """
+
+    connection: int
+    opcode: int
+    key: bytes
+    opaque: int
+    cas: int
+    now: float
+    fault: CommandFault | None
+    status: int | None
+    applied: bool
+    bucket: str | None
+    collection_id: int
+    vbucket: int
+
+
+def remember(log: list[LoggedCommand], command: LoggedCommand) -> None:
+    """Add ``command`` to the log, and keep the log within ``COMMAND_LOG_MAX``."""
+    if len(log) >= COMMAND_LOG_MAX:
+        del log[: COMMAND_LOG_MAX // 2]
+    log.append(command)
+
+
+def log_entry(
+    connection: Connection,
+    frame: Frame,
+    *,
+    came_at: float,
+    fault: CommandFault | None,
+    status: int | None,
+    applied: bool,
+) -> LoggedCommand:
+    """Return the entry for a command; what the others say stands in ``LoggedCommand``."""
+    command = COMMANDS.get(frame.opcode)
+    collection_id, key = 0, frame.key
+    if command is not None and command.needs is Needs.DOCUMENT:
+        try:
+            collection_id, key = split_key(connection, frame.key)
+        except Refused:
+            # The key as it came tells more than none.
+            pass
+    return LoggedCommand(
+        connection=connection.number,
+        opcode=frame.opcode if command is None else command.opcode,
+        key=key,
+        opaque=frame.opaque,
+        cas=frame.cas,
+        now=came_at,
+        fault=fault,
+        status=status,
+        applied=applied,
+        bucket=connection.bucket,
+        collection_id=collection_id,
+        vbucket=frame.status,
+    )

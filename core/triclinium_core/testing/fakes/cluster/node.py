@@ -1,0 +1,430 @@
+"""A Couchbase node without a network: bytes of its clients in, replies out, time and faults from whoever drives it.
+
+Theory of operation. The driver names each connection by a number and tells the node what happens to it; the node
+answers with actions, to be carried out in order. It keeps no clock: ``now`` comes with every call, in monotonic
+seconds, and never goes back. Whatever is due is sent first, then the new bytes are looked at.
+
+A command goes through four stages: it is read from its frame, a fault is looked for, it is carried out unless the
+fault strikes before that, and its reply is sent, held back, destroyed or left out, as the fault says. Every command is
+logged. There is no randomness: the same calls give the same bytes.
+
+Commands are carried out in the order in which they come, also behind a reply that is held back; without unordered
+execution their replies wait behind that one.
+
+Example::
+
+    node = FakeNode()
+    node.faults.next(Opcode.GET, drop_response())
+    node.connection_opened(1, now=0.0)
+    actions = node.bytes_received(1, data, now=0.0)
+    node.wakeup  # when to call time_passed, at the latest
+
+Source: kv_engine docs/BinaryProtocol.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import assert_never
+
+from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
+from triclinium_core.kv.wire.constants import HelloFeature, Magic
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_entry, remember
+from triclinium_core.testing.fakes.cluster.network import FakeNetwork
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Outbox, Outcome, SendReply, strike_after
+from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
+from triclinium_core.testing.fakes.commands.index import COMMANDS
+from triclinium_core.testing.fakes.commands.replies import (
+    encode_answer,
+    encode_notification,
+    encode_reply,
+    fitted,
+    told_status,
+)
+from triclinium_core.testing.fakes.commands.requests import read_request
+from triclinium_core.testing.fakes.faults import (
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    Delay,
+    FaultAfterApplying,
+    FaultBeforeApplying,
+    Faults,
+    HangUpBeforeApplying,
+)
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
+from triclinium_core.testing.fakes.store.collections import FakeCollections
+from triclinium_core.testing.fakes.store.config import address_of
+from triclinium_core.testing.fakes.store.documents import FakeDocuments
+from triclinium_core.testing.fakes.store.state import ClusterState, Connection, NodeState
+
+
+class FakeNode:
+    """One node: alone a whole cluster, or one of several in ``FakeNodes``.
+
+    ``faults`` says what goes wrong, ``command_log`` what the node was asked, ``documents`` what it stores;
+    ``collections`` are the scopes and collections of all its buckets, ``network`` what lies between it and its clients.
+
+    Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
+    does not know, or has hung up on, is ignored.
+
+    Raises:
+        InvalidArgumentException: ``options`` is of another type.
+    """
+
+    faults: Faults
+    command_log: list[LoggedCommand]
+    documents: FakeDocuments
+    collections: FakeCollections
+    network: FakeNetwork
+
+    def __init__(self, options: FakeNodeOptions | None = None) -> None:
+        options = FakeNodeOptions() if options is None else options
+        check_type(options, "options", FakeNodeOptions)
+        self._begin(NodeState(ClusterState([options]), 0))
+
+    @classmethod
+    def in_cluster(cls, cluster: ClusterState, index: int) -> FakeNode:
+        """Return one node of several."""
+        node = cls.__new__(cls)
+        node._begin(NodeState(cluster, index))
+        return node
+
+    def __repr__(self) -> str:
+        return f"<FakeNode {address_of(self.options.host, self.options.port)}>"
+
+    def _begin(self, state: NodeState) -> None:
+        self._state = state
+        self._connections: dict[int, Connection] = {}
+        self._outbox = Outbox()
+        self.network = FakeNetwork()
+        self._held: list[tuple[Connection, HeldCommand]] = []
+        """Commands whose durable writes are not settled, in the order in which they came."""
+        self._now = -math.inf
+        self._hung_up: list[int] = []
+        """Connections that ended when the node was killed; the driver has not heard of it yet."""
+        self._announced = state.map
+        """The map that clients were last notified of, or could fetch from the beginning."""
+        self.faults = Faults()
+        self.command_log = []
+        self.documents = self._state.documents
+        self.collections = self._state.collections
+
+    @property
+    def options(self) -> FakeNodeOptions:
+        """What the node was made with."""
+        return self._state.options
+
+    @property
+    def config_version(self) -> ConfigVersion:
+        """Version of the cluster config that the node answers now."""
+        return self._state.map.version
+
+    @property
+    def open_scans(self) -> int:
+        """How many range scans are open on the node."""
+        return len(self._state.open_scans())
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether clients can connect: not between ``kill`` and ``revive``."""
+        return self._state.index not in self._state.cluster.dead
+
+    @property
+    def cluster(self) -> ClusterState:
+        """What the node shares with the others."""
+        return self._state.cluster
+
+    @property
+    def wakeup(self) -> float:
+        """When ``time_passed`` is due.
+
+        That is when the next delayed reply is, or when a durable write has taken too long; ``-inf`` when clients are to
+        hear of a change or can be reached again, infinity for never.
+        """
+        if self._hung_up or self._announced is not self._state.map:
+            return -math.inf
+        if any(held.write.is_settled for _, held in self._held):
+            return -math.inf
+        return min(self._outbox.due, self.network.wakeup, self._state.cluster.sync_writes.due_of(self._state.index))
+
+    def accepts(self, now: float) -> bool:
+        """Return whether a client that tries to connect gets a connection; each call is one attempt."""
+        self._see(now)
+        # From a node that nobody reaches no refusal comes either.
+        return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
+
+    def connection_opened(
+        self, connection: int, now: float, *, unsent_size_max: float = math.inf
+    ) -> Sequence[NodeAction]:
+        """Take up a connection under a number that no open one has.
+
+        Args:
+            unsent_size_max: bytes of replies from which on the client's commands wait until ``replies_written`` tells of
+                room. A single reply may be larger. Infinite for a driver that does not tell.
+
+        Raises:
+            ValueError: the number is that of an open connection.
+        """
+        if connection in self._connections:
+            raise ValueError(f"connection {connection} is open already; give each its own number")
+        actions = self._see_and_send(now)
+        if not self.is_alive:
+            return [*actions, *self.network.let_through([HangUp(connection)])]
+        self._connections[connection] = Connection(connection, unsent_size_max)
+        return actions
+
+    def certificate_shown(self, connection: int, names: Collection[str]) -> None:
+        """Take note that the client of a new connection has a certificate, which TLS has verified.
+
+        If it has the name of a user, there is no SASL.
+        """
+        known = self._connections.get(connection)
+        if known is not None and self._state.admits(names):
+            known.has_certificate = known.is_authenticated = True
+
+    def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
+        """Take up what a client sent, in any cut."""
+        actions = self._see_and_send(now)
+        if not self.network.holds(connection, data):
+            actions += self.network.let_through(self._take_bytes(connection, data))
+        return actions
+
+    def _take_bytes(self, connection: int, data: bytes) -> list[NodeAction]:
+        known = self._connections.get(connection)
+        if known is None:
+            return []
+        # A client's answer to a notification is dropped, as by a real node.
+        known.backlog += (frame for frame in known.frames.receive(data) if frame.magic != Magic.SERVER_RESPONSE)
+        actions = self._work_off(known)
+        if known.frames.malformed is not None and self._is_connected(known):
+            actions.append(self._hang_up(known))
+        return actions
+
+    def has_room(self, connection: int) -> bool:
+        """Tell whether more of what a client sends can be taken up; where not, it stays unread until replies are written."""
+        known = self._connections.get(connection)
+        return known is None or known.has_room
+
+    def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
+        """Record that so many bytes of replies were written, and carry out the commands that waited for that."""
+        actions = self._see_and_send(now)
+        known = self._connections.get(connection)
+        if known is not None:
+            known.unsent_size -= size
+            actions += self.network.let_through(self._work_off(known))
+        return actions
+
+    def connection_lost(self, connection: int, now: float) -> None:
+        """Forget a connection that its client closed or lost, with the replies that it was still due."""
+        self._see(now)
+        self.network.lost(connection)
+        known = self._connections.get(connection)
+        if known is not None:
+            self._forget(known)
+        elif connection in self._hung_up:
+            self._hung_up.remove(connection)
+
+    def time_passed(self, now: float) -> Sequence[NodeAction]:
+        """Return the delayed replies that are due, and what clients are to hear of changes."""
+        return self._see_and_send(now)
+
+    def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
+        """Give all configs another version, and return the notifications to the connections that asked for them.
+
+        In a cluster every node has that version then; the others' clients hear of it when their time has passed.
+
+        Raises:
+            InvalidArgumentException: a revision or an epoch that no config has.
+        """
+        check_integer(revision, "revision", 1, UINT32_MAX)
+        epoch = check_integer(self.config_version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX)
+        cluster = self._state.cluster
+        cluster.map = cluster.map.with_version(ConfigVersion(epoch, revision))
+        return self._see_and_send(now)
+
+    def set_ports(self, port: int, tls_port: int | None = None) -> None:
+        """Have the node stand in configs under the ports that it is really served on, before clients connect.
+
+        Raises:
+            InvalidArgumentException: a port that there is not.
+        """
+        self._state.set_ports(port, tls_port)
+
+    def kill(self) -> None:
+        """Hang up on all clients, without the replies that they were due, and let nobody connect until ``revive``.
+
+        What the node stores outlives this, and so does its place in the map.
+        """
+        self._state.cluster.dead.add(self._state.index)
+        self._hung_up += self._connections
+        self._state.scans.clear()
+        for connection in list(self._connections.values()):
+            self._forget(connection)
+        self._state.cluster.ring()
+
+    def revive(self) -> None:
+        """Let clients connect again."""
+        self._state.cluster.dead.discard(self._state.index)
+        self._state.cluster.ring()
+
+    def hold_config(self) -> None:
+        """Keep to the map as it is: answer that config and for those vbuckets, whatever becomes of the cluster."""
+        self._state.held_map = self._state.map
+
+    def release_config(self) -> None:
+        """Follow the cluster's map again."""
+        self._state.held_map = None
+        self._state.cluster.ring()
+
+    # Time.
+
+    def _see(self, now: float) -> None:
+        self._state.cluster.see(now)
+        self._now = now
+
+    def _see_and_send(self, now: float) -> list[NodeAction]:
+        self._see(now)
+        actions = self.network.released() + self._outbox.take_due(now)
+        actions += self._answer_settled()
+        actions += map(HangUp, self._hung_up)
+        self._hung_up.clear()
+        if self._announced is not self._state.map:
+            self._announced = self._state.map
+            actions += self._notifications()
+        actions = self.network.let_through(actions)
+        for connection, data in self.network.arrived():
+            actions += self.network.let_through(self._take_bytes(connection, data))
+        return actions
+
+    def _notifications(self) -> Iterator[NodeAction]:
+        for connection in self._connections.values():
+            notification = encode_notification(self._state, connection)
+            if notification is not None:
+                connection.unsent_size += len(notification)
+                yield SendReply(connection.number, notification)
+
+    def _hang_up(self, connection: Connection) -> NodeAction:
+        self._forget(connection)
+        return HangUp(connection.number)
+
+    def _forget(self, connection: Connection) -> None:
+        del self._connections[connection.number]
+        self._outbox.forget(connection)
+
+    def _is_connected(self, connection: Connection) -> bool:
+        return self._connections.get(connection.number) is connection
+
+    # One command.
+
+    def _work_off(self, connection: Connection) -> list[NodeAction]:
+        actions: list[NodeAction] = []
+        while (
+            connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
+        ):
+            actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
+        return actions
+
+    def _deliver(self, connection: Connection, outcome: Outcome) -> list[NodeAction]:
+        actions: list[NodeAction] = []
+        if outcome.data:
+            connection.unsent_size += len(outcome.data)
+            actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay + self.network.slowness)
+        if outcome.hangs_up:
+            actions.append(self._hang_up(connection))
+        return actions
+
+    def _answer_settled(self) -> list[NodeAction]:
+        settled = [(connection, held) for connection, held in self._held if held.write.is_settled]
+        self._held = [(connection, held) for connection, held in self._held if not held.write.is_settled]
+        actions: list[NodeAction] = []
+        for connection, held in settled:
+            connection.held_commands -= 1
+            outcome = self._reply(connection, held.frame, held.fault, held.settled)
+            is_connected = self._is_connected(connection)
+            entry = log_entry(
+                connection,
+                held.frame,
+                came_at=held.came_at,
+                fault=held.fault,
+                status=outcome.status if is_connected else None,
+                applied=held.write.told is Status.SUCCESS,
+            )
+            remember(self.command_log, entry)
+            if is_connected:
+                actions += self._deliver(connection, outcome)
+                actions += self._work_off(connection)
+        return actions
+
+    def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
+        fault = self.faults.take(frame.opcode)
+        changes = self.documents.changes
+        held = connection.held_commands
+        outcome = (
+            self._strike_before(connection, frame, fault)
+            if isinstance(fault, FaultBeforeApplying)
+            else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
+        )
+        # What is held is logged when it is known how it ends.
+        if connection.held_commands == held:
+            applied = self.documents.changes != changes
+            entry = log_entry(connection, frame, came_at=self._now, fault=fault, status=outcome.status, applied=applied)
+            remember(self.command_log, entry)
+        return outcome
+
+    def _reply(
+        self,
+        connection: Connection,
+        frame: Frame,
+        fault: FaultAfterApplying | None,
+        carry_out: Callable[[], Answer | None],
+    ) -> Outcome:
+        """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
+        try:
+            answer = carry_out()
+        except Refused as refusal:
+            status = told_status(connection, frame.opcode, refusal.status)
+            if status is None:
+                return Outcome(hangs_up=True)
+            answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
+        if answer is None:
+            return Outcome()
+        delay = fault.seconds if isinstance(fault, Delay) else 0.0
+        reply = encode_answer(connection, frame, answer, delay=delay)
+        return strike_after(reply, answer.status, fault)
+
+    def _carry_out(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:
+        """Return the answer; None where it has to wait for a durable write."""
+        command = COMMANDS.get(frame.opcode)
+        if command is None:
+            raise Refused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")
+        request = read_request(command, self._state, connection, frame)
+        answer, write = carry_out(command, self._state, connection, request)
+        if write is None:
+            return answer
+        connection.held_commands += 1
+        self._held.append((connection, HeldCommand(frame, fault, answer, write, self._now)))
+        return None
+
+    def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> Outcome:
+        match fault:
+            case HangUpBeforeApplying():
+                return Outcome(hangs_up=True)
+            case AnswerStatus(code, body, datatype):
+                answer = Answer(code, value=body, datatype=datatype)
+                return Outcome(encode_reply(connection, frame, answer), code)
+            case AnswerNotMyVbucket(with_config):
+                body = self._state.config_for(connection) if with_config else b""
+                answer = Refused(Status.NOT_MY_VBUCKET, body=body).answer(Status.NOT_MY_VBUCKET, with_context=False)
+                return Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
+            case _:
+                assert_never(fault)

@@ -1,0 +1,125 @@
+"""What leaves a fake node: its orders to its driver, how a late fault changes a reply, and the replies that wait."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import struct
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.testing.fakes.faults import (
+    Delay,
+    DropResponse,
+    FaultAfterApplying,
+    Garble,
+    HangUpAfterApplying,
+    HangUpMidReply,
+    WrongLength,
+)
+from triclinium_core.testing.fakes.store.state import Connection
+
+
+class SendReply(msgspec.Struct, frozen=True, gc=False):
+    """Write to a connection, after all that was ordered for it before."""
+
+    connection: int
+    data: bytes
+
+
+class HangUp(msgspec.Struct, frozen=True, gc=False):
+    """Send what was ordered before and close; the node has forgotten the connection already."""
+
+    connection: int
+
+
+NodeAction = SendReply | HangUp
+
+
+_BODY_LENGTH_OFFSET = 8
+"""Where the length of the body stands in a header."""
+
+
+class Outcome(NamedTuple):
+    """Bytes to send now or later, and whether the connection ends."""
+
+    data: bytes = b""
+    status: int | None = None
+    """The status that a client can read in ``data``."""
+    delay: float = 0.0
+    hangs_up: bool = False
+
+
+def strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> Outcome:
+    """Return what comes of a command that was carried out and whose reply, if there is one, says ``status``."""
+    match fault:
+        case None:
+            return Outcome(reply, status)
+        case Delay(seconds):
+            return Outcome(reply, status, seconds)
+        case DropResponse():
+            return Outcome()
+        case HangUpAfterApplying():
+            return Outcome(hangs_up=True)
+        case HangUpMidReply(bytes_sent):
+            return Outcome(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
+        case Garble():
+            return Outcome(bytes(byte ^ 0xFF for byte in reply))
+        case WrongLength(announced):
+            header = bytearray(reply)
+            struct.pack_into(">I", header, _BODY_LENGTH_OFFSET, announced)
+            return Outcome(bytes(header))
+        case _:
+            assert_never(fault)
+
+
+class _DelayedReply(NamedTuple):
+    due: float
+    order: int
+    connection: Connection
+    data: bytes
+
+
+class Outbox:
+    """Replies by the time at which they are due."""
+
+    def __init__(self) -> None:
+        self._delayed: list[_DelayedReply] = []
+        self._replies = 0
+
+    @property
+    def due(self) -> float:
+        """When the next reply is; infinity for never."""
+        return self._delayed[0].due if self._delayed else math.inf
+
+    def send(self, connection: Connection, data: bytes, now: float, delay: float) -> list[NodeAction]:
+        """Return what sends a reply now, or keep it for ``delay`` seconds.
+
+        Without unordered execution it waits for the replies before it as well.
+        """
+        due = now + delay
+        if not connection.has(HelloFeature.UNORDERED_EXECUTION):
+            due = max(due, connection.last_due)
+        connection.last_due = max(due, connection.last_due)
+        if due <= now:
+            return [SendReply(connection.number, data)]
+        self._replies += 1
+        connection.delayed_replies += 1
+        heapq.heappush(self._delayed, _DelayedReply(due, self._replies, connection, data))
+        return []
+
+    def take_due(self, now: float) -> list[NodeAction]:
+        """Return what sends all that is due."""
+        actions: list[NodeAction] = []
+        while self._delayed and self._delayed[0].due <= now:
+            reply = heapq.heappop(self._delayed)
+            reply.connection.delayed_replies -= 1
+            actions.append(SendReply(reply.connection.number, reply.data))
+        return actions
+
+    def forget(self, connection: Connection) -> None:
+        """Drop what a connection was still due."""
+        self._delayed = [reply for reply in self._delayed if reply.connection is not connection]
+        heapq.heapify(self._delayed)

@@ -1,0 +1,236 @@
+"""The commands of a fake node on one document.
+
+Source: kv_engine docs/BinaryProtocol.md, one section a command; what happens to locked documents is that of its ep
+engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from struct import Struct
+
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.store.documents import (
+    LOCK_SECONDS_DEFAULT,
+    LOCK_SECONDS_MAX,
+    Document,
+    vbucket_uuid,
+)
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+NO_CREATION = UINT32_MAX
+"""As the expiry of a counter: do not create it."""
+
+_STORE_EXTRAS = Struct(">II")
+"""Flags, expiry."""
+_COUNTER_EXTRAS = Struct(">QQI")
+"""Delta, initial value, expiry."""
+_NUMBER = Struct(">I")
+"""Flags, an expiry, or the seconds of a lock."""
+_TOKEN = Struct(">QQ")
+"""Uuid of the vbucket, sequence number."""
+_DIGITS_MAX = 20
+"""Of a 64-bit number."""
+_META = Struct(">IIIQ")
+"""Deleted, flags, expiry, sequence number; in version 2 one more byte, the datatype."""
+
+
+def _get(node: NodeState, connection: Connection, request: Request) -> Answer:
+    document = _found(node, request)
+    return _document_answer(document, node.documents.visible_cas(document))
+
+
+def _get_replica(node: NodeState, connection: Connection, request: Request) -> Answer:
+    document = node.find_replica(request.address)
+    if document is None:
+        raise Refused(Status.KEY_NOT_FOUND)
+    return _document_answer(document, node.documents.visible_cas(document))
+
+
+def _get_meta(node: NodeState, connection: Connection, request: Request) -> Answer:
+    """Answer what is left of a removed document too: a client has to look whether it is deleted."""
+    documents = node.documents
+    document = documents.find(request.address) or documents.find_remains(request.address)
+    if document is None:
+        raise Refused(Status.KEY_NOT_FOUND)
+    extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)
+    if request.extras == b"\x02":
+        extras += bytes((document.datatype,))
+    return Answer(cas=documents.visible_cas(document), extras=extras)
+
+
+def _get_and_touch(node: NodeState, connection: Connection, request: Request) -> Answer:
+    document = _touched(node, request)
+    return _document_answer(document, document.cas)
+
+
+def _touch(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return Answer(cas=_touched(node, request).cas)
+
+
+def _get_and_lock(node: NodeState, connection: Connection, request: Request) -> Answer:
+    seconds = _NUMBER.unpack(request.extras)[0] if request.extras else LOCK_SECONDS_DEFAULT
+    if not 1 <= seconds <= LOCK_SECONDS_MAX:
+        seconds = LOCK_SECONDS_DEFAULT
+    if node.documents.is_locked(_found(node, request)):
+        raise Refused(Status.LOCKED)
+    document = node.documents.lock_at(request.address, seconds)
+    return _document_answer(document, document.cas)
+
+
+def _unlock(node: NodeState, connection: Connection, request: Request) -> Answer:
+    document = _found(node, request)
+    if not node.documents.is_locked(document):
+        raise Refused(Status.NOT_LOCKED)
+    if request.cas != document.cas:
+        raise Refused(Status.LOCKED)
+    return Answer(cas=node.documents.unlock_at(request.address).cas)
+
+
+def _set(node: NodeState, connection: Connection, request: Request) -> Answer:
+    existing = node.documents.find_for_writing(request.address, request.cas)
+    if existing is None and request.cas:
+        raise Refused(Status.KEY_NOT_FOUND)
+    return _store(node, connection, request, existing)
+
+
+def _add(node: NodeState, connection: Connection, request: Request) -> Answer:
+    if node.documents.find(request.address) is not None:
+        raise Refused(Status.KEY_EXISTS)
+    return _store(node, connection, request, None)
+
+
+def _replace(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return _store(node, connection, request, _writable(node, request, missing=Status.KEY_NOT_FOUND))
+
+
+def _delete(node: NodeState, connection: Connection, request: Request) -> Answer:
+    _writable(node, request, missing=Status.KEY_NOT_FOUND)
+    return mutation_answer(connection, request, node.documents.erase(request.address))
+
+
+def _append(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return _concatenate(node, connection, request, lambda there, fragment: there + fragment)
+
+
+def _prepend(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return _concatenate(node, connection, request, lambda there, fragment: fragment + there)
+
+
+def _increment(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return _count(node, connection, request, lambda number, delta: (number + delta) & UINT64_MAX)
+
+
+def _decrement(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return _count(node, connection, request, lambda number, delta: max(0, number - delta))
+
+
+def _found(node: NodeState, request: Request) -> Document:
+    document = node.documents.find(request.address)
+    if document is None:
+        raise Refused(Status.KEY_NOT_FOUND)
+    return document
+
+
+def _writable(node: NodeState, request: Request, *, missing: Status) -> Document:
+    document = node.documents.find_for_writing(request.address, request.cas)
+    if document is None:
+        raise Refused(missing)
+    return document
+
+
+def _touched(node: NodeState, request: Request) -> Document:
+    documents = node.documents
+    document = _writable(node, request, missing=Status.KEY_NOT_FOUND)
+    (expiry,) = _NUMBER.unpack(request.extras)
+    return documents.touch(request.address, document, expires_at=documents.expires_at(expiry))
+
+
+def _store(node: NodeState, connection: Connection, request: Request, existing: Document | None) -> Answer:
+    flags, expiry = _STORE_EXTRAS.unpack(request.extras)
+    expires_at = node.documents.expires_at(expiry)
+    if existing is not None and request.preserves_expiry:
+        expires_at = existing.expires_at
+    document = node.documents.write(request.address, request.value, flags=flags, expires_at=expires_at)
+    return mutation_answer(connection, request, document)
+
+
+def _concatenate(
+    node: NodeState, connection: Connection, request: Request, join: Callable[[bytes, bytes], bytes]
+) -> Answer:
+    there = _writable(node, request, missing=Status.NOT_STORED)
+    value = join(there.value, request.value)
+    if len(value) > VALUE_SIZE_MAX:
+        raise Refused(Status.TOO_BIG)
+    document = node.documents.write(request.address, value, flags=there.flags, expires_at=there.expires_at)
+    return mutation_answer(connection, request, document)
+
+
+def _count(node: NodeState, connection: Connection, request: Request, step: Callable[[int, int], int]) -> Answer:
+    """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
+    delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
+    documents = node.documents
+    there = documents.find_for_writing(request.address, request.cas)
+    if there is None:
+        if expiry == NO_CREATION:
+            raise Refused(Status.KEY_NOT_FOUND)
+        flags, expires_at = 0, documents.expires_at(expiry)
+    else:
+        number = step(_number(there.value), delta)
+        flags, expires_at = there.flags, there.expires_at
+    document = documents.write(request.address, b"%d" % number, flags=flags, expires_at=expires_at)
+    return mutation_answer(connection, request, document, value=number.to_bytes(8, "big"))
+
+
+def _number(value: bytes) -> int:
+    if len(value) <= _DIGITS_MAX and value.isdigit() and int(value) <= UINT64_MAX:
+        return int(value)
+    raise Refused(Status.DELTA_BAD_VALUE)
+
+
+def _document_answer(document: Document, cas: int) -> Answer:
+    return Answer(
+        cas=cas,
+        extras=_NUMBER.pack(document.flags),
+        value=document.value,
+        datatype=document.datatype,
+        deflates_with=HelloFeature.SNAPPY,
+    )
+
+
+def mutation_answer(connection: Connection, request: Request, document: Document, value: bytes = b"") -> Answer:
+    """Return the answer to a write, with a mutation token where that was granted."""
+    token = b""
+    if connection.has(HelloFeature.MUTATION_SEQNO):
+        token = _TOKEN.pack(vbucket_uuid(request.address.vbucket), document.sequence_number)
+    return Answer(cas=document.cas, extras=token, value=value)
+
+
+_document_command = partial(Command, needs=Needs.DOCUMENT, key=Part.REQUIRED)
+_write = partial(_document_command, may_be_durable=True)
+_write_of_any_cas = partial(_write, cas=Part.OPTIONAL)
+
+# fmt: off
+DOCUMENT_COMMANDS: tuple[Command, ...] = (
+    _document_command(Opcode.GET, _get),
+    _document_command(Opcode.GET_REPLICA, _get_replica, reads_replica=lambda extras: True),
+    _document_command(Opcode.GET_META, _get_meta, extras_sizes=(0, 1)),
+    _write(Opcode.GET_AND_TOUCH, _get_and_touch, extras_sizes=(4,)),
+    _write(Opcode.TOUCH, _touch, extras_sizes=(4,)),
+    _document_command(Opcode.GET_AND_LOCK, _get_and_lock, extras_sizes=(0, 4)),
+    _document_command(Opcode.UNLOCK, _unlock, cas=Part.REQUIRED),
+    _write_of_any_cas(Opcode.SET, _set, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write(Opcode.ADD, _add, extras_sizes=(8,), value=Part.OPTIONAL),
+    _write_of_any_cas(Opcode.REPLACE, _replace, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.DELETE, _delete),
+    _write_of_any_cas(Opcode.APPEND, _append, value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.PREPEND, _prepend, value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write(Opcode.INCREMENT, _increment, extras_sizes=(20,), may_preserve_expiry=True),
+    _write(Opcode.DECREMENT, _decrement, extras_sizes=(20,), may_preserve_expiry=True),
+)
+# fmt: on

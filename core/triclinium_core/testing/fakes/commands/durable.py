@@ -1,0 +1,75 @@
+"""Commands on documents as durable writes: what is asked for them, and what has to wait for them.
+
+Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine's rules for keys with a pending write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
+from triclinium_core.testing.fakes.faults import FaultAfterApplying
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, check_possible
+
+_LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
+"""They change a document, and cannot be durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCommand:
+    """A command whose answer has to wait until its durable write is settled."""
+
+    frame: Frame
+    fault: FaultAfterApplying | None
+    answer: Answer
+    """Of a success."""
+    write: SyncWrite
+    came_at: float
+
+    def settled(self) -> Answer:
+        """Return the answer, once it is known.
+
+        Raises:
+            Refused: it is a failure.
+        """
+        if self.write.told is not Status.SUCCESS:
+            raise Refused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
+        return self.answer
+
+
+def carry_out(
+    command: Command, node: NodeState, connection: Connection, request: Request
+) -> tuple[Answer, SyncWrite | None]:
+    """Return what a command answers, and the durable write that the answer has to wait for.
+
+    Raises:
+        Refused: the command cannot be carried out, or not now.
+    """
+    sync_writes = node.cluster.sync_writes
+    if command.needs is Needs.DOCUMENT and not request.reads_replica:
+        to_write = command.may_be_durable or command.opcode in _LOCK_OPCODES
+        sync_writes.check_free(request.address, to_write=to_write)
+    if request.requirement is None:
+        return command.handler(node, connection, request), None
+    _check_possible(node, request)
+    with node.documents.hiding() as written:
+        answer = command.handler(node, connection, request)
+    if not written:
+        return answer, None
+    due = node.documents.now + request.requirement.timeout
+    write = SyncWrite(request.address, written[-1], active=node.index, due=due)
+    sync_writes.add(write)
+    node.cluster.review_sync_writes()
+    return answer, None if write.told is Status.SUCCESS else write
+
+
+def _check_possible(node: NodeState, request: Request) -> None:
+    known = node.cluster.map
+    if known.owners[request.address.vbucket] != node.index:
+        raise Refused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, which keeps to an old map")
+    check_possible(known.chain(request.address.vbucket))

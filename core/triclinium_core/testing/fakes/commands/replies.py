@@ -1,0 +1,127 @@
+"""From an answer to the bytes that its connection can read, and the notifications that nobody asked for.
+
+Source: kv_engine docs/BinaryProtocol.md, "Data Type", "Response header with flexible framing extras" and server request
+0x01; docs/ErrorMap.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from triclinium_core.kv.wire.compression import deflate
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode, ServerOpcode
+from triclinium_core.kv.wire.frame import Frame, encode_response, encode_server_request
+from triclinium_core.kv.wire.framing_extras import (
+    ResponseFrameInfo,
+    encode_framing_extras,
+    encode_server_duration_us,
+)
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+SERVER_DURATION_US = 25.0
+"""What every command takes, as far as the client is told; a delay comes on top."""
+
+_WITHOUT_XERROR: Mapping[int, Status | None] = {
+    Status.LOCKED: Status.KEY_EXISTS,
+    Status.NOT_LOCKED: Status.TEMPORARY_FAILURE,
+    Status.NO_BUCKET: None,
+    Status.NO_ACCESS: None,
+    Status.DURABILITY_INVALID_LEVEL: None,
+    Status.DURABILITY_IMPOSSIBLE: None,
+    Status.SYNC_WRITE_IN_PROGRESS: Status.TEMPORARY_FAILURE,
+    Status.SYNC_WRITE_AMBIGUOUS: Status.TEMPORARY_FAILURE,
+    Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS: Status.TEMPORARY_FAILURE,
+}
+"""Statuses that came with XERROR, by what older clients are told; None where the node hangs up instead."""
+
+_LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
+_MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
+
+
+def told_status(connection: Connection, opcode: int, status: int) -> int | None:
+    """Return the status that this client can be told; None where the node can only hang up."""
+    if connection.has(HelloFeature.XERROR):
+        return status
+    if status == Status.LOCKED and opcode in _LOCK_OPCODES:
+        return Status.TEMPORARY_FAILURE
+    if status in _MANIFEST_STATUSES and not connection.has(HelloFeature.COLLECTIONS):
+        return Status.INVALID_ARGUMENTS
+    return _WITHOUT_XERROR.get(status, status)
+
+
+def fitted(connection: Connection, answer: Answer) -> Answer:
+    """Return the answer with its value as the connection may have it: deflated where that was granted and pays."""
+    value, datatype = answer.value, answer.datatype
+    if not connection.has(HelloFeature.JSON):
+        datatype &= ~Datatype.JSON
+    if answer.deflates_with is not None and connection.has(answer.deflates_with):
+        deflated = deflate(value)
+        if deflated is not None:
+            value, datatype = deflated, datatype | Datatype.SNAPPY
+    return msgspec.structs.replace(answer, value=value, datatype=datatype)
+
+
+def encode_reply(connection: Connection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+    """Return the reply to ``frame``, with the server's duration where that was granted.
+
+    Args:
+        delay: seconds by which the reply is held back, part of the duration.
+    """
+    framing_extras = b""
+    if connection.has(HelloFeature.TRACING):
+        duration = encode_server_duration_us(SERVER_DURATION_US + delay * 1_000_000)
+        framing_extras = encode_framing_extras({ResponseFrameInfo.SERVER_DURATION: duration.to_bytes(2, "big")})
+    return encode_response(
+        frame.opcode,
+        opaque=frame.opaque,
+        status=answer.status,
+        cas=answer.cas,
+        datatype=answer.datatype,
+        framing_extras=framing_extras,
+        extras=answer.extras,
+        value=answer.value,
+    )
+
+
+def encode_answer(connection: Connection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+    """Return all replies that an answer consists of, each as the connection may have it.
+
+    Args:
+        delay: seconds by which they are held back.
+    """
+    answers = (*answer.before, answer)
+    return b"".join(encode_reply(connection, frame, fitted(connection, each), delay=delay) for each in answers)
+
+
+_OPAQUE = 0xC0FF_EE00
+"""A client's answer carries it; nobody looks at it."""
+
+
+def encode_notification(node: NodeState, connection: Connection) -> bytes | None:
+    """Return the notification of the present config; None for a client that has not asked for any.
+
+    The brief form leaves the config out: the client has to fetch it.
+    """
+    is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+    if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
+        return None
+    value, datatype = b"", Datatype.RAW
+    if not is_brief:
+        value = node.config_for(connection)
+        datatype = Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
+        deflated = deflate(value) if connection.has(HelloFeature.SNAPPY_EVERYWHERE) else None
+        if deflated is not None:
+            value, datatype = deflated, datatype | Datatype.SNAPPY
+    return encode_server_request(
+        ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION,
+        opaque=_OPAQUE,
+        datatype=datatype,
+        extras=CONFIG_VERSION.pack(*node.map.version),
+        key=(connection.bucket or "").encode(),
+        value=value,
+    )

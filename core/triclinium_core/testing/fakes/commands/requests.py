@@ -1,0 +1,244 @@
+"""From a frame to a request that its command can work with, or to the refusal of it.
+
+Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement" among it, and the checks of daemon/mcbp_validators.cc, in their order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum, auto, unique
+
+import msgspec
+
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.wire.compression import MalformedCompression, inflate
+from triclinium_core.kv.wire.constants import (
+    KEY_SIZE_MAX,
+    KEY_SIZE_MAX_IN_COLLECTION,
+    VALUE_SIZE_MAX,
+    Datatype,
+    HelloFeature,
+    Opcode,
+)
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
+from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.store.documents import Address
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+SECONDS_DEFAULT = 30.0
+"""What a durable write may take where the client does not say."""
+
+_LEVEL_AND_TIMEOUT = struct.Struct(">BH")
+
+_LEVELS = {level.value: level for level in DurabilityLevel if level is not DurabilityLevel.NONE}
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """How durable a write has to be, and within how many seconds."""
+
+    level: DurabilityLevel
+    timeout: float
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A request that is well-formed; ``value`` is inflated, ``key`` without its collection's prefix."""
+
+    opcode: int
+    cas: int
+    extras: bytes
+    key: bytes
+    value: bytes
+    address: Address
+    """Of no meaning to commands that name no document."""
+    preserves_expiry: bool
+    reads_replica: bool = False
+    requirement: Requirement | None = None
+    """None for a write that need not be durable."""
+
+
+@unique
+class Part(Enum):
+    """Whether a part of a request has to be there."""
+
+    ABSENT = auto()
+    OPTIONAL = auto()
+    REQUIRED = auto()
+
+
+@unique
+class Needs(Enum):
+    """What a connection must have before a command is taken."""
+
+    NOTHING = auto()
+    AUTHENTICATION = auto()
+    BUCKET = auto()
+    VBUCKET = auto()
+    """A bucket, and a vbucket that the node has."""
+    DOCUMENT = auto()
+    """A bucket, and the address of a document in the request."""
+
+
+Handler = Callable[[NodeState, Connection, Request], Answer]
+"""Carries a command out; raises ``Refused``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of the table of commands: what a request must look like, and who carries it out."""
+
+    opcode: Opcode
+    handler: Handler
+    needs: Needs
+    _: KW_ONLY
+    extras_sizes: tuple[int, ...] = (0,)
+    key: Part = Part.ABSENT
+    value: Part = Part.ABSENT
+    cas: Part = Part.ABSENT
+    takes_json: bool = False
+    """Whether the value is JSON and has to say so."""
+    may_preserve_expiry: bool = False
+    may_be_durable: bool = False
+    reads_replica: Callable[[bytes], bool] = lambda extras: False
+    """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
+
+
+def read_request(command: Command, node: NodeState, connection: Connection, frame: Frame) -> Request:
+    """Return the request in ``frame``.
+
+    Raises:
+        Refused: the connection is not ready for the command, the request is malformed, or it uses a feature that was
+            not granted, a vbucket that the node has not or a collection that there is not.
+    """
+    if command.needs is not Needs.NOTHING and not connection.is_authenticated:
+        raise Refused(Status.NO_ACCESS, "authenticate first")
+    preserves_expiry, requirement = _read_framing_extras(command, connection, frame)
+    _check_shape(command, frame)
+    value = _read_value(command, connection, frame)
+    if command.needs in (Needs.BUCKET, Needs.VBUCKET, Needs.DOCUMENT) and connection.bucket is None:
+        raise Refused(Status.NO_BUCKET, "select a bucket first")
+    collection_id, key = 0, frame.key
+    reads_replica = command.reads_replica(frame.extras)
+    if command.needs is Needs.VBUCKET and not node.owns(frame.status):
+        raise node.not_my_vbucket(connection)
+    if command.needs is Needs.DOCUMENT:
+        collection_id, key = split_key(connection, frame.key)
+        if not (node.has_replica(frame.status) if reads_replica else node.owns(frame.status)):
+            raise node.not_my_vbucket(connection)
+        if collection_id not in node.collections:
+            raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
+    address = Address(connection.bucket or "", frame.status, collection_id, key)
+    return Request(
+        frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, requirement
+    )
+
+
+def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:
+    """Return collection id and key; without collections all keys are in the default one.
+
+    Raises:
+        Refused: the prefix is malformed, or the key is empty or too long.
+    """
+    collection_id, prefix_size = 0, 0
+    if connection.has(HelloFeature.COLLECTIONS):
+        try:
+            collection_id, prefix_size = decode_unsigned(wire_key)
+        except MalformedLeb128 as error:
+            raise Refused(Status.INVALID_ARGUMENTS, f"the key's collection prefix: {error}") from error
+    key = wire_key[prefix_size:]
+    size_max = KEY_SIZE_MAX_IN_COLLECTION if collection_id else KEY_SIZE_MAX
+    if not 1 <= len(key) <= size_max:
+        raise Refused(Status.INVALID_ARGUMENTS, f"the key has {len(key)} bytes; it must have 1 to {size_max}")
+    return collection_id, key
+
+
+def _read_framing_extras(command: Command, connection: Connection, frame: Frame) -> tuple[bool, Requirement | None]:
+    """Return whether the document's expiry is to be preserved, and how durable the write has to be."""
+    if not frame.framing_extras:
+        return False, None
+    if not connection.has(HelloFeature.ALT_REQUEST):
+        raise Refused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
+    try:
+        pieces = parse_framing_extras(frame.framing_extras)
+    except MalformedFramingExtras as error:
+        raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
+    requirement = None
+    for identifier, content in pieces.items():
+        match identifier:
+            case RequestFrameInfo.BARRIER | RequestFrameInfo.PRESERVE_TTL if content:
+                raise Refused(Status.INVALID_ARGUMENTS, f"frame info {identifier} must be empty")
+            case RequestFrameInfo.BARRIER:
+                # This node is never in the middle of another command.
+                pass
+            case RequestFrameInfo.PRESERVE_TTL:
+                if not (command.may_preserve_expiry and connection.has(HelloFeature.PRESERVE_TTL)):
+                    raise Refused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
+            case RequestFrameInfo.DURABILITY:
+                if not (command.may_be_durable and connection.has(HelloFeature.SYNC_REPLICATION)):
+                    raise Refused(Status.NOT_SUPPORTED, "this cannot be durable here")
+                requirement = read_requirement(content)
+            case _ if identifier in set(RequestFrameInfo):
+                raise Refused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
+            case _:
+                raise Refused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
+    return RequestFrameInfo.PRESERVE_TTL in pieces, requirement
+
+
+def _check_shape(command: Command, frame: Frame) -> None:
+    if len(frame.extras) not in command.extras_sizes:
+        sizes = " or ".join(map(str, command.extras_sizes))
+        raise Refused(Status.INVALID_ARGUMENTS, f"the extras have {len(frame.extras)} bytes; they must have {sizes}")
+    for name, part, is_there in (
+        ("key", command.key, bool(frame.key)),
+        ("value", command.value, bool(frame.value)),
+        ("CAS", command.cas, bool(frame.cas)),
+    ):
+        if (part is Part.ABSENT and is_there) or (part is Part.REQUIRED and not is_there):
+            raise Refused(Status.INVALID_ARGUMENTS, f"a {name} must {'not ' if is_there else ''}be given")
+
+
+def _read_value(command: Command, connection: Connection, frame: Frame) -> bytes:
+    """Return the value, inflated."""
+    granted = Datatype.RAW
+    if command.takes_json and connection.has(HelloFeature.JSON):
+        granted = Datatype.JSON
+    if command.needs is Needs.DOCUMENT and command.value is not Part.ABSENT:
+        granted |= Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
+        granted |= Datatype.SNAPPY if connection.has(HelloFeature.SNAPPY) else Datatype.RAW
+    # The complement of a flag knows only the flags that have a name.
+    if frame.datatype & ~int(granted):
+        raise Refused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
+    if command.takes_json and not frame.datatype & Datatype.JSON:
+        raise Refused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
+    value = frame.value
+    if frame.datatype & Datatype.SNAPPY:
+        try:
+            value = inflate(value)
+        except MalformedCompression as error:
+            raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
+    if len(value) > VALUE_SIZE_MAX:
+        raise Refused(Status.TOO_BIG, f"the value has {len(value)} bytes; at most {VALUE_SIZE_MAX} are stored")
+    return value
+
+
+def read_requirement(content: bytes) -> Requirement:
+    """Return what the frame info DURABILITY says.
+
+    Raises:
+        Refused: there is no such level, or the timeout is one of the two that mean nothing.
+    """
+    timeout = SECONDS_DEFAULT
+    if len(content) == _LEVEL_AND_TIMEOUT.size:
+        _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)
+        if milliseconds in (0, 0xFFFF):
+            raise Refused(Status.INVALID_ARGUMENTS, f"a durability timeout of {milliseconds} ms is reserved")
+        timeout = milliseconds / 1000
+    elif len(content) != 1:
+        raise Refused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
+    if content[0] not in _LEVELS:
+        raise Refused(Status.DURABILITY_INVALID_LEVEL, f"there is no durability level {content[0]}")
+    return Requirement(_LEVELS[content[0]], timeout)

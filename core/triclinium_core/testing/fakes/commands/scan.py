@@ -1,0 +1,151 @@
+"""The commands of a fake node on range scans.
+
+Source: kv_engine docs/range_scans, daemon/protocol/mcbp/range_scan_create_executor.cc.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections import deque
+from functools import partial
+from struct import Struct
+
+import msgspec
+
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.store.documents import vbucket_uuid
+from triclinium_core.testing.fakes.store.scans import LIFETIME_SECONDS, SCANS_MAX, FakeScan, Found, sampled, within
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+ITEMS_OF_A_REPLY = 8
+"""A page with more is answered in several parts."""
+
+_SCAN_ID_SIZE = 16
+_LIMITS = Struct(">III")
+"""Items, milliseconds, bytes."""
+_CONTENT = Struct(">I")
+"""0 where there are keys only, 1 where there are documents."""
+
+
+class _Range(msgspec.Struct):
+    start: str | None = None
+    excl_start: str | None = None
+    end: str | None = None
+    excl_end: str | None = None
+
+
+class _Sampling(msgspec.Struct):
+    samples: int
+    seed: int = 0
+
+
+class _Snapshot(msgspec.Struct):
+    vb_uuid: str
+    seqno: int
+    seqno_exists: bool = False
+
+
+class _Scan(msgspec.Struct):
+    collection: str = "0"
+    key_only: bool = False
+    range: _Range | None = None
+    sampling: _Sampling | None = None
+    snapshot_requirements: _Snapshot | None = None
+
+
+def _create(node: NodeState, connection: Connection, request: Request) -> Answer:
+    try:
+        wanted = msgspec.json.decode(request.value, type=_Scan)
+        collection_id = int(wanted.collection, 16)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Refused(Status.INVALID_ARGUMENTS, f"this is no scan: {error}") from error
+    if wanted.range is not None and wanted.sampling is not None:
+        raise Refused(Status.INVALID_ARGUMENTS, "a scan has a range or a sampling, not both")
+    if collection_id not in node.collections:
+        raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
+    bucket, vbucket = request.address.bucket, request.address.vbucket
+    found = node.documents.in_vbucket(bucket, vbucket, collection_id)
+    if wanted.snapshot_requirements is not None:
+        _check_snapshot(node, request, wanted.snapshot_requirements, found)
+    if wanted.range is not None:
+        start = _term(wanted.range.start, wanted.range.excl_start, "start")
+        found = within(found, start, _term(wanted.range.end, wanted.range.excl_end, "end"))
+    is_empty = not found
+    if wanted.sampling is not None:
+        found = sampled(found, wanted.sampling.samples, wanted.sampling.seed & UINT32_MAX)
+    if is_empty:
+        raise Refused(Status.KEY_NOT_FOUND)
+    scans = node.open_scans()
+    if len(scans) >= SCANS_MAX:
+        raise Refused(Status.BUSY, f"{SCANS_MAX} scans are open already")
+    scan_id = node.new_scan_id()
+    scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
+    return Answer(value=scan_id)
+
+
+def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
+    """Return one end of a range, and whether it is left out."""
+    if (included is None) == (excluded is None):
+        raise Refused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
+    try:
+        term = b64decode(included if included is not None else str(excluded), validate=True)
+    except binascii.Error as error:
+        raise Refused(Status.INVALID_ARGUMENTS, f"{name} is not base64: {error}") from error
+    if len(term) > KEY_SIZE_MAX:
+        raise Refused(Status.INVALID_ARGUMENTS, f"{name} has {len(term)} bytes; a key has at most {KEY_SIZE_MAX}")
+    return term, excluded is not None
+
+
+def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
+    bucket, vbucket = request.address.bucket, request.address.vbucket
+    if wanted.vb_uuid != str(vbucket_uuid(vbucket)):
+        raise Refused(Status.VBUCKET_UUID_NOT_EQUAL)
+    if wanted.seqno > node.documents.sequence_number(bucket, vbucket):
+        raise Refused(Status.TEMPORARY_FAILURE)
+    if wanted.seqno_exists and all(document.sequence_number != wanted.seqno for _, document in found):
+        raise Refused(Status.NOT_STORED)
+
+
+def _continue(node: NodeState, connection: Connection, request: Request) -> Answer:
+    scan = _open_scan(node, request)
+    item_limit, _, byte_limit = _LIMITS.unpack_from(request.extras, _SCAN_ID_SIZE)
+    items = scan.take(item_limit, byte_limit, node.documents.unix_expiry)
+    extras = _CONTENT.pack(not scan.ids_only)
+    *before, last = [
+        b"".join(items[start : start + ITEMS_OF_A_REPLY]) for start in range(0, len(items), ITEMS_OF_A_REPLY)
+    ] or [b""]
+    if not scan.left:
+        del node.scans[request.extras[:_SCAN_ID_SIZE]]
+    return Answer(
+        Status.RANGE_SCAN_MORE if scan.left else Status.RANGE_SCAN_COMPLETE,
+        extras=extras,
+        value=last,
+        before=tuple(Answer(extras=extras, value=value) for value in before),
+    )
+
+
+def _cancel(node: NodeState, connection: Connection, request: Request) -> Answer:
+    _open_scan(node, request)
+    del node.scans[request.extras]
+    return Answer()
+
+
+def _open_scan(node: NodeState, request: Request) -> FakeScan:
+    scan = node.open_scans().get(request.extras[:_SCAN_ID_SIZE])
+    if scan is None or scan.vbucket != request.address.vbucket:
+        raise Refused(Status.KEY_NOT_FOUND)
+    return scan
+
+
+_command = partial(Command, needs=Needs.VBUCKET)
+
+SCAN_COMMANDS: tuple[Command, ...] = (
+    _command(Opcode.RANGE_SCAN_CREATE, _create, value=Part.REQUIRED, takes_json=True),
+    _command(Opcode.RANGE_SCAN_CONTINUE, _continue, extras_sizes=(_SCAN_ID_SIZE + _LIMITS.size,)),
+    _command(Opcode.RANGE_SCAN_CANCEL, _cancel, extras_sizes=(_SCAN_ID_SIZE,)),
+)

@@ -1,0 +1,147 @@
+"""The commands of a fake node that make a connection ready: HELLO, error map, SASL, bucket; and NOOP.
+
+Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.options import OAUTHBEARER
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+NO_BUCKET = b"@no bucket@"
+"""Selecting it leaves the bucket."""
+
+_NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+
+
+def _hello(node: NodeState, connection: Connection, request: Request) -> Answer:
+    """Replace the features of the connection, and name the new ones in the order asked for."""
+    _refuse_in_flight(connection)
+    if len(request.value) % 2:
+        raise Refused(Status.INVALID_ARGUMENTS, "features have two bytes each")
+    wanted = list(dict.fromkeys(code for (code,) in struct.iter_unpack(">H", request.value)))
+    for feature in _NEEDS_DUPLEX:
+        if feature in wanted and HelloFeature.DUPLEX not in wanted:
+            raise Refused(Status.INVALID_ARGUMENTS, f"feature 0x{feature:02x} needs DUPLEX")
+    if HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF in wanted and HelloFeature.CLUSTERMAP_NOTIFICATION in wanted:
+        wanted.remove(HelloFeature.CLUSTERMAP_NOTIFICATION)
+    granted = [HelloFeature(code) for code in wanted if code in node.options.features]
+    connection.features = frozenset(granted)
+    if HelloFeature.SNAPPY_EVERYWHERE in granted:
+        connection.features |= {HelloFeature.SNAPPY}
+    return Answer(value=struct.pack(f">{len(granted)}H", *granted))
+
+
+def _get_error_map(node: NodeState, connection: Connection, request: Request) -> Answer:
+    if node.options.error_map is None:
+        raise Refused(Status.UNKNOWN_COMMAND)
+    if len(request.value) != 2:
+        raise Refused(Status.INVALID_ARGUMENTS, "the version has two bytes")
+    version = int.from_bytes(request.value, "big")
+    if version == 0:
+        raise Refused(Status.KEY_NOT_FOUND, "there is no version 0")
+    return Answer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
+
+
+def _sasl_list_mechanisms(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return Answer(value=" ".join(node.options.offered_mechanisms).encode())
+
+
+def _sasl_auth(node: NodeState, connection: Connection, request: Request) -> Answer:
+    """Begin to authenticate, anew where the connection is authenticated already.
+
+    A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
+    """
+    if connection.has_certificate:
+        raise Refused(Status.NOT_SUPPORTED, "the certificate has told who this is")
+    if connection.exchange is not None:
+        raise Refused(Status.INVALID_ARGUMENTS, "an exchange has begun, SASL_STEP is due")
+    connection.is_authenticated = False
+    mechanism = request.key.decode("ascii", "replace")
+    if mechanism not in node.options.offered_mechanisms:
+        raise Refused(Status.AUTH_ERROR, f"the mechanism {mechanism!a} is not offered")
+    if mechanism == OAUTHBEARER:
+        return _authenticate_bearer(node, connection, request.value)
+    connection.bucket = None
+    if mechanism not in SCRAM_MECHANISMS:
+        return _authenticate_plain(node, connection, request.value)
+    exchange = node.new_exchange(mechanism)
+    try:
+        challenge = exchange.first(request.value)
+    except ScramError as error:
+        raise Refused(Status.AUTH_ERROR, str(error)) from error
+    connection.exchange = exchange
+    return Answer(Status.AUTH_CONTINUE, value=challenge)
+
+
+def _authenticate_plain(node: NodeState, connection: Connection, message: bytes) -> Answer:
+    username, password = node.options.username.encode(), node.options.password.encode()
+    # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
+    if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
+        raise Refused(Status.AUTH_ERROR, "unknown user or wrong password")
+    connection.is_authenticated = True
+    return Answer()
+
+
+def _authenticate_bearer(node: NodeState, connection: Connection, message: bytes) -> Answer:
+    # RFC 7628 §3.1; an identity in front of the token would have to be the token's own, which this node does not look at.
+    header, _, fields = message.partition(b"\x01")
+    tokens = [token.encode() for token in node.options.tokens]
+    if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
+        raise Refused(Status.AUTH_ERROR, "the token is not accepted")
+    connection.is_authenticated = True
+    return Answer()
+
+
+def _sasl_step(node: NodeState, connection: Connection, request: Request) -> Answer:
+    exchange, connection.exchange = connection.exchange, None
+    if exchange is None:
+        raise Refused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
+    try:
+        signature = exchange.final(request.value)
+    except ScramError as error:
+        raise Refused(Status.AUTH_ERROR, str(error)) from error
+    connection.is_authenticated = True
+    return Answer(value=signature)
+
+
+def _select_bucket(node: NodeState, connection: Connection, request: Request) -> Answer:
+    name = request.key.decode("utf-8", "replace")
+    if request.key == NO_BUCKET:
+        connection.bucket = None
+    elif name in node.options.buckets + node.options.memcached_buckets:
+        connection.bucket = name
+    else:
+        raise Refused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
+    connection.known_config = None
+    return Answer()
+
+
+def _noop(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return Answer()
+
+
+def _refuse_in_flight(connection: Connection) -> None:
+    # In order, a command is not begun before the one in front of it was answered; nor is one that is always in order.
+    if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
+        raise Refused(Status.NOT_SUPPORTED, "other commands are in flight")
+
+
+# fmt: off
+SESSION_COMMANDS = (
+    Command(Opcode.HELLO, _hello, Needs.NOTHING, key=Part.OPTIONAL, value=Part.OPTIONAL),
+    Command(Opcode.GET_ERROR_MAP, _get_error_map, Needs.NOTHING, value=Part.REQUIRED),
+    Command(Opcode.SASL_LIST_MECHS, _sasl_list_mechanisms, Needs.NOTHING),
+    Command(Opcode.SASL_AUTH, _sasl_auth, Needs.NOTHING, key=Part.REQUIRED, value=Part.OPTIONAL),
+    Command(Opcode.SASL_STEP, _sasl_step, Needs.NOTHING, key=Part.REQUIRED, value=Part.OPTIONAL),
+    Command(Opcode.SELECT_BUCKET, _select_bucket, Needs.AUTHENTICATION, key=Part.REQUIRED),
+    Command(Opcode.NOOP, _noop, Needs.AUTHENTICATION),
+)
+# fmt: on

@@ -1,0 +1,58 @@
+"""The commands of a fake node that tell where data lies: cluster config, collections manifest, collection ids.
+
+Source: kv_engine docs/BinaryProtocol.md, 0xb5; docs/Collections.md, 0xba and 0xbb.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from triclinium_core.kv.operation.validation import DEFAULT_NAME
+from triclinium_core.kv.wire.config_version import CONFIG_VERSION
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
+from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
+from triclinium_core.testing.fakes.store.state import Connection, NodeState
+
+_COLLECTION_ID = Struct(">QI")
+"""Uid of the manifest, id of the collection."""
+
+
+def _get_cluster_config(node: NodeState, connection: Connection, request: Request) -> Answer:
+    """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
+    if connection.bucket in node.options.memcached_buckets:
+        raise Refused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
+    if request.extras:
+        known = ConfigVersion(*CONFIG_VERSION.unpack(request.extras))
+        if known >= node.map.version:
+            connection.known_config = known
+            return Answer()
+    return Answer(
+        value=node.config_for(connection),
+        datatype=Datatype.JSON,
+        deflates_with=HelloFeature.SNAPPY_EVERYWHERE,
+    )
+
+
+def _get_manifest(node: NodeState, connection: Connection, request: Request) -> Answer:
+    return Answer(value=node.collections.encode(), datatype=Datatype.JSON)
+
+
+def _get_collection_id(node: NodeState, connection: Connection, request: Request) -> Answer:
+    names = request.value.decode("ascii", "replace").split(".")
+    if len(names) != 2:
+        raise Refused(Status.INVALID_ARGUMENTS, "the value must be a scope and a collection with a dot between them")
+    scope, collection = (name or DEFAULT_NAME for name in names)
+    collection_id = node.collections.id_of(scope, collection)
+    return Answer(extras=_COLLECTION_ID.pack(node.collections.uid, collection_id))
+
+
+# fmt: off
+TOPOLOGY_COMMANDS = (
+    Command(Opcode.GET_CLUSTER_CONFIG, _get_cluster_config, Needs.AUTHENTICATION, extras_sizes=(0, CONFIG_VERSION.size)),
+    Command(Opcode.GET_COLLECTIONS_MANIFEST, _get_manifest, Needs.BUCKET),
+    Command(Opcode.GET_COLLECTION_ID, _get_collection_id, Needs.BUCKET, value=Part.REQUIRED),
+)
+# fmt: on

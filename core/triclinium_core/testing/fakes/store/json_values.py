@@ -1,0 +1,299 @@
+"""What can be done at one path of a JSON document: the sub-document operations of a fake node.
+
+A document is what its JSON decodes to, and is changed in place; numbers and keys may be written otherwise afterwards,
+and mean the same.
+
+Source: kv_engine docs/SubDocument.md, "Command Listings"; couchbase/subjson ``operations.cc``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.wire.subdocument import PathOpcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.store.json_paths import LEVELS_MAX, JsonPath, PathFailed
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+_DELTA = re.compile(rb"-?[1-9][0-9]{0,18}")
+
+
+class Change(NamedTuple):
+    """What a mutation does at its path. ``values`` is the JSON that it brings, or a macro in its place."""
+
+    path: JsonPath
+    values: bytes | MutationMacro
+    creates_parents: bool
+
+
+def decode_json(data: bytes) -> object:
+    """Return a JSON value.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+
+
+def depth(value: object) -> int:
+    """Return how many objects and arrays stand inside of one another."""
+    levels, stack = 0, [(value, 1)]
+    while stack:
+        container, level = stack.pop()
+        children: list[object] = []
+        if isinstance(container, dict):
+            children = [*container.values()]
+        elif isinstance(container, list):
+            children = container
+        else:
+            continue
+        levels = max(levels, level)
+        stack += [(child, level + 1) for child in children]
+    return levels
+
+
+def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
+    """Return what one spec reads.
+
+    Raises:
+        PathFailed: the path leads nowhere, or the value there is of the wrong kind.
+    """
+    _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
+    found = _follow(document, path)
+    if opcode is PathOpcode.EXISTS:
+        return b""
+    if opcode is PathOpcode.GET:
+        return msgspec.json.encode(found)
+    if not isinstance(found, dict | list):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    return b"%d" % len(found)
+
+
+def change(opcode: PathOpcode, document: object, step: Change) -> bytes:
+    """Change a document at one path, and return what the spec returns; empty for nothing.
+
+    Raises:
+        PathFailed: it cannot be done; the document may be changed in part, and is to be thrown away.
+    """
+    _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
+    returned = _CHANGES[opcode](document, step)
+    _check_depth(document, Status.SUBDOC_VALUE_TOO_DEEP)
+    return returned
+
+
+def _check_depth(document: object, status: Status) -> None:
+    if depth(document) > LEVELS_MAX:
+        raise PathFailed(status)
+
+
+def _follow(value: object, path: JsonPath) -> object:
+    for component in path:
+        value = _child(value, component)
+    return value
+
+
+def _child(value: object, component: str | int) -> object:
+    if isinstance(component, str):
+        if not isinstance(value, dict):
+            raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+        if component not in value:
+            raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
+        return value[component]
+    if not isinstance(value, list):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    if not -1 <= component < len(value) or not value:
+        raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
+    return value[component]
+
+
+def _parent(document: object, step: Change) -> object:
+    """Return the container of the last component, created with all its parents where that is asked for."""
+    value = document
+    for place, component in enumerate(step.path[:-1]):
+        try:
+            value = _child(value, component)
+        except PathFailed as missing:
+            is_missing = missing.status is Status.SUBDOC_PATH_NOT_FOUND
+            # Only objects are created: nobody knows what would stand before an element.
+            creates = step.creates_parents and all(isinstance(each, str) for each in step.path[place:])
+            if not (is_missing and creates and isinstance(value, dict)):
+                raise
+            for key in step.path[place:-1]:
+                created: dict[str | int, object] = {}
+                value[key] = created
+                value = created
+            return value
+    return value
+
+
+def _single(values: bytes | MutationMacro) -> object:
+    if isinstance(values, MutationMacro):
+        return values
+    try:
+        return decode_json(values)
+    except ValueError as error:
+        raise PathFailed(Status.SUBDOC_VALUE_CANNOT_INSERT) from error
+
+
+def _several(values: bytes | MutationMacro) -> list[object]:
+    if isinstance(values, MutationMacro):
+        return [values]
+    elements = _single(b"[" + values + b"]")
+    if not isinstance(elements, list) or not elements:
+        raise PathFailed(Status.SUBDOC_VALUE_CANNOT_INSERT)
+    return elements
+
+
+def _key_in(document: object, step: Change) -> tuple[MutableMapping[str, object], str]:
+    """Return the object and the key in it that a path leads to."""
+    key = step.path[-1]
+    if isinstance(key, int):
+        # That the way there is of another kind is said first.
+        _is_there(document, step.path)
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    parent = _parent(document, step)
+    if not isinstance(parent, dict):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    return parent, key
+
+
+def _is_there(document: object, path: JsonPath) -> bool:
+    try:
+        _follow(document, path)
+    except PathFailed as failed:
+        if failed.status is not Status.SUBDOC_PATH_NOT_FOUND:
+            raise
+        return False
+    return True
+
+
+def _insert(document: object, step: Change) -> bytes:
+    value = _single(step.values)
+    parent, key = _key_in(document, step)
+    if key in parent:
+        raise PathFailed(Status.SUBDOC_PATH_EXISTS)
+    parent[key] = value
+    return b""
+
+
+def _upsert(document: object, step: Change) -> bytes:
+    value = _single(step.values)
+    parent, key = _key_in(document, step)
+    parent[key] = value
+    return b""
+
+
+def _replace(document: object, step: Change) -> bytes:
+    value = _single(step.values)
+    _follow(document, step.path)
+    parent: MutableMapping[str | int, object] = _follow(document, step.path[:-1])  # type: ignore[assignment]
+    parent[step.path[-1]] = value
+    return b""
+
+
+def _remove(document: object, step: Change) -> bytes:
+    _follow(document, step.path)
+    parent: MutableMapping[str | int, object] = _follow(document, step.path[:-1])  # type: ignore[assignment]
+    del parent[step.path[-1]]
+    return b""
+
+
+def _array(document: object, step: Change) -> MutableSequence[object]:
+    """Return the array at a path, created where that is asked for."""
+    if step.path and step.creates_parents and not _is_there(document, step.path) and isinstance(step.path[-1], str):
+        parent, key = _key_in(document, step)
+        parent[key] = []
+    array = _follow(document, step.path)
+    if not isinstance(array, list):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    return array
+
+
+def _array_append(document: object, step: Change) -> bytes:
+    values = _several(step.values)
+    _array(document, step).extend(values)
+    return b""
+
+
+def _array_prepend(document: object, step: Change) -> bytes:
+    values = _several(step.values)
+    _array(document, step)[:0] = values
+    return b""
+
+
+def _array_insert(document: object, step: Change) -> bytes:
+    values = _several(step.values)
+    index = step.path[-1]
+    if not isinstance(index, int) or index < 0:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    array = _follow(document, step.path[:-1])
+    if not isinstance(array, list):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    if index > len(array):
+        raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
+    array[index:index] = values
+    return b""
+
+
+def _array_add_unique(document: object, step: Change) -> bytes:
+    value = _single(step.values)
+    if isinstance(value, dict | list):
+        raise PathFailed(Status.SUBDOC_VALUE_CANNOT_INSERT)
+    array = _array(document, step)
+    if any(isinstance(element, dict | list) for element in array):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    # As texts: 1 is not 1.0, and to Python it would be.
+    if msgspec.json.encode(value) in map(msgspec.json.encode, array):
+        raise PathFailed(Status.SUBDOC_PATH_EXISTS)
+    array.append(value)
+    return b""
+
+
+def _count_by(document: object, step: Change) -> bytes:
+    delta = _delta(step.values)
+    if not _is_there(document, step.path):
+        if isinstance(step.path[-1], int):
+            raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
+        parent, key = _key_in(document, step)
+        parent[key] = delta
+        return b"%d" % delta
+    number = _follow(document, step.path)
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
+    if not INT64_MIN <= number <= INT64_MAX:
+        raise PathFailed(Status.SUBDOC_NUMBER_OUT_OF_RANGE)
+    if not INT64_MIN <= number + delta <= INT64_MAX:
+        raise PathFailed(Status.SUBDOC_VALUE_CANNOT_INSERT)
+    _replace(document, step._replace(values=b"%d" % (number + delta)))
+    return b"%d" % (number + delta)
+
+
+def _delta(values: bytes | MutationMacro) -> int:
+    if isinstance(values, MutationMacro) or not _DELTA.fullmatch(values):
+        raise PathFailed(Status.SUBDOC_DELTA_INVALID)
+    delta = int(values)
+    if not INT64_MIN <= delta <= INT64_MAX:
+        raise PathFailed(Status.SUBDOC_DELTA_INVALID)
+    return delta
+
+
+_CHANGES: Mapping[PathOpcode, Callable[[object, Change], bytes]] = {
+    PathOpcode.INSERT: _insert,
+    PathOpcode.UPSERT: _upsert,
+    PathOpcode.REPLACE: _replace,
+    PathOpcode.REMOVE: _remove,
+    PathOpcode.ARRAY_APPEND: _array_append,
+    PathOpcode.ARRAY_PREPEND: _array_prepend,
+    PathOpcode.ARRAY_INSERT: _array_insert,
+    PathOpcode.ARRAY_ADD_UNIQUE: _array_add_unique,
+    PathOpcode.COUNT_BY: _count_by,
+}

@@ -1,0 +1,223 @@
+"""What the nodes of a fake cluster share, what one of them knows, and what it knows of one connection."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from triclinium_core.kv.node.scram import ScramServer
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeMap, dealt_replicas
+from triclinium_core.testing.fakes.store.collections import FakeCollections
+from triclinium_core.testing.fakes.store.config import encode_config
+from triclinium_core.testing.fakes.store.documents import Address, Document, FakeDocuments, Snapshot
+from triclinium_core.testing.fakes.store.scans import FakeScan
+from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
+
+
+class Connection:
+    """One client's connection, by the number that the driver gave it.
+
+    Args:
+        unsent_size_max: bytes of replies that are not written yet from which on commands wait.
+    """
+
+    def __init__(self, number: int, unsent_size_max: float = math.inf) -> None:
+        self.number: int = number
+        self.frames: FrameBuffer = FrameBuffer(SERVER_ACCEPTS)
+        self.features: frozenset[HelloFeature] = frozenset()
+        self.is_authenticated: bool = False
+        self.has_certificate: bool = False
+        """Whether TLS has told who the client is, so that there is no SASL."""
+        self.bucket: str | None = None
+        self.exchange: ScramServer | None = None
+        """The SCRAM exchange that has begun and not ended."""
+        self.known_config: ConfigVersion | None = None
+        """Version of the config that this client was sent last, or said that it has."""
+        self.backlog: deque[Frame] = deque()
+        """Commands that are not carried out yet."""
+        self.held_commands: int = 0
+        """How many wait for a durable write."""
+        self.delayed_replies: int = 0
+        self.unsent_size: int = 0
+        """Bytes of replies that the driver has not written yet."""
+        self._unsent_size_max = unsent_size_max
+        self.last_due: float = -math.inf
+        """When the last of the replies ordered so far is sent."""
+
+    def has(self, feature: HelloFeature) -> bool:
+        """Tell whether the last HELLO was granted this feature."""
+        return feature in self.features
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a command waits, and no other may overtake it."""
+        return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether so little waits to be written that another command may be carried out."""
+        return self.unsent_size < self._unsent_size_max
+
+
+class ClusterState:
+    """What belongs to the cluster and not to one node.
+
+    Args:
+        nodes: all of them, in it at first; users, buckets, vbuckets and replicas are those of the first.
+    """
+
+    def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
+        first, members = nodes[0], tuple(range(len(nodes)))
+        self.nodes: list[FakeNodeOptions] = list(nodes)
+        owners = tuple(vbucket % len(members) for vbucket in range(first.vbuckets))
+        self.map: FakeMap = FakeMap(
+            ConfigVersion(first.config_epoch, first.config_revision),
+            members,
+            owners,
+            dealt_replicas(owners, members, first.replicas),
+        )
+        self.documents: FakeDocuments = FakeDocuments(
+            vbuckets=first.vbuckets, wall_seconds_at_zero=first.wall_seconds_at_zero
+        )
+        self.collections: FakeCollections = FakeCollections(first.collections, on_drop=self.documents.forget_collection)
+        self.sync_writes: SyncWrites = SyncWrites(self.documents)
+        self.dead: set[int] = set()
+        """The nodes that were killed."""
+        self.held_replicas: dict[int, Snapshot] = {}
+        """What is in the replicas of the nodes that replication does not reach."""
+        self.alarm: Callable[[], None] | None = None
+        """Wakes a driver that sleeps: some node has something to do at once."""
+        self._now = -math.inf
+
+    def see(self, now: float) -> None:
+        """Take note of the time.
+
+        Raises:
+            ValueError: it goes back.
+        """
+        if now < self._now:
+            raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
+        self._now = self.documents.now = now
+        self.sync_writes.expire(now)
+
+    def review_sync_writes(self) -> None:
+        """Have durable writes go as far as they can."""
+        self.sync_writes.review(self.map, dead=self.dead, held=self.held_replicas)
+
+    def take_map(self, new: FakeMap) -> None:
+        """Go on with another map. A node that gets a replica has it as it is now, also where replication is held back."""
+        for node, snapshot in self.held_replicas.items():
+            gained = {
+                vbucket
+                for vbucket in range(len(new.owners))
+                if node in new.replica_holders(vbucket) and node not in self.map.replica_holders(vbucket)
+            }
+            self.held_replicas[node] = self.documents.renewed(snapshot, gained)
+        self.map = new
+
+    def ring(self) -> None:
+        """Have what waited for a change of the cluster go on, and wake the driver."""
+        self.review_sync_writes()
+        if self.alarm is not None:
+            self.alarm()
+
+
+class NodeState:
+    """What belongs to the node and not to a connection; ``index`` is its place in the cluster."""
+
+    def __init__(self, cluster: ClusterState, index: int) -> None:
+        self.cluster: ClusterState = cluster
+        self.index: int = index
+        self.collections: FakeCollections = cluster.collections
+        self.documents: FakeDocuments = cluster.documents
+        self.held_map: FakeMap | None = None
+        """The map that the node keeps to, whatever becomes of the cluster's; None where it follows that."""
+        self.scans: dict[bytes, FakeScan] = {}
+        """Range scans by their ids; ``open_scans`` tells which of them are open."""
+        self._exchanges = 0
+        self._scans = 0
+
+    @property
+    def options(self) -> FakeNodeOptions:
+        """What the node was made with."""
+        return self.cluster.nodes[self.index]
+
+    @property
+    def map(self) -> FakeMap:
+        """The map as the node knows it."""
+        return self.cluster.map if self.held_map is None else self.held_map
+
+    def owns(self, vbucket: int) -> bool:
+        """Tell whether the node answers for a vbucket, as far as it knows."""
+        owners = self.map.owners
+        return vbucket < len(owners) and owners[vbucket] == self.index
+
+    def has_replica(self, vbucket: int) -> bool:
+        """Tell whether the node has a replica of a vbucket, as far as it knows."""
+        return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
+
+    def find_replica(self, address: Address) -> Document | None:
+        """Return the document that readers of this node's replica find; None where there is none."""
+        snapshot = self.cluster.held_replicas.get(self.index)
+        return self.documents.find(address) if snapshot is None else self.documents.find_in(snapshot, address)
+
+    def find_replica_remains(self, address: Address) -> Document | None:
+        """Return what this node's replica has left of a document that was removed; None where there never was one."""
+        snapshot = self.cluster.held_replicas.get(self.index)
+        return (
+            self.documents.find_remains(address) if snapshot is None else self.documents.remains_in(snapshot, address)
+        )
+
+    def open_scans(self) -> dict[bytes, FakeScan]:
+        """Return the range scans that are open, and forget those that are too old or whose vbucket has moved."""
+        now = self.documents.now
+        self.scans = {
+            scan_id: scan for scan_id, scan in self.scans.items() if now < scan.closes_at and self.owns(scan.vbucket)
+        }
+        return self.scans
+
+    def new_scan_id(self) -> bytes:
+        """Return the id of another range scan; they count up, so that runs repeat."""
+        self._scans += 1
+        return b"scan%04d%08d" % (self.index, self._scans)
+
+    def set_ports(self, port: int, tls_port: int | None) -> None:
+        """Have the node stand under these ports in configs."""
+        self.cluster.nodes[self.index] = replace(self.options, port=port, tls_port=tls_port)
+
+    def admits(self, certificate_names: Collection[str]) -> bool:
+        """Tell whether a client with these names in its certificate is a user."""
+        users = self.options.certificate_users
+        return users is None or any(name in users for name in certificate_names)
+
+    def new_exchange(self, mechanism: str) -> ScramServer:
+        """Return the server's side of a SCRAM exchange; nonces count up, so that runs repeat, and a user has one salt."""
+        self._exchanges += 1
+        return ScramServer(
+            mechanism,
+            username=self.options.username,
+            password=self.options.password,
+            nonce=f"fakenode{self._exchanges:08}",
+            salt=b"salt of the user",
+            iterations=self.options.scram_iterations,
+        )
+
+    def config_for(self, connection: Connection) -> bytes:
+        """Return the config that a connection is due, and remember that it has it."""
+        connection.known_config = self.map.version
+        return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
+
+    def not_my_vbucket(self, connection: Connection) -> Refused:
+        """Return the refusal of a vbucket; without a config where the client has it and need not be told twice."""
+        dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
+        if dedupes and connection.known_config == self.map.version:
+            return Refused(Status.NOT_MY_VBUCKET)
+        return Refused(Status.NOT_MY_VBUCKET, body=self.config_for(connection))

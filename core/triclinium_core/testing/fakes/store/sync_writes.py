@@ -1,0 +1,158 @@
+"""Durable writes of a fake cluster, from their preparation to their end.
+
+Theory of operation. A durable write is *prepared*: everybody else goes on to see the document as it was. Every node of
+the vbucket that replication reaches has it at once, in memory and on disk. When most copies of the vbucket have it, it
+is *committed*, which is when it is seen and acknowledged; mostly that is at once. Meanwhile nobody else can write the
+document. When it takes longer than the client gave it, or when too few nodes are left for it ever to succeed, it is
+*aborted*, and the client is told that its end is ambiguous, for a real node does not know by then either.
+
+A write whose node dies or is failed over, or whose vbucket moves, is left to the node that has the vbucket next, if
+that one has it; until it is committed there, which no timeout prevents, nobody can even read the document.
+
+Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; the rules are those of the durability monitors of
+its ep engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.answers import Refused
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
+from triclinium_core.testing.fakes.store.documents import Address, Document, FakeDocuments
+
+COPIES_MAX = 3
+"""A vbucket with more copies has no durable writes, as on a real cluster: a majority of four is no better than of three."""
+
+
+class SyncWrite:
+    """One durable write that was prepared.
+
+    Args:
+        active: the node that has the vbucket, by its place.
+        due: when the client no longer waits for it.
+    """
+
+    __slots__ = ("active", "address", "document", "due", "holders", "is_left", "told")
+
+    def __init__(self, address: Address, document: Document, *, active: int, due: float) -> None:
+        self.address: Address = address
+        self.document: Document = document
+        self.active: int = active
+        self.due: float = due
+        self.holders: set[int] = {active}
+        """The nodes that have it."""
+        self.is_left: bool = False
+        """Whether another node than the one that prepared it, or that one in another life, has to end it."""
+        self.told: Status | None = None
+        """What its client is to be told; None while that has to wait."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known what the client is to be told."""
+        return self.told is not None
+
+    def tell(self, status: Status) -> None:
+        """Settle what the client is told, unless that is settled already."""
+        if self.told is None:
+            self.told = status
+
+    def leave(self) -> None:
+        """Leave it to whoever has the vbucket next."""
+        self.tell(Status.SYNC_WRITE_AMBIGUOUS)
+        self.is_left, self.due = True, math.inf
+
+
+class SyncWrites:
+    """All durable writes that are prepared and neither committed nor aborted, one for a document at most."""
+
+    def __init__(self, documents: FakeDocuments) -> None:
+        self._documents = documents
+        self._pending: dict[Address, SyncWrite] = {}
+
+    def check_free(self, address: Address, *, to_write: bool) -> None:
+        """Raise where a document may not be read or written now.
+
+        Raises:
+            Refused: a durable write to it is prepared, or left to be committed again.
+        """
+        write = self._pending.get(address)
+        if write is None:
+            return
+        if write.is_left:
+            raise Refused(Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS)
+        if to_write:
+            raise Refused(Status.SYNC_WRITE_IN_PROGRESS)
+
+    def add(self, write: SyncWrite) -> None:
+        """Take up a write that was just prepared; nobody else's is to the same document."""
+        self._pending[write.address] = write
+        self._documents.prepare(write.address, write.document)
+
+    def due_of(self, node: int) -> float:
+        """Return when the first write of a node is due; infinity for never."""
+        return min((write.due for write in self._pending.values() if write.active == node), default=math.inf)
+
+    def expire(self, now: float) -> None:
+        """Abort what has taken too long."""
+        for write in [write for write in self._pending.values() if write.due <= now]:
+            self._abort(write)
+
+    def lose(self, node: int, owners: Sequence[int]) -> None:
+        """Abort the writes of a node that is failed over, where the one that takes over does not have them."""
+        for write in list(self._pending.values()):
+            if write.active == node and owners[write.address.vbucket] not in write.holders:
+                self._abort(write)
+
+    def review(self, known: FakeMap, *, dead: Collection[int], held: Collection[int]) -> None:
+        """Have what is pending go as far as it can.
+
+        Args:
+            known: the cluster's map.
+            dead: nodes that do nothing.
+            held: nodes whose replicas replication does not reach.
+        """
+        for write in list(self._pending.values()):
+            owner = known.owners[write.address.vbucket]
+            if owner != write.active:
+                # Who takes a vbucket over gets all that belongs to it.
+                write.leave()
+                write.active = owner
+                write.holders.add(owner)
+            if owner in dead:
+                write.leave()
+            elif owner != NO_NODE:
+                self._replicate(write, known.chain(write.address.vbucket), {*dead, *held} - {owner})
+
+    def _replicate(self, write: SyncWrite, chain: list[int], unreachable: Collection[int]) -> None:
+        copies = {node for node in chain if node != NO_NODE}
+        write.holders |= copies.difference(unreachable)
+        if len(write.holders & copies) >= majority_of(chain):
+            del self._pending[write.address]
+            self._documents.commit(write.address)
+            write.tell(Status.SUCCESS)
+        elif len(copies) < majority_of(chain):
+            self._abort(write)
+
+    def _abort(self, write: SyncWrite) -> None:
+        del self._pending[write.address]
+        self._documents.abort(write.address)
+        write.tell(Status.SYNC_WRITE_AMBIGUOUS)
+
+
+def majority_of(chain: list[int]) -> int:
+    """Return how many copies are most of a chain, with those that no node has now."""
+    return len(chain) // 2 + 1
+
+
+def check_possible(chain: list[int]) -> None:
+    """Raise where a vbucket has too few copies, or too many, for a durable write.
+
+    Raises:
+        Refused: with what there is.
+    """
+    copies = sum(node != NO_NODE for node in chain)
+    if copies < majority_of(chain) or len(chain) > COPIES_MAX:
+        raise Refused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")

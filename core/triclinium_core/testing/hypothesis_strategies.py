@@ -1,0 +1,158 @@
+"""Hypothesis strategies for histories of a key-value client: operations, faults, retry strategies, cuts.
+
+Needs the extra ``testing``. What is drawn is small values that read well in a failing example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+    RetryAction,
+)
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
+    Fault,
+    Faults,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+from triclinium_core.testing.operation_templates import (
+    COUNTER_KINDS,
+    DURABILITY_LEVELS,
+    DURABLE_KINDS,
+    TEXT_KINDS,
+    OperationTemplate,
+    choices_of,
+)
+from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.oracle.submissions import Place
+
+
+def recipes(
+    texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place]
+) -> st.SearchStrategy[OperationTemplate]:
+    """Return operations of every kind, on documents of bytes and on counters."""
+    return st.one_of(
+        *(_recipes(name, texts) for name in TEXT_KINDS),
+        *(_recipes(name, counters) for name in COUNTER_KINDS),
+    )
+
+
+def _recipes(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy[OperationTemplate]:
+    parameters = {parameter: st.sampled_from(choices) for parameter, choices in choices_of(name).items()}
+    if name in DURABLE_KINDS:
+        parameters["durability"] = st.sampled_from(DURABILITY_LEVELS)
+    return st.builds(OperationTemplate, kind=st.just(name), place=places, **parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault, and what it strikes."""
+
+    opcode: int | None
+    fault: Fault
+    times: int = 1
+
+    def arm(self, waiting: Faults) -> None:
+        """Let the fault wait for its commands."""
+        waiting.next(self.opcode, self.fault, self.times)
+
+
+def reply_faults() -> st.SearchStrategy[Fault]:
+    """Return faults that may strike any command: its answer is lost, late, broken, or a failure."""
+    return st.one_of(
+        st.just(temporary_failure()),
+        st.just(drop_response()),
+        st.just(hang_up()),
+        st.just(hang_up_after_applying()),
+        st.sampled_from((12, 25, 0, 1, 23, 24, 30)).map(lambda size: hang_up_mid_reply(bytes_sent=size)),
+        st.just(garble()),
+        st.sampled_from((100_000, UINT32_MAX, 100, 0, 10, 40)).map(lambda size: wrong_length(announced=size)),
+        st.sampled_from((0.001, 0.3, 2.5, 3.0)).map(delay),
+    )
+
+
+def data_faults() -> st.SearchStrategy[Fault]:
+    """Return faults for commands on documents; none of them lies about the document."""
+    return st.one_of(
+        reply_faults(),
+        st.booleans().map(not_my_vbucket),
+        st.just(locked()),
+        st.sampled_from(HARMLESS_STATUSES).map(status),
+        st.sampled_from(INVALIDATING_STATUSES).map(status),
+    )
+
+
+def strikes() -> st.SearchStrategy[Strike]:
+    """Return faults of every kind, on data commands, on the bootstrap and on our own requests."""
+    own = (
+        Opcode.HELLO,
+        Opcode.GET_ERROR_MAP,
+        Opcode.SASL_LIST_MECHS,
+        Opcode.SASL_AUTH,
+        Opcode.SASL_STEP,
+        Opcode.SELECT_BUCKET,
+        Opcode.GET_CLUSTER_CONFIG,
+        Opcode.GET_COLLECTION_ID,
+        Opcode.NOOP,
+    )
+    times = st.sampled_from((1, 1, 2, 5))
+    return st.one_of(
+        st.builds(Strike, st.none(), data_faults(), times),
+        st.builds(Strike, st.sampled_from(sorted(DATA_OPCODES)), data_faults(), times),
+        st.builds(Strike, st.sampled_from(own), reply_faults(), times),
+        st.builds(Strike, st.just(None), st.just(refuse_connection()), times),
+    )
+
+
+class _Raises:
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        raise ZeroDivisionError("a strategy with a defect")
+
+
+class _Asks:
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        raise AssertionError("the state machine answers in its place")
+
+
+RETRY_STRATEGIES: Mapping[str, AnyRetryStrategy | None] = {
+    "default": None,
+    "best effort": BestEffortRetryStrategy(),
+    "fail fast": FailFastRetryStrategy(),
+    "error map": ErrorMapRetryStrategy(),
+    "raises": _Raises(),
+    "asks": _Asks(),
+}
+"""Retry strategies of an operation, by the name that stands in a failing example."""
+
+
+def retry_strategies() -> st.SearchStrategy[str]:
+    """Return names of ``RETRY_STRATEGIES``, mostly the default one."""
+    return st.sampled_from(("default",) * 5 + tuple(RETRY_STRATEGIES))
+
+
+def cuts() -> st.SearchStrategy[int | None]:
+    """Return how many bytes move at once; None for all there are."""
+    return st.one_of(st.none(), st.integers(1, 120))

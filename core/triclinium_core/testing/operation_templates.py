@@ -1,0 +1,153 @@
+"""Operations as a history draws them: of every kind that the model understands, with small values that read well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Concatenate,
+    Count,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Increment,
+    Insert,
+    Mutation,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Store,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.submissions import Place
+from triclinium_core.transcoding.flags import BINARY_FLAGS
+
+UNDERSTOOD: tuple[type[DocumentOperation], ...] = (
+    Get,
+    Exists,
+    GetAndTouch,
+    GetAndLock,
+    Unlock,
+    Touch,
+    Remove,
+    Insert,
+    Upsert,
+    Replace,
+    Append,
+    Prepend,
+    Increment,
+    Decrement,
+)
+"""Operations of which the model knows what they do to a document."""
+
+_KINDS: Mapping[str, type[DocumentOperation]] = {kind.name: kind for kind in UNDERSTOOD}
+
+TEXT_KINDS: tuple[str, ...] = tuple(name for name, kind in _KINDS.items() if not issubclass(kind, Count))
+"""Names of the operations for documents of bytes."""
+COUNTER_KINDS: tuple[str, ...] = tuple(
+    name for name, kind in _KINDS.items() if not issubclass(kind, Store | Concatenate)
+)
+"""Names of the operations for counters."""
+
+DURABLE_KINDS: tuple[str, ...] = tuple(name for name, kind in _KINDS.items() if issubclass(kind, Mutation))
+"""Names of the operations that can be durable."""
+DURABILITY_LEVELS: tuple[DurabilityLevel, ...] = (*[DurabilityLevel.NONE] * 5, *DurabilityLevel)
+"""Levels as often as they are drawn."""
+
+_FLAGS = (False, True)
+_CAS = (None, 0, 0, 1)
+_EXPIRIES = (0, 0, 1, 3, 3600)
+
+_CHOICES: Mapping[type[Operation], Mapping[str, Sequence[object]]] = {
+    Store: {"expiry": _EXPIRIES},
+    Upsert: {"flag": _FLAGS},
+    Replace: {"flag": _FLAGS, "cas": _CAS},
+    Concatenate: {"cas": _CAS},
+    Remove: {"cas": _CAS},
+    Unlock: {"cas": (0,)},
+    Count: {"flag": _FLAGS, "expiry": _EXPIRIES},
+    Touch: {"expiry": _EXPIRIES},
+    GetAndTouch: {"expiry": _EXPIRIES},
+    GetAndLock: {"lock_time": (1, 15)},
+}
+"""What else is drawn for an operation of each kind, its bases included."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTemplate:
+    """An operation but for what only the history tells: its mark, and a CAS that was returned earlier."""
+
+    kind: str
+    place: Place
+    cas: int | None = None
+    """Which of the CAS values known, counted from the newest; None for none."""
+    expiry: int = 0
+    lock_time: int = 1
+    flag: bool = False
+    """Whether a write preserves the expiry, or a count creates the document."""
+    durability: DurabilityLevel = DurabilityLevel.NONE
+    """Of a write. Not drawn with the others: where nodes are lost it is an excuse that few histories know of."""
+
+    def make(self, model: Model) -> DocumentOperation:
+        """Return the operation; a get where there is no CAS to unlock with, or no mark to count with."""
+        known = model.known_cas(self.place)
+        cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
+        kind = _KINDS[self.kind]
+        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.marks.has_counters):
+            kind = Get
+        operation = self._make(kind, model, cas)
+        if isinstance(operation, Mutation):
+            return msgspec.structs.replace(operation, durability=self.durability)
+        return operation
+
+    def _make(self, kind: type[Operation], model: Model, cas: Cas) -> DocumentOperation:
+        place, expiry = self.place, self.expiry
+        if issubclass(kind, Store):
+            value = model.marks.fragment()
+            if issubclass(kind, Replace):
+                return kind(*place, value, BINARY_FLAGS, expiry, self.flag, cas)
+            if issubclass(kind, Upsert):
+                return kind(*place, value, BINARY_FLAGS, expiry, self.flag)
+            return kind(*place, value, BINARY_FLAGS, expiry)
+        if issubclass(kind, Concatenate):
+            return kind(*place, model.marks.fragment(), cas)
+        if issubclass(kind, Count):
+            delta, initial = model.marks.counter()
+            return kind(*place, delta, initial if self.flag else None, expiry)
+        if issubclass(kind, Touch | GetAndTouch):
+            return kind(*place, expiry)
+        if issubclass(kind, GetAndLock):
+            return kind(*place, self.lock_time)
+        if issubclass(kind, Remove | Unlock):
+            return kind(*place, cas)
+        assert issubclass(kind, DocumentOperation)
+        return kind(*place)
+
+
+def draw_template(kind: str, place: Place, choose: Callable[[Sequence[object]], object]) -> OperationTemplate:
+    """Return a recipe of this kind, whose fields are what ``choose`` picks."""
+    make: Callable[..., OperationTemplate] = OperationTemplate
+    return make(kind, place, **{parameter: choose(choices) for parameter, choices in choices_of(kind).items()})
+
+
+def choices_of(kind: str) -> Mapping[str, Sequence[object]]:
+    """Return what else is drawn for a ``OperationTemplate`` of this kind, by the name of its field."""
+    return {
+        parameter: choices
+        for base, of_base in _CHOICES.items()
+        if issubclass(_KINDS[kind], base)
+        for parameter, choices in of_base.items()
+    }

@@ -1,0 +1,141 @@
+"""What may be the case with one document: each method holds something that a caller was told against all that is known.
+
+A *reader* is whoever was told something, by a result or by an error; all times are those of ``Submission``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from triclinium_core.kv.operation.requests import Concatenate, Count, GetAndLock, GetAndTouch, Remove, Touch
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.testing.oracle.submissions import BEFORE_ALL, CHANGES_CAS, Instant, Submission, Violation
+
+
+class _Version(NamedTuple):
+    """What is known of a CAS."""
+
+    begin: Instant
+    """When an operation that returned it was submitted."""
+    settled: Instant
+    """When a caller was told first."""
+    data: bytes | None = None
+    mutation: Submission | None = None
+    """Whose result it was, of the operations that change it."""
+
+
+class DocumentHistory:
+    """All operations on one document, in the order of their submission."""
+
+    def __init__(self) -> None:
+        self.submissions: list[Submission] = []
+        self._versions: dict[int, _Version] = {}
+
+    @property
+    def known_cas(self) -> Sequence[Cas]:
+        """The CAS values that results told, oldest first."""
+        return [Cas(cas) for cas in self._versions]
+
+    def check_absent(self, reader: Submission) -> None:
+        """Raise ``Violation`` unless there may have been no document."""
+        if not self._is_over(BEFORE_ALL, reader):
+            return
+        for other in self._others(reader):
+            if isinstance(other.operation, Remove) and not self._is_over(other.over_by, reader):
+                return
+            expiry = other.expiry()
+            if expiry is not None and self._may_have_expired(other, expiry, reader):
+                return
+        raise Violation(f"{reader} found no document, but one was certainly there")
+
+    def check_present(self, reader: Submission) -> None:
+        """Raise ``Violation`` unless there may have been a document."""
+        if not any(other.may_create and not self._is_over(other.over_by, reader) for other in self._others(reader)):
+            raise Violation(f"{reader} found a document, but there certainly was none")
+
+    def check_content(self, reader: Submission, root: Submission, parts: Iterable[Submission]) -> None:
+        """Raise ``Violation`` unless the document may be one that ``root`` created and then ``parts`` changed."""
+        seen = {root, *parts}
+        for writer in seen:
+            if writer.is_void or writer.place != reader.place:
+                raise Violation(f"{reader} found {writer}, which was never applied to this document")
+        if self._is_over(root.over_by, reader):
+            raise Violation(f"{reader} found what {root} wrote, but that was certainly replaced")
+        for writer in self._others(reader):
+            is_part = isinstance(writer.operation, Concatenate | Count) and not writer.created
+            if is_part and writer not in seen and writer.begin > root.over_by and writer.applied_by < reader.begin:
+                raise Violation(f"{reader} did not find {writer}, which was certainly applied")
+
+    def check_cas_was_current(self, reader: Submission) -> None:
+        """Raise ``Violation`` unless the CAS that ``reader`` gave may have been the document's."""
+        version = self._versions.get(reader.cas)
+        if version is None:
+            return
+        for other in self._others(reader):
+            is_change = isinstance(other.operation, CHANGES_CAS)
+            if is_change and other.begin > version.settled and other.applied_by < reader.begin:
+                raise Violation(f"{reader} succeeded with a CAS that {other} had replaced")
+
+    def check_cas_is_outdated(self, reader: Submission) -> None:
+        """Raise ``Violation`` unless the CAS that ``reader`` gave may have been replaced."""
+        version = self._versions.get(reader.cas)
+        if version is None:
+            return
+        for other in self._others(reader):
+            is_another_change = isinstance(other.operation, CHANGES_CAS) and other is not version.mutation
+            if is_another_change and other.over_by > version.begin:
+                return
+        raise Violation(f"{reader} was told that its CAS is outdated, but nobody changed the document")
+
+    def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:
+        """Take note of a CAS that ``reader`` was told, and raise ``Violation`` where it is that of another version."""
+        mutation = reader if isinstance(reader.operation, CHANGES_CAS) else None
+        version = _Version(reader.begin, reader.settled, data, mutation)
+        known = self._versions.get(cas)
+        if known is not None:
+            if known.data is not None and data is not None and known.data != data:
+                raise Violation(f"{reader}: CAS {cas} is that of {known.data!r}, it cannot be that of {data!r}")
+            if known.mutation is not None and mutation is not None:
+                raise Violation(f"{reader} was told CAS {cas}, which is that of {known.mutation}")
+            version = _Version(
+                min(known.begin, reader.begin), known.settled, known.data or data, known.mutation or mutation
+            )
+        self._versions[cas] = version
+
+    def may_be_locked(self, reader: Submission) -> bool:
+        """Tell whether somebody may hold a lock on the document while ``reader`` is open."""
+        return any(
+            isinstance(other.operation, GetAndLock)
+            and other.begin < reader.settled
+            and other.over_by[0] + other.operation.lock_time >= reader.begin[0]
+            for other in self._others(reader)
+        )
+
+    def exists_until(self, since: Instant) -> float:
+        """Return until when a document that is there cannot expire, in seconds, unless somebody touches it."""
+        expiries = [expiry for other in self.submissions if (expiry := other.expiry()) is not None]
+        return min((begin[0] for begin, end in expiries if end > since), default=float("inf"))
+
+    def _others(self, reader: Submission) -> Iterator[Submission]:
+        return (other for other in self.submissions if other is not reader and not other.is_void)
+
+    def _is_over(self, instant: Instant, reader: Submission) -> bool:
+        """Tell whether what was the case until ``instant`` had certainly ended before ``reader`` began."""
+        return any(
+            other.begin > instant and other.applied_by < reader.begin
+            for other in self._others(reader)
+            if other.created or isinstance(other.operation, Remove)
+        )
+
+    def _may_have_expired(self, owner: Submission, expiry: tuple[Instant, Instant], reader: Submission) -> bool:
+        begin, end = expiry
+        if begin > reader.settled or self._is_over(end, reader):
+            return False
+        # Another write in between has given the document an expiry of its own, or none.
+        return not any(
+            other.begin > owner.over_by and other.applied_by < begin
+            for other in self._others(reader)
+            if other.created or isinstance(other.operation, Touch | GetAndTouch | Remove)
+            if not getattr(other.operation, "preserve_expiry", False)
+        )

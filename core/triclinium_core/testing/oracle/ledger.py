@@ -1,0 +1,272 @@
+"""What a client claims of its operations, held against what its node saw: frames sent, commands applied, retries reported.
+
+A frame does not say whose it is. Operations that look alike on the wire, such as two gets of one key, are one *account*,
+and what is claimed of all of them together must fit what was seen of all of them together; a write has a mark of its
+own, so its account is its own too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.kv.actions import ReportRetry
+from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.leb128 import decode_unsigned
+from triclinium_core.retry.backoff import RESOLUTION
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.faults import DATA_OPCODES, AnswerStatus, CommandFault, WrongLength
+from triclinium_core.testing.oracle.excuses import RETRIED_BY_MAP, frame_size, is_survivable
+from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
+
+CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
+"""Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
+
+SURVIVABLE_STRIKES = 5
+"""So many faults in a row leave time enough for an answer."""
+
+NEEDS_A_FRAME = frozenset(
+    reason
+    for reason in RetryReason
+    if reason.startswith("KV_") or reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)
+)
+"""Reasons that only an attempt that left the client can meet."""
+
+
+class _Look(NamedTuple):
+    """What an operation looks like on the wire."""
+
+    opcode: int
+    collection_id: int
+    key: bytes
+    cas: int
+    extras: bytes
+    value: bytes
+
+
+@dataclass(slots=True)
+class _Account:
+    operations: int = 0
+    completed: int = 0
+    void: int = 0
+    """Operations that are said not to have been applied."""
+    applied: int = 0
+    """Commands that the node applied."""
+    strikes: list[tuple[Instant, bool]] = field(default_factory=list)
+    """When faults struck the commands, and whether a patient client gets over them."""
+    forged_at: Instant = (-1.0, 0)
+    """When the length of a reply was forged last, so that it may be read as another."""
+    frames_left: int = 0
+    frames_least: int = 0
+    """Frames that must have left the client, as far as results and reported retries tell."""
+    frames_most: int = 0
+
+
+@dataclass(slots=True)
+class _Stream:
+    """What was ordered for one stream."""
+
+    frames: FrameBuffer = field(default_factory=lambda: FrameBuffer(SERVER_ACCEPTS))
+    size: int = 0
+    unsent: list[tuple[_Look, int]] = field(default_factory=list)
+    """Frames of data commands: what they look like, and where they begin."""
+    looks: dict[int, _Look] = field(default_factory=dict)
+
+
+class Ledger:
+    """The accounts of one client.
+
+    Args:
+        collection_ids: by keyspace, of all collections that operations may name.
+    """
+
+    def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
+        self._collection_ids = collection_ids
+        self._first_ids: dict[int, int] = {}
+        """By the present id of a collection that was made anew, the one under which it is known here."""
+        self._accounts: defaultdict[_Look, _Account] = defaultdict(_Account)
+        self._account_of: dict[int, _Account] = {}
+        self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
+        self._retries: defaultdict[int, list[ReportRetry]] = defaultdict(list)
+        self._deadlines: dict[int, float] = {}
+        self._has_error_map = True
+
+    def submitted(self, submission: Submission, deadline: float) -> None:
+        """Open an account for an operation, or put it to those that look alike."""
+        account = self._accounts[self._look_of(submission.operation)]
+        account.operations += 1
+        account.frames_most += 1
+        self._account_of[submission.token] = account
+        self._deadlines[submission.token] = deadline
+
+    def renamed(self, keyspace: Keyspace, collection_id: int) -> None:
+        """Take note that a collection was dropped and made anew, under another id."""
+        self._first_ids[collection_id] = self._collection_ids[keyspace]
+
+    def ordered(self, stream: int, data: bytes) -> None:
+        """Take note of bytes that the client ordered to be sent."""
+        known = self._streams[stream]
+        for frame in known.frames.receive(data):
+            if frame.opcode in DATA_OPCODES:
+                known.looks[frame.opaque] = look = self._look_at(frame)
+                known.unsent.append((look, known.size))
+            known.size += frame_size(frame)
+        if known.frames.malformed is not None:
+            raise Violation(f"stream {stream}: the client sent no frame: {known.frames.malformed}")
+
+    def left(self, stream: int, handed_over: int) -> None:
+        """Take note of how many bytes of a stream have left the client, in all."""
+        known = self._streams[stream]
+        for look, offset in known.unsent:
+            if offset < handed_over:
+                self._accounts[look].frames_left += 1
+        known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
+
+    def commanded(self, command: LoggedCommand, instant: Instant) -> None:
+        """Take note of a command that the node took up.
+
+        Raises:
+            Violation: a write was applied more often than it was asked for, or after the client denied it.
+        """
+        if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
+            self._has_error_map = False
+        look = self._streams[command.connection].looks.get(command.opaque)
+        if look is None:
+            return
+        account = self._accounts[look]
+        if command.fault is not None:
+            account.strikes.append((instant, self._is_survivable(command, command.fault)))
+        if isinstance(command.fault, WrongLength):
+            account.forged_at = instant
+        if command.applied and command.opcode in CHANGING_OPCODES:
+            account.applied += 1
+            self._check_applied(account, f"{command.opcode!r} {command.key!r}")
+
+    def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
+        """Take note of a reported retry.
+
+        Raises:
+            Violation: it is one that the rules forbid, or that comes when it must not.
+        """
+        account, deadline = self._account_of[submission.token], self._deadlines[submission.token]
+        if not submission.is_open:
+            raise Violation(f"{submission} is retried after it was settled")
+        may_change = submission.operation.opcode in CHANGING_OPCODES
+        if may_change and not report.reason.allows_non_idempotent_retry:
+            raise Violation(f"{submission} is retried for {report.reason}: it may have been applied")
+        due = now + report.delay
+        if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
+            raise Violation(f"{submission} is to be sent again at {due:.6f} s, its deadline is {deadline:.6f} s")
+        self._retries[submission.token].append(report)
+        # An answer to the question for a collection's id is a reason too, and no frame of the operation.
+        if report.reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
+            account.frames_least += 1
+        account.frames_most += report.dispatches
+
+    def completed(self, submission: Submission) -> None:
+        """Take note of a success.
+
+        Raises:
+            Violation: the node did not apply it.
+        """
+        account = self._account_of[submission.token]
+        account.completed += 1
+        account.frames_least += 1
+        if submission.operation.opcode in CHANGING_OPCODES and account.completed > account.applied:
+            raise Violation(f"{submission} is acknowledged, but the node has not applied it")
+
+    def failed(self, submission: Submission, error: CouchbaseException) -> None:
+        """Take note of a failure.
+
+        Raises:
+            Violation: the node applied what is said not to be, or the error tells a wrong number of attempts.
+        """
+        account, retries = self._account_of[submission.token], self._retries[submission.token]
+        if error.context.retry_attempts != len(retries):
+            raise Violation(
+                f"{submission} tells of {error.context.retry_attempts} retries, {len(retries)} were ordered"
+            )
+        if _needs_a_frame(error) and submission.place.keyspace.is_default_collection:
+            account.frames_least += 1
+        if not may_be_applied(error):
+            self._void(submission)
+
+    def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
+        """Take note that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
+
+        Raises:
+            Violation: the node applied what is said not to be.
+        """
+        if not ambiguous:
+            self._void(submission)
+
+    def was_struck(self, submission: Submission) -> bool:
+        """Tell whether a fault struck a command that looks like this operation, since it was submitted."""
+        return any(instant > submission.begin for instant, _ in self._account_of[submission.token].strikes)
+
+    def is_struck_down(self, submission: Submission) -> bool:
+        """Tell whether such faults are more than a patient client has to get over."""
+        strikes = [
+            survivable
+            for instant, survivable in self._account_of[submission.token].strikes
+            if instant > submission.begin
+        ]
+        return not all(strikes) or len(strikes) > SURVIVABLE_STRIKES
+
+    def was_forged(self, submission: Submission) -> bool:
+        """Tell whether a reply to this operation may be read as another, so that its result means nothing."""
+        return self._account_of[submission.token].forged_at > submission.begin
+
+    def check_frames(self) -> None:
+        """Check, once nothing is under way, that each operation was sent as often as its retries tell.
+
+        Raises:
+            Violation: one was sent more often, or less.
+        """
+        for look, account in self._accounts.items():
+            if not account.frames_least <= account.frames_left <= account.frames_most:
+                raise Violation(
+                    f"{Opcode(look.opcode).name} {look.key!r} was sent {account.frames_left} times; by its results and "
+                    f"retries {account.frames_least} to {account.frames_most} times"
+                )
+
+    def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
+        needs_map = isinstance(fault, AnswerStatus) and fault.code in RETRIED_BY_MAP
+        return is_survivable(fault, command.opcode) and (self._has_error_map or not needs_map)
+
+    def _void(self, submission: Submission) -> None:
+        account = self._account_of[submission.token]
+        account.void += 1
+        self._check_applied(account, repr(submission))
+
+    def _check_applied(self, account: _Account, name: str) -> None:
+        if account.applied > account.operations:
+            raise Violation(f"{name} was applied {account.applied} times, and asked for {account.operations} times")
+        if account.applied > account.operations - account.void:
+            raise Violation(f"{name} was applied, and is said not to have been")
+
+    def _look_of(self, operation: DocumentOperation) -> _Look:
+        body = CODECS[type(operation)].encode(operation)
+        collection_id = self._collection_ids[operation.keyspace]
+        return _Look(operation.opcode, collection_id, operation.key.encode(), body.cas, body.extras, body.value)
+
+    def _look_at(self, frame: Frame) -> _Look:
+        collection_id, prefix_size = decode_unsigned(frame.key)
+        known_id = self._first_ids.get(collection_id, collection_id)
+        return _Look(frame.opcode, known_id, frame.key[prefix_size:], frame.cas, frame.extras, frame.value)
+
+
+def _needs_a_frame(error: CouchbaseException) -> bool:
+    """Tell whether an error, beyond the retries before it, is one that only an answer can bring."""
+    context = error.context
+    if context.refused_reason is not None:
+        return context.refused_reason in NEEDS_A_FRAME
+    return context.status is not None and not isinstance(error, TimeoutException)

@@ -1,0 +1,269 @@
+"""What a client's callers know, and what they may therefore be told next.
+
+Theory of operation. An operation is applied, if at all, at one instant after its submission: before its settlement
+where it was acknowledged, at any time where nobody knows. So each is an interval, and a document's history is a set of
+intervals. A write that may have been applied widens the set of contents that a reader may find; one that certainly was,
+acknowledged or seen by a reader, takes out all that was over before it began. A caller who is told what is not in that
+set was lied to, and the model raises ``Violation``.
+
+The model sees submissions and settlements, nothing of node or wire, so it fits any driver.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from triclinium_core.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+)
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Concatenate,
+    Count,
+    DocumentOperation,
+    GetAndLock,
+    Increment,
+    Insert,
+    Keyspace,
+    Operation,
+    Prepend,
+    Remove,
+    Store,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Cas, CounterResult, ExistsResult, GetResult, MutationResult, Result
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
+from triclinium_core.testing.oracle.document_history import DocumentHistory
+from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation, may_be_applied
+from triclinium_core.testing.oracle.unique_values import (
+    UniqueValues,
+    Unreadable,
+    is_fragment,
+    read_counter,
+    read_fragments,
+)
+
+DROP = 0
+"""The token of a removal that nobody asked for: its collection was dropped."""
+
+
+class Lock(NamedTuple):
+    """A lock that a caller holds for certain: nobody else changes the document before ``until``, in seconds."""
+
+    cas: Cas
+    until: float
+
+
+class Model:
+    """The history of all documents, as the callers of one client see it.
+
+    Feed it with what callers do and what they are told. Values must come from ``marks``, so that a document tells who
+    wrote it, and nobody but these callers may write. ``now`` is the time in seconds; whoever feeds the model keeps it.
+    """
+
+    def __init__(self) -> None:
+        self.marks: UniqueValues = UniqueValues()
+        self.now: float = 0.0
+        self.submissions: dict[int, Submission] = {}
+        self._histories: defaultdict[Place, DocumentHistory] = defaultdict(DocumentHistory)
+        self._by_fragment: dict[bytes, Submission] = {}
+        self._counts: list[Submission] = []
+        self._locks: dict[Place, Lock] = {}
+        self._steps = 0
+
+    @property
+    def open(self) -> Sequence[Submission]:
+        """Operations whose callers wait, oldest first."""
+        return [submission for submission in self.submissions.values() if submission.is_open]
+
+    @property
+    def locks(self) -> Mapping[Place, Lock]:
+        """Locks that are certainly held now."""
+        return {place: lock for place, lock in self._locks.items() if lock.until > self.now}
+
+    def known_cas(self, place: Place) -> Sequence[Cas]:
+        """Return the CAS values that results told of a document, oldest first."""
+        return self._histories[place].known_cas
+
+    def may_be_locked(self, submission: Submission) -> bool:
+        """Tell whether somebody may hold a lock on the document while this operation is open."""
+        return self._histories[submission.place].may_be_locked(submission)
+
+    def submitted(self, token: int, operation: Operation) -> Submission | None:
+        """Take note that a caller asked for something, and return it; None where it concerns no document.
+
+        Raises:
+            ValueError: a value or a delta is not a new one of ``marks``.
+        """
+        if not isinstance(operation, DocumentOperation):
+            return None
+        submission = Submission(token, operation, self.instant())
+        self._take_mark(submission)
+        self.submissions[token] = submission
+        self._histories[submission.place].submissions.append(submission)
+        lock = self._locks.get(submission.place)
+        if lock is not None and lock.cas == submission.cas:
+            # Its holder gives it up.
+            del self._locks[submission.place]
+        return submission
+
+    def completed(self, token: int, result: Result) -> None:
+        """Take note that a caller was told of success.
+
+        Raises:
+            Violation: no history allows it.
+        """
+        submission = self.submissions.get(token)
+        if submission is None:
+            return
+        submission.settled = self.instant()
+        history = self._histories[submission.place]
+        _check_existence(history, submission, result)
+        history.check_cas_was_current(submission)
+        match result:
+            case GetResult(cas, _, data):
+                self._take_content(submission, data)
+                self._take_cas(submission, cas, data)
+            case CounterResult(content, cas):
+                self._take_content(submission, b"%d" % content)
+                self._take_cas(submission, cas, None)
+            case MutationResult(cas):
+                self._take_cas(submission, cas, None)
+            case _:
+                pass
+        submission.was_applied(submission.settled)
+        if isinstance(submission.operation, GetAndLock) and isinstance(result, GetResult):
+            until = submission.begin[0] + submission.operation.lock_time
+            self._locks[submission.place] = Lock(result.cas, min(until, history.exists_until(submission.begin)))
+
+    def failed(self, token: int, error: CouchbaseException) -> None:
+        """Take note that a caller was told of a failure.
+
+        Raises:
+            Violation: no history allows it.
+        """
+        submission = self.submissions.get(token)
+        if submission is None:
+            return
+        submission.settled = self.instant()
+        if not may_be_applied(error):
+            _void(submission)
+        history = self._histories[submission.place]
+        match error:
+            case DocumentNotFoundException():
+                history.check_absent(submission)
+            case DocumentExistsException():
+                history.check_present(submission)
+            case CasMismatchException() if not isinstance(submission.operation, Unlock):
+                history.check_cas_is_outdated(submission)
+            case _:
+                pass
+
+    def abandoned(self, token: int, *, ambiguous: bool) -> None:
+        """Take note that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
+
+        Raises:
+            Violation: the client denies what somebody has seen already.
+        """
+        submission = self.submissions.get(token)
+        if submission is not None and submission.is_open:
+            submission.settled = self.instant()
+            if not ambiguous:
+                _void(submission)
+
+    def dropped(self, keyspace: Keyspace) -> None:
+        """Take note that a collection was dropped now: it is as if every document in it had been removed."""
+        for place, history in self._histories.items():
+            if place.keyspace == keyspace:
+                removal = Submission(DROP, Remove(place.keyspace, place.key), self.instant())
+                removal.settled = self.instant()
+                removal.was_applied(removal.settled)
+                history.submissions.append(removal)
+                self._locks.pop(place, None)
+
+    def quieted(self) -> None:
+        """Take note that nothing is under way: what was not applied to this moment, of the settled, never will be."""
+        instant = self.instant()
+        for submission in self.submissions.values():
+            if not submission.is_open:
+                submission.over_by = min(submission.over_by, instant)
+
+    def instant(self) -> Instant:
+        """Return the present moment, later than every one returned before."""
+        self._steps += 1
+        return self.now, self._steps
+
+    def _take_mark(self, submission: Submission) -> None:
+        match submission.operation:
+            case Store(value=value) | Concatenate(value=value):
+                if not is_fragment(value) or value in self._by_fragment:
+                    raise ValueError(f"value={value!r} must be new and from model.marks.fragment()")
+                self._by_fragment[value] = submission
+            case Count(delta=delta):
+                if delta != 4 ** len(self._counts):
+                    raise ValueError(f"delta={delta} must be the newest of model.marks.counter()")
+                self._counts.append(submission)
+            case _:
+                pass
+
+    def _take_cas(self, submission: Submission, cas: Cas, data: bytes | None) -> None:
+        if cas != LOCKED_CAS:
+            self._histories[submission.place].learn_cas(submission, cas, data)
+
+    def _take_content(self, reader: Submission, data: bytes) -> None:
+        """Check what a document holds, and take note of who is seen to have been applied."""
+        try:
+            root, parts = self._read(data)
+        except Unreadable as error:
+            raise Violation(f"{reader}: {error}") from error
+        if isinstance(reader.operation, Count) and reader is not root and reader not in parts:
+            raise Violation(f"{reader} is not in its own result")
+        history = self._histories[reader.place]
+        history.check_content(reader, root, parts)
+        if reader is root and isinstance(reader.operation, Count):
+            history.check_absent(reader)
+        root.created = True
+        for writer in (root, *parts):
+            writer.was_applied(reader.settled)
+
+    def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
+        """Return who created a document with this content, and who changed it since.
+
+        Raises:
+            Unreadable: nobody can have.
+        """
+        if data.isdigit():
+            signs = [1 if isinstance(count.operation, Increment) else -1 for count in self._counts]
+            position, applied = read_counter(int(data), signs)
+            return self._counts[position], [self._counts[other] for other in applied]
+        unknown = [fragment for fragment in read_fragments(data) if fragment not in self._by_fragment]
+        if unknown:
+            raise Unreadable(f"{data!r} has {unknown[0]!r}, which nobody wrote")
+        writers = [self._by_fragment[fragment] for fragment in read_fragments(data)]
+        before = [writer for writer in writers if isinstance(writer.operation, Prepend)]
+        behind = [writer for writer in writers if isinstance(writer.operation, Append)]
+        root = writers[len(before)] if len(before) < len(writers) else writers[0]
+        if not isinstance(root.operation, Store) or writers != [*before, root, *behind]:
+            raise Unreadable(f"{data!r} is in an order that cannot come about")
+        return root, [*before, *behind]
+
+
+def _check_existence(history: DocumentHistory, submission: Submission, result: Result) -> None:
+    """Check that the document was there where the operation needs one, and was not where it must not be."""
+    operation = submission.operation
+    if isinstance(operation, Insert) or (isinstance(result, ExistsResult) and not result.exists):
+        history.check_absent(submission)
+    elif not isinstance(operation, Upsert) and not (isinstance(operation, Count) and operation.initial is not None):
+        history.check_present(submission)
+
+
+def _void(submission: Submission) -> None:
+    if submission.applied_by < submission.settled:
+        raise Violation(f"{submission} is said not to have been applied, but somebody has seen it")
+    submission.is_void = True

@@ -1,0 +1,94 @@
+"""Values that tell who wrote them: from what a document holds, one reads which operations made it, and how often.
+
+A document is a row of fragments, ``<7>``: whoever stored it, with whatever was appended and prepended. A counter is a
+number whose upper bits say who created it and whose lower bits are digits to the base 4, one for each later count: a
+digit of 1 (or -1) is a count that was applied, 2 (or -2) one that was applied twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+COUNTERS_MAX = 24
+"""Counts that can be told apart; a history that needs more is too long to be read."""
+
+_DIGIT_BITS = 2
+_ROOT_SHIFT = COUNTERS_MAX * _DIGIT_BITS
+_FRAGMENT = re.compile(rb"<\d+>")
+
+
+class Unreadable(ValueError):
+    """A document that no sequence of marked writes can have made; the message says why."""
+
+
+class UniqueValues:
+    """Hands out marks, each once."""
+
+    def __init__(self) -> None:
+        self._fragments = 0
+        self._counters = 0
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether ``counter`` has another mark to give."""
+        return self._counters < COUNTERS_MAX
+
+    def fragment(self) -> bytes:
+        """Return a value for a store, an append or a prepend."""
+        self._fragments += 1
+        return b"<%d>" % self._fragments
+
+    def counter(self) -> tuple[int, int]:
+        """Return delta and initial value for a count.
+
+        Raises:
+            IndexError: all marks were given; ask ``has_counters`` before.
+        """
+        if not self.has_counters:
+            raise IndexError(f"only {COUNTERS_MAX} counts can be told apart")
+        position = self._counters
+        self._counters += 1
+        return 1 << position * _DIGIT_BITS, (position + 1) << _ROOT_SHIFT
+
+
+def is_fragment(value: bytes) -> bool:
+    """Tell whether ``value`` is one mark, as ``UniqueValues.fragment`` makes them."""
+    return _FRAGMENT.fullmatch(value) is not None
+
+
+def read_fragments(data: bytes) -> Sequence[bytes]:
+    """Return the marks in a document, in their order.
+
+    Raises:
+        Unreadable: there is something else in it, or a mark twice.
+    """
+    fragments = _FRAGMENT.findall(data)
+    if b"".join(fragments) != data or not fragments:
+        raise Unreadable(f"{data!r} is not what was written")
+    if len(set(fragments)) < len(fragments):
+        raise Unreadable(f"{data!r} has a write twice")
+    return fragments
+
+
+def read_counter(number: int, signs: Sequence[int]) -> tuple[int, Sequence[int]]:
+    """Return the position of the count that created a counter, and those of the counts applied to it since.
+
+    Args:
+        signs: for each count by its position, 1 where it adds and -1 where it subtracts.
+
+    Raises:
+        Unreadable: a count was applied twice, or the number cannot have come about by counting.
+    """
+    rest, applied = number, []
+    for position, sign in enumerate(signs):
+        digit = rest >> position * _DIGIT_BITS & 3
+        if digit == sign & 3:
+            applied.append(position)
+            rest -= sign << position * _DIGIT_BITS
+        elif digit:
+            raise Unreadable(f"counter {number:#x} has a count twice, or one that was never made")
+    root, remainder = divmod(rest, 1 << _ROOT_SHIFT)
+    if remainder or not 1 <= root <= len(signs):
+        raise Unreadable(f"counter {number:#x} cannot have come about by counting")
+    return root - 1, applied

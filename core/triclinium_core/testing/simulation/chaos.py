@@ -1,0 +1,263 @@
+"""What may become of a cluster while its clients work: each row something that happens, with its weight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.simulation.chance import Chance
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+
+REPLY_FAULTS: Sequence[Fault] = (
+    drop_response(),
+    delay(0.3),
+    delay(3.0),
+    temporary_failure(),
+    hang_up(),
+    hang_up_after_applying(),
+    hang_up_mid_reply(),
+    hang_up_mid_reply(bytes_sent=30),
+    garble(),
+    wrong_length(),
+    wrong_length(announced=40),
+)
+"""May strike any command."""
+DATA_FAULTS: Sequence[Fault] = (
+    *REPLY_FAULTS,
+    locked(),
+    not_my_vbucket(),
+    not_my_vbucket(with_config=False),
+    *map(status, HARMLESS_STATUSES),
+    *map(status, INVALIDATING_STATUSES),
+)
+"""May strike a command on a document; none of them lies about it."""
+ANY_OPCODE: Sequence[int | None] = (None,)
+"""Any command on a document: the fault will hardly wait in vain."""
+OWN_OPCODES: Sequence[int | None] = (
+    Opcode.HELLO,
+    Opcode.GET_ERROR_MAP,
+    Opcode.SASL_LIST_MECHS,
+    Opcode.SASL_AUTH,
+    Opcode.SASL_STEP,
+    Opcode.SELECT_BUCKET,
+    Opcode.GET_CLUSTER_CONFIG,
+    Opcode.GET_COLLECTION_ID,
+    Opcode.NOOP,
+)
+"""Commands of the client's own."""
+SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
+"""Seconds: within all limits, within the caller's, and beyond."""
+
+Disruption = Callable[[], str | None]
+"""Something that happens, and says what; None where it cannot now."""
+
+
+class Chaos:
+    """All that happens to the nodes of one simulation.
+
+    Args:
+        collection: which comes and goes.
+    """
+
+    def __init__(self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace) -> None:
+        self.changes: Counter[str] = Counter()
+        self.troubles: Counter[str] = Counter()
+        self._simulation = simulation
+        self._nodes: FakeNodes = simulation.nodes
+        self._chance = chance
+        self._collection = collection
+        self._is_dropped = False
+        self._peaceful: Sequence[tuple[int, Disruption]] = (
+            (4, self._move),
+            (2, self._rebalance),
+            (1, self._add),
+            (1, self._remove),
+        )
+        self._stormy: Sequence[tuple[int, Disruption]] = (
+            *self._peaceful,
+            (1, self._fail_over),
+            (10, self._set_fault),
+            (1, self._refuse),
+            (3, self._kill_or_revive),
+            (3, self._cut_or_heal),
+            (2, self._slow_down),
+            (2, self._hold_config),
+            (1, self._drop_or_create),
+            (2, self._break_stream),
+        )
+
+    def strike(self) -> None:
+        """Let something happen, whatever it is."""
+        self._happen(self._chance.weigh(self._stormy))
+
+    def rearrange(self) -> None:
+        """Let the map change as an administrator changes it: nobody need notice."""
+        self._happen(self._chance.weigh(self._peaceful))
+
+    def calm_down(self) -> None:
+        """End all that is wrong: every node answers, knows the newest map, and every vbucket has one."""
+        for index, node in enumerate(self._nodes):
+            node.faults.clear()
+            self._nodes.revive(index)
+            self._nodes.heal(index)
+            self._nodes.slow_down(index, 0)
+            self._nodes.release_config(index)
+        if self._is_dropped:
+            self._happen(self._drop_or_create)
+        self._nodes.rebalance()
+        self._simulation.tell("everything is in order again")
+        self._simulation.look_around()
+
+    def _happen(self, upheaval: Disruption) -> None:
+        what = upheaval()
+        if what is not None:
+            self._simulation.tell(f"-- {what}")
+        self._simulation.look_around()
+
+    # The map.
+
+    def _move(self) -> str:
+        vbuckets = range(len(self._nodes.map.owners))
+        to = self._chance.choose(self._nodes.map.members)
+        self._nodes.move(self._chance.sample(vbuckets, self._chance.between(1, len(vbuckets) // 2)), to)
+        self.changes["moves of vbuckets"] += 1
+        return f"vbuckets move to node {to}: revision {self._nodes.map.version.revision}"
+
+    def _rebalance(self) -> str:
+        self._nodes.rebalance()
+        self.changes["rebalances"] += 1
+        return f"rebalance: revision {self._nodes.map.version.revision}"
+
+    def _add(self) -> str | None:
+        outsiders = [index for index in range(len(self._nodes)) if index not in self._nodes.map.members]
+        if not outsiders:
+            return None
+        index = self._chance.choose(outsiders)
+        self._nodes.add_node(index)
+        self._nodes.rebalance()
+        self.changes["nodes added"] += 1
+        return f"node {index} is added: revision {self._nodes.map.version.revision}"
+
+    def _remove(self) -> str | None:
+        if len(self._nodes.map.members) == 1:
+            return None
+        index = self._chance.choose(self._nodes.map.members)
+        self._nodes.remove_node(index)
+        self.changes["nodes removed"] += 1
+        return f"node {index} is removed: revision {self._nodes.map.version.revision}"
+
+    def _fail_over(self) -> str | None:
+        if len(self._nodes.map.members) == 1:
+            return None
+        index = self._chance.choose(self._nodes.map.members)
+        self._nodes.fail_over(index)
+        self.changes["failovers"] += 1
+        return f"node {index} is failed over: revision {self._nodes.map.version.revision}"
+
+    def _drop_or_create(self) -> str:
+        path = f"{self._collection.scope}.{self._collection.collection}"
+        self._is_dropped = not self._is_dropped
+        if self._is_dropped:
+            self._simulation.drop_collection(self._collection)
+            self.changes["collections dropped"] += 1
+            return f"collection {path} is dropped"
+        self._simulation.create_collection(self._collection)
+        self.changes["collections created"] += 1
+        return f"collection {path} is created"
+
+    # The nodes.
+
+    def _any(self) -> int:
+        return self._chance.between(0, len(self._nodes) - 1)
+
+    def _kill_or_revive(self) -> str | None:
+        index = self._any()
+        if not self._nodes[index].is_alive:
+            self._nodes.revive(index)
+            return f"node {index} is alive again"
+        if sum(node.is_alive for node in self._nodes) == 1:
+            return None
+        self._nodes.kill(index)
+        self.troubles["deaths of nodes"] += 1
+        return f"node {index} dies"
+
+    def _cut_or_heal(self) -> str:
+        index = self._any()
+        if self._nodes[index].network.cuts_some:
+            self._nodes.heal(index)
+            return f"node {index} is reached again"
+        self.troubles["partitions"] += 1
+        if self._chance.happens(0.5):
+            self._nodes.partition(index)
+            return f"node {index} is cut off from everybody"
+        clients = len(self._simulation.clients)
+        client = self._chance.between(0, clients - 1)
+        streams = [stream for stream in self._simulation.links if stream % clients == client]
+        self._nodes.partition(index, streams)
+        return f"node {index} is cut off from client {client}"
+
+    def _slow_down(self) -> str:
+        index = self._any()
+        seconds = 0.0 if self._nodes[index].network.slowness else self._chance.choose(SLOWNESSES)
+        self._nodes.slow_down(index, seconds)
+        self.troubles["slow nodes"] += bool(seconds)
+        return f"node {index} answers {seconds:g} s late"
+
+    def _hold_config(self) -> str:
+        index = self._any()
+        if self._nodes[index].config_version != self._nodes.map.version:
+            self._nodes.release_config(index)
+            return f"node {index} learns the newest map"
+        self._nodes.hold_config(index)
+        self.troubles["stale maps"] += 1
+        return f"node {index} keeps to its map of revision {self._nodes[index].config_version.revision}"
+
+    def _set_fault(self) -> str:
+        index, times = self._any(), self._chance.choose((1, 1, 2, 5))
+        opcodes, faults = self._chance.weigh(
+            (
+                (4, (ANY_OPCODE, REPLY_FAULTS)),
+                (3, (ANY_OPCODE, DATA_FAULTS)),
+                (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
+                (2, (OWN_OPCODES, REPLY_FAULTS)),
+            )
+        )
+        opcode, fault = self._chance.choose(opcodes), self._chance.choose(faults)
+        self._nodes[index].faults.next(opcode, fault, times)
+        name = "any command on a document" if opcode is None else Opcode(opcode).name
+        often = "once" if times == 1 else f"{times} times"
+        return f"node {index} will meet {name} with {fault}, {often}"
+
+    def _refuse(self) -> str:
+        index = self._any()
+        self._nodes[index].faults.next(None, refuse_connection(), self._chance.between(1, 3))
+        return f"node {index} will refuse connections"
+
+    def _break_stream(self) -> str | None:
+        streams = list(self._simulation.links)
+        if not streams:
+            return None
+        stream = self._chance.choose(streams)
+        self._simulation.lose(stream)
+        self.troubles["broken streams"] += 1
+        return f"stream {stream} is broken"

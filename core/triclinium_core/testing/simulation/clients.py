@@ -1,0 +1,85 @@
+"""Several clients of one cluster, where one is expected.
+
+Streams and tokens are numbered for all of them together: their remainder by the number of clients names the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import (
+    AuthenticatorChanged,
+    BytesReceived,
+    Event,
+    ServiceLookedUp,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.statistics import ClientStatistics
+
+
+class Clients:
+    """Clients that know nothing of each other; it is handled like one ``ClientMachine``."""
+
+    def __init__(self, clients: Sequence[ClientMachine]) -> None:
+        self._clients = tuple(clients)
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def client_of(self, number: int) -> int:
+        """Return whose a stream or a token is, counted from 0."""
+        return number % len(self._clients)
+
+    @property
+    def wakeup(self) -> float:
+        """When the first of the clients is due."""
+        return min(client.wakeup for client in self._clients)
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Feed an event to the client whose it is, time to all that are due, what concerns all to all; return what they order."""
+        if isinstance(event, TimePassed):
+            due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
+            return [action for index in due for action in self._feed(index, event, now)]
+        if isinstance(event, StreamOpened | BytesReceived | StreamLost):
+            stream, index = divmod(event.stream, len(self._clients))
+            return self._feed(index, msgspec.structs.replace(event, stream=StreamId(stream)), now)
+        if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
+            return [action for index in range(len(self)) for action in self._feed(index, event, now)]
+        return self._feed(self.client_of(event.token), event, now)
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been."""
+        return self._clients[self.client_of(token)].is_ambiguous(token)
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of an operation, given up now."""
+        return self._clients[self.client_of(token)].error_context(token, now)
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot of all of them: connections of one after those of another, numbers added up."""
+        each = [client.statistics() for client in self._clients]
+        reasons = {reason for one in each for reason in one.retries_by_reason}
+        return ClientStatistics(
+            connections=tuple(connection for one in each for connection in one.connections),
+            open_operations=sum(one.open_operations for one in each),
+            in_flight=sum(one.in_flight for one in each),
+            orphans=sum(one.orphans for one in each),
+            retries_by_reason={reason: sum(one.retries_by_reason.get(reason, 0) for one in each) for reason in reasons},
+        )
+
+    def _feed(self, index: int, event: Event, now: float) -> Sequence[Action]:
+        return [self._renamed(action, index) for action in self._clients[index].handle(event, now)]
+
+    def _renamed(self, action: Action, index: int) -> Action:
+        if isinstance(action, OpenStream | SendBytes | CloseStream | ReportConnection):
+            return msgspec.structs.replace(action, stream=StreamId(action.stream * len(self._clients) + index))
+        return action

@@ -1,0 +1,212 @@
+"""Some clients of some nodes in an eventful hour: one seed, one history, the same every time.
+
+Theory of operation. A history is a few rounds, and each has three parts. In the *storm* operations are submitted and
+left, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep to an old map, join and leave, and
+the collection comes and goes. Then everything is put in order, and the clients have to *recover* in bounded time. In the
+*peace* after that only the map changes, as an administrator changes it, and every operation has to succeed: nothing is
+left to excuse a failure. All the while every law of ``CheckedSimulation`` holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from triclinium_core.kv.events import Token
+from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+)
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.operation_templates import COUNTER_KINDS, TEXT_KINDS, draw_template
+from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.oracle.submissions import Place, Violation
+from triclinium_core.testing.simulation.chance import Chance
+from triclinium_core.testing.simulation.chaos import Chaos
+from triclinium_core.testing.simulation.figures import Figures
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+
+BUCKET = "travel"
+DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, "inventory", "hotel")
+COLLECTION_IDS = {DEFAULT: 0, NAMED: 8}
+TEXTS = [*(Place(DEFAULT, f"k{number}") for number in range(8)), *(Place(NAMED, f"k{number}") for number in range(3))]
+COUNTERS = [Place(DEFAULT, "hits"), Place(NAMED, "hits")]
+
+ROUNDS = 3
+STORM_STEPS = 90
+PEACE_STEPS = 15
+BURST_MOST = 5
+"""Operations that are submitted at one moment."""
+RECOVERY_SECONDS = 60.0
+"""The longest chain of waits after the last trouble: connect, silence, keep-alive, backoff, breaker, canary; and more."""
+RECOVERY_STEP = 0.5
+FREQUENT_KINDS = ("get", "upsert", "append")
+"""What every document meets often enough, so that there is something to lose."""
+PIECES = (None, 1, 30)
+"""Bytes that move at once; None for all."""
+PAUSES = ((6, 0.0), (6, 0.001), (6, 0.05), (5, 0.6), (4, 3.0), (1, 25.0))
+"""Seconds that pass at once, with their weights."""
+STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
+    (12, None),
+    (4, BestEffortRetryStrategy()),
+    (2, ErrorMapRetryStrategy()),
+    (1, FailFastRetryStrategy()),
+)
+"""Retry strategies of an operation, with their weights; None for the client's own."""
+
+# A short error map: a history has many bootstraps.
+_ERROR_MAP_ROWS = tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
+
+NODE_OPTIONS = FakeNodeOptions(
+    buckets=(BUCKET,),
+    collections={"_default": {"_default": 0}, NAMED.scope: {NAMED.collection: COLLECTION_IDS[NAMED]}},
+    vbuckets=128,
+    error_map=ErrorMapDocument(ERROR_MAP.revision, _ERROR_MAP_ROWS),
+)
+
+MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
+"""Makes a cluster of so many nodes: ``FakeNodes``, or one that lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one seed."""
+
+    seed: int
+    figures: Figures
+    timeline: Sequence[str]
+    law: str | None = None
+    """The law that was broken; None where all of them hold."""
+
+
+def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> Outcome:
+    """Return what comes of the history that a seed determines."""
+    hour = ClusterHistory(seed, make_nodes)
+    law = None
+    try:
+        hour.run()
+    except AssertionError as violation:
+        law = str(violation)
+    except Exception as crash:
+        law = f"client or node crashed: {type(crash).__name__}: {crash}"
+    return Outcome(seed, hour.figures(), hour.simulation.timeline, law)
+
+
+class ClusterHistory:
+    """One history."""
+
+    def __init__(self, seed: int, make_nodes: MakeNodes = FakeNodes) -> None:
+        self._chance = Chance(seed)
+        options = replace(NODE_OPTIONS, replicas=self._chance.between(0, 1))
+        self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
+        connection_string = self.nodes.connection_string()
+        assert connection_string is not None
+        client = ClientOptions(
+            connection_string=connection_string,
+            authenticator=PasswordAuthenticator(NODE_OPTIONS.username, NODE_OPTIONS.password),
+            # So few that a short history opens it.
+            circuit_breaker=CircuitBreakerOptions(volume_threshold=5),
+        )
+        self.simulation: LoggedSimulation = LoggedSimulation(
+            self.nodes, client, COLLECTION_IDS, rng=self._chance.fork(), clients=self._chance.between(1, 3)
+        )
+        self.upheavals: Chaos = Chaos(self.simulation, self._chance, NAMED)
+        self._storm: Sequence[tuple[int, Callable[[], object]]] = (
+            (45, self._ask),
+            (3, self._leave),
+            (25, self._pass_time),
+            (6, self._move_bytes),
+            (30, self.upheavals.strike),
+        )
+
+    def run(self) -> None:
+        """Live through it.
+
+        Raises:
+            Violation: a law was broken.
+        """
+        simulation = self.simulation
+        simulation.tell(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
+        simulation.tick()
+        simulation.flow()
+        for _ in range(ROUNDS):
+            for _ in range(STORM_STEPS):
+                self._chance.weigh(self._storm)()
+            self.upheavals.calm_down()
+            self._recover()
+            self._live_in_peace()
+
+    def figures(self) -> Figures:
+        """Return what it was like so far."""
+        struck = [command.fault for node in self.nodes for command in node.command_log if command.fault is not None]
+        figures = Figures(self.simulation.operations, self.simulation.outcomes.copy())
+        figures.faults.update(_words(type(fault).__name__) for fault in struck)
+        figures.faults.update({"refused connections": self.simulation.refused_connections})
+        figures.faults.update(self.upheavals.troubles)
+        figures.changes.update(self.upheavals.changes)
+        figures.virtual_seconds = self.simulation.now
+        return figures
+
+    def _ask(self) -> None:
+        for _ in range(self._chance.between(1, BURST_MOST)):
+            self._submit()
+
+    def _submit(self) -> Token:
+        is_counter = self._chance.happens(0.1)
+        place = self._chance.choose(COUNTERS if is_counter else TEXTS)
+        kinds = COUNTER_KINDS if is_counter else FREQUENT_KINDS if self._chance.happens(0.4) else TEXT_KINDS
+        kind = self._chance.choose(kinds)
+        operation = draw_template(kind, place, self._chance.choose).make(self.simulation.model)
+        return self.simulation.submit(operation, retry_strategy=self._chance.weigh(STRATEGIES))
+
+    def _leave(self) -> None:
+        callers = self.simulation.model.open
+        if callers:
+            self.simulation.abandon(Token(self._chance.choose(callers).token))
+
+    def _pass_time(self) -> None:
+        self.simulation.flow_for(self._chance.weigh(PAUSES))
+
+    def _move_bytes(self) -> None:
+        streams = [stream for stream, link in self.simulation.links.items() if link.is_open]
+        if streams:
+            move = self._chance.choose((self.simulation.hand_over, self.simulation.deliver))
+            move(self._chance.choose(streams), self._chance.choose(PIECES))
+
+    def _recover(self) -> None:
+        """See the clients become healthy, whether they have work meanwhile or not."""
+        simulation, is_busy = self.simulation, self._chance.happens(0.5)
+        give_up = simulation.now + RECOVERY_SECONDS
+        simulation.flow()
+        while not simulation.is_healthy or simulation.open_operations:
+            if simulation.now >= give_up:
+                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last trouble: {simulation.describe()}")
+            if is_busy and not simulation.is_healthy:
+                self._submit()
+            simulation.flow_for(RECOVERY_STEP)
+        simulation.check_frames()
+        simulation.tell("everybody is served")
+
+    def _live_in_peace(self) -> None:
+        """Work on while the map changes; then read everything back."""
+        for _ in range(PEACE_STEPS):
+            self._ask()
+            self._chance.weigh(((2, self._pass_time), (1, self.simulation.flow), (1, self.upheavals.rearrange)))()
+        for place in [*TEXTS, *COUNTERS]:
+            self.simulation.submit(Get(*place))
+        self.simulation.flow_for(self.simulation.options.timeouts.kv)
+        if self.simulation.open_operations:
+            raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")
+        self.simulation.check_frames()
+
+
+def _words(name: str) -> str:
+    """Return the name of a fault's class in words: ``HangUpMidReply`` is "hang up mid reply"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name).lstrip()

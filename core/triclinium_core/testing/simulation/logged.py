@@ -1,0 +1,124 @@
+"""A watched simulation that writes down what happens, one line a step, for whoever has to find out why it went wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+    TimeoutException,
+)
+from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation, ReportConnection
+from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
+from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
+from triclinium_core.options import ClientOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.simulation.checked import CheckedSimulation
+
+_ANSWERS = (
+    CasMismatchException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+)
+
+
+class LoggedSimulation(CheckedSimulation):
+    """``timeline`` is what happened, ``outcomes`` counts how operations ended; the rest is ``CheckedSimulation``."""
+
+    def __init__(
+        self,
+        nodes: FakeNodes,
+        options: ClientOptions,
+        collection_ids: Mapping[Keyspace, int],
+        *,
+        rng: Random,
+        clients: int,
+    ) -> None:
+        super().__init__(nodes, options, collection_ids, rng=rng, clients=clients)
+        self.timeline: list[str] = []
+        self.outcomes: Counter[str] = Counter()
+        self.operations: int = 0
+        self.refused_connections: int = 0
+        """Connections that a living node refused."""
+
+    def tell(self, what: str) -> None:
+        """Write down what happens now."""
+        self.timeline.append(f"{self.now:10.3f}  {what}")
+
+    def open(self, stream: StreamId) -> None:
+        """Count the connections that are refused."""
+        node = self.links[stream].node
+        super().open(stream)
+        self.refused_connections += stream not in self.links and node is not None and node.is_alive
+
+    def _handle(self, event: Event) -> Sequence[Action]:
+        match event:
+            case OperationSubmitted(token, operation):
+                self.operations += 1
+                self.tell(f"{self._who(token)} asks for {token}: {_named(operation)}")
+            case OperationAbandoned(token):
+                self.outcomes["left by their callers"] += 1
+                self.tell(f"{self._who(token)} leaves {token}")
+            case _:
+                pass
+        return super()._handle(event)
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case CompleteOperation(token, result):
+                self.outcomes["done"] += 1
+                self.tell(f"{self._who(token)} is told of {token}: {_content(result)}")
+            case FailOperation(token, error):
+                self.outcomes[_kind_of_failure(error)] += 1
+                self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
+            case ReportConnection(stream, node, text):
+                self.tell(f"{self._who(stream)}, stream {stream} to {node}: {text}")
+            case _:
+                pass
+        super()._carry_out(action)
+
+    def _who(self, number: Token | StreamId) -> str:
+        return f"client {number % len(self.clients)}"
+
+
+def _named(operation: Operation) -> str:
+    keyspace, key = operation.keyspace, getattr(operation, "key", "")
+    path = key if keyspace.is_default_collection else f"{keyspace.collection}/{key}"
+    match operation:
+        case Store(value=value) | Concatenate(value=value):
+            return f"{operation.name} {path} {value.decode(errors='backslashreplace')}"
+        case Count(delta=delta):
+            return f"{operation.name} {path} by {delta:#x}"
+        case _:
+            return f"{operation.name} {path}"
+
+
+def _content(result: Result) -> str:
+    match result:
+        case GetResult(data=data):
+            return data.decode(errors="backslashreplace")
+        case CounterResult(content):
+            return f"{content:#x}"
+        case ExistsResult(exists):
+            return "it exists" if exists else "there is none"
+        case _:
+            return "done"
+
+
+def _kind_of_failure(error: CouchbaseException) -> str:
+    if isinstance(error, _ANSWERS):
+        return "refused by the document"
+    if isinstance(error, AmbiguousTimeoutException):
+        return "timed out, ambiguous"
+    if isinstance(error, TimeoutException):
+        return "timed out, not applied"
+    return "given up in trouble"

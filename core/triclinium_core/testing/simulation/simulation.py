@@ -1,0 +1,358 @@
+"""A client machine and a fake node or cluster in one process, joined by streams that a test controls byte by byte.
+
+Time is a number that only the simulation moves; nothing sleeps, nothing is random but what the ``rng`` gives. The driver
+rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and of a closed stream the client
+hears only how much of it had been handed over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, assert_never
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    LookUpService,
+    OpenStream,
+    PublishTopology,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    InquirySubmitted,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    ServiceLookedUp,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.topology.topology import TopologyChange
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
+from triclinium_core.testing.simulation.clients import Clients
+
+STEPS_MAX = 100_000
+"""More steps than this without an end are a livelock, not a test."""
+LIVELOCK = "client and node keep each other busy without time passing"
+
+
+class Midpoint:
+    """A source of randomness that is none: every draw is 0.5."""
+
+    def random(self) -> float:
+        """Return 0.5."""
+        return 0.5
+
+
+class Machine(Protocol):
+    """What a simulation drives: a ``ClientMachine``, or several of them as one."""
+
+    @property
+    def wakeup(self) -> float:
+        """When ``TimePassed`` is due."""
+        ...
+
+    def handle(self, event: Event, now: float) -> Sequence[Action]:
+        """Take note of ``event`` and return what to do, in order."""
+        ...
+
+    def is_ambiguous(self, token: Token) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been."""
+        ...
+
+    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+        """Return what an error can tell of an operation, given up now."""
+        ...
+
+    def statistics(self) -> ClientStatistics:
+        """Return a snapshot."""
+        ...
+
+
+@dataclass(slots=True)
+class Link:
+    """One stream between client and node, as its two ends see it."""
+
+    node: FakeNode | None = field(default=None, compare=False, repr=False)
+    """Who is at the address that the client asked for."""
+    is_open: bool = False
+    outgoing: bytearray = field(default_factory=bytearray)
+    """Ordered by the client, not handed over yet."""
+    incoming: bytearray = field(default_factory=bytearray)
+    """Sent by the node, not delivered yet."""
+    handed_over: int = 0
+    is_hung_up: bool = False
+    """The node has closed; the client hears of it once everything incoming is delivered."""
+
+
+class Simulation:
+    """One client, one node or several, and the streams between them.
+
+    ``node`` is the first of ``nodes``. A lone node is reached at any address; one of several only at its own.
+
+    Args:
+        node: the peer, or all nodes of a cluster; a new lone node unless given.
+        options: what the client is told; by default the credentials and addresses of the nodes.
+        rng: randomness of the client.
+        clients: how many there are, which know nothing of each other; ``machine`` is all of them.
+    """
+
+    def __init__(
+        self,
+        node: FakeNode | FakeNodes | None = None,
+        options: ClientOptions | None = None,
+        *,
+        rng: Random | None = None,
+        clients: int = 1,
+    ) -> None:
+        lone = FakeNode() if node is None else node
+        self._reaches_by_address = isinstance(lone, FakeNodes)
+        self.nodes: FakeNodes = lone if isinstance(lone, FakeNodes) else FakeNodes.around(lone)
+        self.node: FakeNode = self.nodes[0]
+        if options is None:
+            connection_string = self.nodes.connection_string()
+            assert connection_string is not None
+            authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
+            options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
+        rng = Midpoint() if rng is None else rng
+        self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
+        self.machine: Machine = self.clients[0] if clients == 1 else Clients(self.clients)
+        self.now: float = 0.0
+        self.links: dict[StreamId, Link] = {}
+        self.results: dict[Token, Result] = {}
+        self.errors: dict[Token, CouchbaseException] = {}
+        self.settled_at: dict[Token, float] = {}
+        self.consulted: list[ConsultStrategy] = []
+        self.retries: list[ReportRetry] = []
+        self.refusals: list[ReportRefusal] = []
+        self.log: list[str] = []
+        """What the client reported of its connections, oldest first."""
+        self.lookups: list[str] = []
+        """The names that the client had looked up, oldest first."""
+        self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
+        """What DNS lists, by name; None while it does not answer."""
+        self._answers: deque[StreamLost | ServiceLookedUp] = deque()
+        """What the client is due at once: the ends of streams that it ordered to be closed, and answers of DNS."""
+        self.changes: list[TopologyChange] = []
+        """What the client published of the cluster's topology, oldest first."""
+        self._last_token = 0
+
+    def submit(
+        self,
+        operation: Operation,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        client_context: dict[str, object] | None = None,
+    ) -> Token:
+        """Submit an operation now, and return its token."""
+        token = self._new_token()
+        self.feed(OperationSubmitted(token, operation, retry_strategy, client_context))
+        return token
+
+    def inquire(self, inquiry: Inquiry) -> Token:
+        """Submit an inquiry now, and return its token."""
+        token = self._new_token()
+        self.feed(InquirySubmitted(token, inquiry))
+        return token
+
+    def abandon(self, token: Token) -> None:
+        """Let the caller of an operation, or of an inquiry, leave."""
+        self.feed(OperationAbandoned(token))
+
+    def feed(self, event: Event) -> Sequence[Action]:
+        """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
+        actions = list(self._handle(event))
+        while self._answers:
+            actions += self._handle(self._answers.popleft())
+        return actions
+
+    def open(self, stream: StreamId) -> None:
+        """Let a connect succeed, or fail where the node refuses or nobody is there."""
+        link = self.links[stream]
+        if link.node is None or not link.node.accepts(self.now):
+            self.lose(stream, LossCause.REFUSED)
+            return
+        link.is_open = True
+        self._answer(link.node.connection_opened(stream, self.now))
+        self.feed(StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
+
+    def hand_over(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the node have the next ``size`` bytes that the client ordered; all unless given."""
+        link = self.links[stream]
+        data = bytes(link.outgoing[:size])
+        del link.outgoing[: len(data)]
+        link.handed_over += len(data)
+        if data and link.node is not None and not link.is_hung_up:
+            self._answer(link.node.bytes_received(stream, data, self.now))
+
+    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+        """Let the client have the next ``size`` bytes that the node sent; then, where the node hung up, the end."""
+        link = self.links[stream]
+        data = bytes(link.incoming[:size])
+        del link.incoming[: len(data)]
+        if data:
+            self.feed(BytesReceived(stream, data))
+        if link.is_hung_up and not link.incoming and stream in self.links:
+            self.lose(stream, LossCause.END_OF_STREAM)
+
+    def lose(self, stream: StreamId, cause: LossCause = LossCause.RESET) -> None:
+        """Break a stream: bytes under way are gone in both directions."""
+        link = self.links.pop(stream)
+        self._tell_of_loss(stream, link)
+        self.feed(StreamLost(stream, cause, handed_over=link.handed_over))
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass, stopping at every instant at which client or node have something to do."""
+        end = self.now + seconds
+        steps = 0
+        while (instant := self.wakeup) <= end:
+            steps = steps + 1 if instant <= self.now else 0
+            if steps > STEPS_MAX:
+                raise AssertionError(LIVELOCK)
+            self.now = max(self.now, instant)
+            self.tick()
+        self.now = end
+
+    def tick(self) -> None:
+        """Tell client and nodes what time it is."""
+        for node in self.nodes:
+            if node.wakeup <= self.now:
+                self._answer(node.time_passed(self.now))
+        if self.machine.wakeup <= self.now:
+            self.feed(TimePassed())
+
+    def flow(self) -> None:
+        """Let every stream connect and carry everything, both ways, until nothing moves; time stands still."""
+        for _ in range(STEPS_MAX):
+            if self.wakeup <= self.now:
+                self.tick()
+            elif (busy := next(self._busy_links(), None)) is not None:
+                stream, link = busy
+                if not link.is_open:
+                    self.open(stream)
+                elif link.outgoing:
+                    self.hand_over(stream)
+                else:
+                    self.deliver(stream)
+            else:
+                return
+        raise AssertionError(LIVELOCK)
+
+    def run(self, seconds: float = 60.0) -> None:
+        """Let everything flow and time pass until every operation is settled, or ``seconds`` are over."""
+        end = self.now + seconds
+        self.flow()
+        while self.open_operations and self.now < end:
+            instant = self.wakeup
+            if instant == math.inf:
+                return
+            self.now = min(max(self.now, instant), end)
+            self.flow()
+
+    @property
+    def wakeup(self) -> float:
+        """When client or node has something to do."""
+        return min(self.machine.wakeup, self.nodes.wakeup)
+
+    @property
+    def open_operations(self) -> int:
+        """How many operations are not settled."""
+        return self.machine.statistics().open_operations
+
+    def _new_token(self) -> Token:
+        self._last_token += 1
+        return Token(self._last_token)
+
+    def _busy_links(self) -> Iterator[tuple[StreamId, Link]]:
+        for stream, link in self.links.items():
+            if not link.is_open or link.outgoing or link.incoming or link.is_hung_up:
+                yield stream, link
+
+    def _handle(self, event: Event) -> Sequence[Action]:
+        actions = self.machine.handle(event, self.now)
+        for action in actions:
+            self._carry_out(action)
+        return actions
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case OpenStream(stream, host, port, tls):
+                self.links[stream] = Link(self._node_at(host, port, tls=tls))
+            case LookUpService(service):
+                self.lookups.append(service)
+                if self.services is not None:
+                    self._answers.append(ServiceLookedUp(service, self.services.get(service, ())))
+            case SendBytes(stream, data):
+                assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
+                self.links[stream].outgoing += data
+            case CloseStream(stream):
+                assert stream in self.links, f"stream {stream} is to be closed, and is not there"
+                link = self.links.pop(stream)
+                self._tell_of_loss(stream, link)
+                self._answers.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=link.handed_over))
+            case CompleteOperation(token, result):
+                self._settle(token)
+                self.results[token] = result
+            case FailOperation(token, error):
+                self._settle(token)
+                self.errors[token] = error
+            case ConsultStrategy():
+                self.consulted.append(action)
+            case ReportRetry():
+                self.retries.append(action)
+            case ReportRefusal():
+                self.refusals.append(action)
+            case ReportConnection(_, node, text):
+                self.log.append(f"{self.now:.3f} {node} {text}")
+            case PublishTopology(change):
+                self.changes.append(change)
+            case _:
+                assert_never(action)
+
+    def _node_at(self, host: str, port: int, *, tls: bool) -> FakeNode | None:
+        return self.nodes.find(host, port, tls=tls) if self._reaches_by_address else self.node
+
+    def _tell_of_loss(self, stream: StreamId, link: Link) -> None:
+        if link.node is not None and link.is_open and not link.is_hung_up:
+            link.node.connection_lost(stream, self.now)
+
+    def _settle(self, token: Token) -> None:
+        assert token not in self.settled_at, f"operation {token} was settled twice"
+        self.settled_at[token] = self.now
+
+    def _answer(self, actions: Sequence[NodeAction]) -> None:
+        for action in actions:
+            link = self.links.get(StreamId(action.connection))
+            if link is None:
+                continue
+            match action:
+                case SendReply(_, data):
+                    link.incoming += data
+                case HangUp():
+                    link.is_hung_up = True

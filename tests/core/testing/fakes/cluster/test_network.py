@@ -1,0 +1,163 @@
+"""Nodes that cannot be reached, and nodes that take their time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.core.testing.node_client import ready_client
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.faults import delay, refuse_connection
+
+ASK = encode_request(Opcode.SASL_LIST_MECHS, opaque=7)
+"""A question that every node answers everybody."""
+
+
+def connections_of(actions: list[NodeAction]) -> list[int]:
+    """Return where replies go."""
+    return [action.connection for action in actions if isinstance(action, SendReply)]
+
+
+@pytest.fixture
+def node() -> FakeNode:
+    """Return a node with two clients."""
+    node = FakeNode()
+    for connection in (1, 2):
+        node.connection_opened(connection, 0.0)
+    return node
+
+
+def test_nothing_moves_on_a_cut_connection(node: FakeNode) -> None:
+    """What a client sends is not looked at before the cut is healed, and then it is answered, in its order."""
+    node.network.cut(None)
+    held = [node.bytes_received(1, ASK[:10], 0.0), node.bytes_received(1, ASK[10:], 1.0)]
+
+    assert [[], []] == held
+    assert ([], math.inf, True) == (node.command_log, node.wakeup, node.network.cuts_some)
+    node.network.heal()
+    assert -math.inf == node.wakeup
+    assert [1] == connections_of([*node.time_passed(2.0)])
+    assert (math.inf, False) == (node.wakeup, node.network.cuts_some)
+    assert [2.0] == [command.now for command in node.command_log]
+
+
+def test_some_are_cut_off_and_others_are_not(node: FakeNode) -> None:
+    """The numbers say who; a later cut adds to an earlier one, and everybody is healed together."""
+    node.network.cut([1])
+    other = node.bytes_received(2, ASK, 0.0)
+    node.bytes_received(1, ASK, 0.0)
+    node.network.cut([2])
+
+    assert [2] == connections_of([*other])
+    assert [] == node.bytes_received(2, ASK, 0.0)
+    node.network.heal()
+    assert [1, 2] == connections_of([*node.time_passed(0.0)])
+
+
+def test_replies_are_held_back_too(node: FakeNode) -> None:
+    """A reply that was on its way when the cut came arrives when it is over."""
+    node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
+    node.bytes_received(1, ASK, 0.0)
+    node.network.cut(None)
+
+    assert 1.0 == node.wakeup
+    assert [] == node.time_passed(1.0)
+    assert math.inf == node.wakeup
+    node.network.heal()
+    assert [1] == connections_of([*node.time_passed(3.0)])
+    assert [] == node.time_passed(4.0)
+
+
+def test_who_gives_up_gets_nothing(node: FakeNode) -> None:
+    """Neither what the client sent nor what it was due, nor the cut, passes to a connection of the same number."""
+    node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
+    node.bytes_received(1, ASK, 0.0)
+    node.network.cut(None)
+    node.bytes_received(1, ASK, 0.5)
+    held = node.time_passed(1.0)
+    node.connection_lost(1, 1.0)
+    node.connection_opened(1, 1.0)
+    node.network.heal()
+
+    assert [] == held == node.time_passed(2.0)
+    node.network.cut([1])
+    node.connection_lost(1, 2.0)
+    node.connection_opened(1, 2.0)
+    assert not node.network.cuts_some
+    assert [1] == connections_of([*node.bytes_received(1, ASK, 2.0)])
+    assert 2 == len(node.command_log)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_who_connects_meanwhile_waits(node: FakeNode, is_killed: bool) -> None:
+    """A connection to a node that nobody reaches is made, as far as the client can tell; its death is heard of later."""
+    node.network.cut(None)
+    node.faults.next(None, refuse_connection())
+    if is_killed:
+        node.kill()
+
+    assert [] == node.time_passed(0.0)
+    assert node.accepts(0.0)
+    assert 1 == node.faults.pending
+    assert [] == node.connection_opened(3, 0.0)
+    assert [] == node.bytes_received(3, ASK, 0.0)
+    node.network.heal()
+    healed = node.time_passed(1.0)
+    assert [HangUp(1), HangUp(2), HangUp(3)] == healed if is_killed else [3] == connections_of([*healed])
+
+
+def test_notifications_are_held_back() -> None:
+    """A client learns of a new map when it is reached again."""
+    node = FakeNode()
+    features = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+    ready_client(node, connection=1, features=features)
+    node.network.cut(None)
+    told = node.set_config_revision(9, now=0.0)
+    node.network.heal()
+
+    assert [] == told
+    assert [1] == connections_of([*node.time_passed(0.0)])
+
+
+def test_a_slow_node_answers_late() -> None:
+    """Every command by so much, beyond the delay of a fault; the command itself is applied at once."""
+    node = FakeNode()
+    client = ready_client(node)
+    node.network.slow_down(0.5)
+    node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
+
+    assert [] == node.bytes_received(client.connection, ASK, 0.0)
+    assert (0.5, 1.5) == (node.network.slowness, node.wakeup)
+    assert Status.SUCCESS == node.command_log[-1].status
+    node.network.slow_down(0)
+    assert [client.connection] * 2 == connections_of([*node.bytes_received(client.connection, ASK, 2.0)])
+
+
+@pytest.mark.parametrize("seconds", [-1, math.nan, 1e300, "1", True])
+def test_no_node_is_slower_than_that(seconds: float) -> None:
+    """A delay is a duration."""
+    with pytest.raises(InvalidArgumentException, match="seconds="):
+        FakeNode().network.slow_down(seconds)
+
+
+def test_the_whole_cluster_names_its_nodes() -> None:
+    """Nodes are cut off, reached again and slowed down by their place; those beside them are not."""
+    nodes = FakeNodes(nodes=2)
+    rung: list[bool] = []
+    nodes.set_alarm(lambda: rung.append(True))
+    nodes.partition(1)
+    nodes.slow_down(0, 0.25)
+    partitioned = [node.network.cuts_some for node in nodes]
+    nodes.heal(1)
+
+    assert [False, True] == partitioned
+    assert [False, False] == [node.network.cuts_some for node in nodes]
+    assert [0.25, 0.0] == [node.network.slowness for node in nodes]
+    assert [True] == rung

@@ -1,0 +1,467 @@
+"""The node as a machine: bytes and time in, actions out, and what happens when a fault strikes."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.command_log import COMMAND_LOG_MAX
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.faults import (
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+
+STORE = bytes(8)
+
+QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
+"""Which anybody may ask."""
+
+
+def write(client: NodeClient, value: bytes = b"1") -> Sequence[NodeAction]:
+    """Return what the node orders when this client writes the document "ada"."""
+    data = client.encode_of(Opcode.SET, "ada", extras=STORE, value=value)
+    return client.node.bytes_received(client.connection, data, client.now)
+
+
+def value_of(node: FakeNode) -> bytes | None:
+    """Return what is stored under "ada"."""
+    document = node.documents.get("default", "ada")
+    return None if document is None else document.value
+
+
+@rows(
+    ("fault", "applies", "sends", "hangs_up", "logged"),
+    [
+        (drop_response(), True, False, False, None),
+        (hang_up(), False, False, True, None),
+        (hang_up_after_applying(), True, False, True, None),
+        (hang_up_mid_reply(), True, True, True, None),
+        (hang_up_mid_reply(bytes_sent=0), True, False, True, None),
+        (garble(), True, True, False, None),
+        (wrong_length(), True, True, False, None),
+        (status(0x7FF0), False, True, False, 0x7FF0),
+        (temporary_failure(), False, True, False, Status.TEMPORARY_FAILURE),
+        (locked(), False, True, False, Status.LOCKED),
+        (not_my_vbucket(), False, True, False, Status.NOT_MY_VBUCKET),
+        (delay(0.0), True, True, False, Status.SUCCESS),
+        (delay(1.0), True, False, False, Status.SUCCESS),
+    ],
+)
+def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
+    """Each applies the command or not, answers or not, hangs up or not; what is logged is what a client can read."""
+    client = ready_client()
+    client.node.faults.next(Opcode.SET, fault)
+
+    actions = write(client)
+    command = client.node.command_log[-1]
+
+    assert [SendReply] * sends + [HangUp] * hangs_up == [type(action) for action in actions]
+    assert (b"1" if applies else None) == value_of(client.node)
+    assert (fault, applies, logged) == (command.fault, command.applied, command.status)
+
+
+def test_sends_a_status_as_it_is() -> None:
+    """Status, body and datatype of a forged reply are those given, whatever was negotiated."""
+    client = ready_client(features=[])
+    client.node.faults.next(None, status(0x7FF2, body=b"anything", datatype=0xFF))
+    reply = client.ask_of(Opcode.GET, "ada")
+
+    assert (0x7FF2, b"anything", 0xFF) == (reply.status, reply.value, reply.datatype)
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+def test_answers_not_my_vbucket_with_or_without_a_config(with_config: bool) -> None:
+    """The config comes each time it is asked for, also where the client wants none twice."""
+    client = ready_client()
+    client.hello([*client.features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP])
+    client.node.faults.always(None, not_my_vbucket(with_config))
+
+    for _ in range(2):
+        reply = client.ask_of(Opcode.GET, "ada")
+        assert Status.NOT_MY_VBUCKET == status_of(reply)
+        expected = (Datatype.JSON, "default") if with_config else (Datatype.RAW, None)
+        assert expected == (reply.datatype, as_json(reply.value or b"{}").get("name"))
+
+
+@pytest.mark.parametrize("bytes_sent", [0, 1, 12, 24, 39, 40, 1000])
+def test_hangs_up_mid_reply(bytes_sent: int) -> None:
+    """As many bytes of the reply as asked for are sent, but never all of them."""
+    client = ready_client()
+    (expected,) = write(ready_client())
+    assert isinstance(expected, SendReply)
+    client.node.faults.next(Opcode.SET, hang_up_mid_reply(bytes_sent=bytes_sent))
+
+    actions = write(client)
+
+    sent = b"".join(action.data for action in actions if isinstance(action, SendReply))
+    assert 40 == len(expected.data)
+    assert expected.data[: min(bytes_sent, 39)] == sent
+
+
+def test_garbles_every_byte() -> None:
+    """What is garbled is no frame, and inverted once more it is the reply."""
+    client = ready_client()
+    (expected,) = write(ready_client())
+    client.node.faults.next(Opcode.SET, garble())
+    (action,) = write(client)
+    assert isinstance(action, SendReply)
+    assert isinstance(expected, SendReply)
+
+    assert [] == client.frames.receive(action.data)
+    assert client.frames.malformed is not None
+    assert expected.data == bytes(byte ^ 0xFF for byte in action.data)
+
+
+@pytest.mark.parametrize(("announced", "is_malformed"), [(0xFFFF_FFFF, True), (15, True), (17, False)])
+def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
+    """The header says another length: impossible, too short for the extras, or longer than what comes."""
+    client = ready_client()
+    client.node.faults.next(Opcode.SET, wrong_length(announced=announced))
+    (action,) = write(client)
+    assert isinstance(action, SendReply)
+
+    assert announced == struct.unpack_from(">I", action.data, 8)[0]
+    assert [] == client.frames.receive(action.data)
+    assert is_malformed == (client.frames.malformed is not None)
+
+
+@pytest.mark.parametrize(
+    "opcode", [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP]
+)
+def test_the_connection_is_lost_during_bootstrap(opcode: Opcode) -> None:
+    """Naming a command of the bootstrap ends the connection there, whatever its state."""
+    client = NodeClient(FakeNode())
+    client.node.faults.next(opcode, hang_up())
+    parts = {} if opcode is Opcode.HELLO else {"key": b"SCRAM-SHA1", "value": b"x"}
+
+    assert [] == client.send(client.encode(opcode, **parts))
+    assert client.is_hung_up
+
+
+def test_after_hanging_up_nothing_is_heard() -> None:
+    """Commands behind the one that ended the connection are neither answered nor logged."""
+    client = ready_client()
+    commands = len(client.node.command_log)
+    client.node.faults.next(Opcode.NOOP, hang_up())
+
+    replies = client.send(client.encode(Opcode.NOOP) + client.encode(Opcode.NOOP))
+
+    assert [] == replies
+    assert [] == list(client.node.bytes_received(1, client.encode(Opcode.NOOP), 0.0))
+    assert commands + 1 == len(client.node.command_log)
+    client.node.connection_lost(1, 0.0)
+
+
+def test_holds_a_reply_back() -> None:
+    """The command is applied at once; the reply comes when it is due, and the node says when that is."""
+    client = ready_client()
+    client.now = 10.0
+    client.node.faults.next(Opcode.SET, delay(0.25))
+    assert [] == list(write(client))
+
+    assert b"1" == value_of(client.node)
+    assert 10.25 == client.node.wakeup
+    assert [] == client.wait(10.2)
+    assert [Status.SUCCESS] == [reply.status for reply in client.wait(10.25)]
+    assert math.inf == client.node.wakeup
+
+
+@pytest.mark.parametrize(("is_unordered", "order"), [(True, [3, 2, 1]), (False, [1, 2, 3])])
+def test_delayed_replies_come_in_order_unless_granted_otherwise(is_unordered: bool, order: list[int]) -> None:
+    """Without unordered execution one slow reply holds back those behind it."""
+    client = ready_client(without=[] if is_unordered else [HelloFeature.UNORDERED_EXECUTION])
+    client.node.faults.next(Opcode.NOOP, delay(2.0))
+    client.node.faults.next(Opcode.NOOP, delay(1.0))
+    base = client.opaque
+    replies = client.send(b"".join(client.encode(Opcode.NOOP) for _ in range(3)))
+    at_once = len(replies)
+    first_wakeup = client.node.wakeup
+    replies += client.wait(1.0) + client.wait(2.0)
+
+    assert order == [reply.opaque - base for reply in replies]
+    assert (1 if is_unordered else 0, 1.0 if is_unordered else 2.0) == (at_once, first_wakeup)
+
+
+def test_replies_due_together_come_in_the_order_of_their_commands() -> None:
+    """Nothing overtakes at the same instant."""
+    client = ready_client()
+    client.node.faults.always(Opcode.NOOP, delay(1.0))
+    base = client.opaque
+    client.send(b"".join(client.encode(Opcode.NOOP) for _ in range(5)))
+
+    assert [1, 2, 3, 4, 5] == [reply.opaque - base for reply in client.wait(1.0)]
+
+
+def test_what_is_due_is_sent_first() -> None:
+    """A driver that comes late with bytes still gets the replies in the order of time."""
+    client = ready_client()
+    client.node.faults.next(Opcode.NOOP, delay(1.0))
+    base = client.opaque
+    client.send(client.encode(Opcode.NOOP))
+    client.now = 5.0
+
+    assert [1, 2] == [reply.opaque - base for reply in client.send(client.encode(Opcode.NOOP))]
+
+
+def test_a_lost_connection_is_due_nothing() -> None:
+    """Replies held back for a connection that is gone are not sent, those of another still are."""
+    client = ready_client()
+    other = ready_client(client.node, connection=2)
+    client.node.faults.always(Opcode.NOOP, delay(1.0))
+    client.send(client.encode(Opcode.NOOP))
+    other.now = 0.5
+    other.send(other.encode(Opcode.NOOP))
+    client.node.connection_lost(1, 0.5)
+
+    assert 1.5 == client.node.wakeup
+    assert [2] == [action.connection for action in client.node.time_passed(2.0)]
+
+
+def test_a_number_stands_for_one_connection() -> None:
+    """Opening a connection twice is the driver's mistake."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0)
+
+    with pytest.raises(ValueError, match="connection 1 is open already"):
+        node.connection_opened(1, 0.0)
+
+
+def test_time_does_not_go_back() -> None:
+    """Every call has the time, and none has an earlier one than the call before."""
+    node = FakeNode()
+    node.time_passed(5.0)
+
+    for call in (
+        lambda: node.accepts(4.9),
+        lambda: node.connection_opened(1, 4.9),
+        lambda: node.bytes_received(1, b"", 4.9),
+        lambda: node.connection_lost(1, 4.9),
+        lambda: node.time_passed(4.9),
+        lambda: node.set_config_revision(2, 4.9),
+    ):
+        with pytest.raises(ValueError, match="now=4.9 goes back; it was 5.0 already"):
+            call()
+
+
+def test_hears_nothing_from_strangers() -> None:
+    """Bytes and losses of a connection that the node does not know are ignored."""
+    node = FakeNode()
+
+    assert [] == list(node.bytes_received(7, b"\x80", 0.0))
+    node.connection_lost(7, 0.0)
+    assert [] == node.command_log
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"\x81", b"\x80" + bytes(7) + b"\xff" * 16], ids=repr)
+def test_hangs_up_on_what_is_no_request(data: bytes) -> None:
+    """Commands in front of nonsense are answered, then the connection ends."""
+    client = ready_client()
+    replies = client.send(client.encode(Opcode.NOOP) + data)
+
+    assert 1 == len(replies)
+    assert client.is_hung_up
+
+
+def test_does_not_know_every_opcode() -> None:
+    """An opcode without a command has a status of its own, authenticated or not."""
+    client = NodeClient(FakeNode())
+    client.hello([HelloFeature.XERROR])
+    reply = client.ask(0x77, key=b"ada", value=b"1")
+
+    assert Status.UNKNOWN_COMMAND == status_of(reply)
+    assert "the opcode 0x77 is not known" in str(as_json(reply.value))
+    assert (0x77, b"ada") == (client.node.command_log[-1].opcode, client.node.command_log[-1].key)
+
+
+def test_logs_every_command() -> None:
+    """The log has who asked for what, when, where, and what came of it."""
+    client = ready_client()
+    people = client.node.collections.create("_default", "people")
+    client.now = 2.5
+    reply = client.ask_of(Opcode.SET, "ada", collection_id=people, extras=STORE)
+    client.ask_of(Opcode.DELETE, "ada", collection_id=people, cas=reply.cas)
+    bootstrap, (written, removed) = client.node.command_log[:-2], client.node.command_log[-2:]
+
+    assert [Opcode.HELLO, Opcode.SASL_AUTH, Opcode.SELECT_BUCKET] == [command.opcode for command in bootstrap]
+    assert [b'{"a":"test"}', b"PLAIN", b"default"] == [command.key for command in bootstrap]
+    assert (1, Opcode.SET, b"ada", 2.5, "default", people, 368, Status.SUCCESS, True, None) == (
+        written.connection,
+        written.opcode,
+        written.key,
+        written.now,
+        written.bucket,
+        written.collection_id,
+        written.vbucket,
+        written.status,
+        written.applied,
+        written.fault,
+    )
+    assert (reply.cas, client.opaque) == (removed.cas, removed.opaque)
+    assert isinstance(removed.opcode, Opcode)
+
+
+def test_logs_a_malformed_key_as_it_came() -> None:
+    """A key without a readable prefix stands in the log with everything that came."""
+    client = ready_client()
+    client.ask(Opcode.GET, key=b"\x80")
+
+    assert (b"\x80", 0) == (client.node.command_log[-1].key, client.node.command_log[-1].collection_id)
+
+
+def test_forgets_the_older_half_when_there_are_too_many() -> None:
+    """A node that serves for long keeps the newest commands only."""
+    client = ready_client()
+    client.node.command_log[:] = client.node.command_log[:1] * COMMAND_LOG_MAX
+    client.ask(Opcode.NOOP)
+
+    assert COMMAND_LOG_MAX // 2 + 1 == len(client.node.command_log)
+    assert [Opcode.HELLO, Opcode.NOOP] == [command.opcode for command in client.node.command_log[-2:]]
+
+
+def test_logs_whether_the_store_changed() -> None:
+    """A lock is a change, a read is none, and neither is a write that is refused."""
+    client = ready_client()
+    write(client)
+    cas = client.ask_of(Opcode.GET_AND_LOCK, "ada").cas
+    client.ask_of(Opcode.GET, "ada")
+    write(client)
+    client.ask_of(Opcode.UNLOCK, "ada", cas=cas)
+
+    assert [True, True, False, False, True] == [command.applied for command in client.node.command_log[-5:]]
+
+
+def session(piece: int | None) -> tuple[bytes, bool]:
+    """Return what a client receives in a session, and whether the node hung up, with bytes sent in pieces of a size."""
+    client = ready_client()
+    client.received = b""
+    requests = [
+        client.encode_of(Opcode.SET, "ada", extras=STORE, value=b"1" * 100),
+        client.encode_of(Opcode.GET, "ada"),
+        client.encode(Opcode.NOOP),
+        client.encode_of(Opcode.DELETE, "ada"),
+        b"trailing bytes",
+    ]
+    client.send(b"".join(requests), piece=piece)
+    return client.received, client.is_hung_up
+
+
+@pytest.mark.parametrize("piece", [1, 23, 24, 25, 99])
+def test_takes_bytes_in_any_cut(piece: int) -> None:
+    """The same bytes in any pieces bring the same replies, and nonsense behind them the same end."""
+    whole = session(None)
+
+    assert whole[1]
+    assert whole == session(piece)
+
+
+def test_configs_name_the_ports_that_it_is_served_on() -> None:
+    """They may become known after the node was made; its version stays."""
+    client = ready_client()
+    client.node.set_ports(12000, 12001)
+    config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
+    services = {"kv": 12000, "kvSSL": 12001}
+
+    assert [{"services": services, "thisNode": True, "hostname": "127.0.0.1"}] == config["nodesExt"]
+    assert (12000, 12001) == (client.node.options.port, client.node.options.tls_port)
+    with pytest.raises(InvalidArgumentException):
+        client.node.set_ports(0)
+
+
+@given(data=st.binary(max_size=200), piece=st.integers(1, 50), is_ready=st.booleans())
+def test_no_bytes_make_it_raise(data: bytes, piece: int, is_ready: bool) -> None:
+    """Whatever a client sends, the node answers, waits or hangs up."""
+    client = ready_client() if is_ready else NodeClient(FakeNode())
+
+    for start in range(0, len(data), piece):
+        actions = client.node.bytes_received(1, data[start : start + piece], 0.0)
+        assert all(isinstance(action, SendReply | HangUp) for action in actions)
+
+
+REQUESTS = st.fixed_dictionaries(
+    {
+        "extras": st.binary(max_size=24),
+        "key": st.binary(max_size=12),
+        "value": st.binary(max_size=40),
+        "cas": st.sampled_from([0, 1, 2**64 - 1]),
+        "vbucket": st.sampled_from([0, 368, 1023, 1024, 0xFFFF]),
+        "datatype": st.integers(0, 255),
+        "framing_extras": st.binary(max_size=6),
+    }
+)
+
+
+@given(opcode=st.sampled_from(list(Opcode)), parts=REQUESTS)
+def test_no_request_makes_it_raise(opcode: Opcode, parts: dict[str, int | bytes]) -> None:
+    """Whatever is in a whole frame, there is one reply to it, with a status that the protocol has."""
+    reply = ready_client().ask(opcode, **parts)
+
+    assert reply.status in set(Status)
+
+
+def test_commands_wait_for_room() -> None:
+    """Replies that nobody writes are bounded, but for the last; each that is written lets others follow, to the end."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0, unsent_size_max=200)
+    unsent = sizes_of(node.bytes_received(1, 100 * QUESTION, 0.0))
+    reply, most, room = unsent[0], 0, set()
+    while unsent:
+        most = max(most, sum(unsent))
+        room.add(node.has_room(1))
+        unsent = [*unsent[1:], *sizes_of(node.replies_written(1, unsent[0], 0.0))]
+
+    assert 100 == len(node.command_log)
+    assert 200 <= most < 200 + reply
+    assert {False, True} == room
+    assert node.has_room(1)
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["slow", "cut"])
+def test_replies_that_are_held_back_take_room(is_cut: bool) -> None:
+    """What is late, or does not move at all, is in the memory as well."""
+    node = FakeNode()
+    node.connection_opened(1, 0.0, unsent_size_max=200)
+    node.network.slow_down(1.0)
+    node.bytes_received(1, 100 * QUESTION, 0.0)
+    if is_cut:
+        node.network.cut(None)
+    node.time_passed(1.0)
+
+    assert 0 < len(node.command_log) < 20
+    assert not node.has_room(1)
+
+
+def test_nobody_waits_for_room_that_is_never_told_of() -> None:
+    """A driver that says nothing of what it has written has everything carried out, and so has a client that is unknown."""
+    client = ready_client()
+    client.send(100 * QUESTION)
+
+    assert client.node.has_room(1)
+    assert client.node.has_room(2)
+    assert [] == client.node.replies_written(2, 1, 0.0)
+
+
+def sizes_of(actions: Sequence[NodeAction]) -> list[int]:
+    """Return how long the replies are."""
+    return [len(action.data) for action in actions if isinstance(action, SendReply)]

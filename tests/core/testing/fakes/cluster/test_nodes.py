@@ -1,0 +1,439 @@
+"""Several nodes with one map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.cluster.outbox import HangUp
+from triclinium_core.testing.fakes.cluster.places import NODES_MAX
+from triclinium_core.testing.fakes.faults import delay
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.documents import vbucket_of
+
+BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
+ADA = vbucket_of(b"ada", 1024)
+"""The vbucket of the document that most tests use, which the first node has at first."""
+
+
+def clients_of(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
+    """Return a connection to each node, authenticated and in a bucket."""
+    return [
+        ready_client(node, connection=number, features=[*USUAL_FEATURES, *features])
+        for number, node in enumerate(nodes, 1)
+    ]
+
+
+def config_at(client: NodeClient) -> dict[str, Any]:
+    """Return the config that a node answers."""
+    return dict(as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value))
+
+
+def served_by(clients: list[NodeClient]) -> list[bool]:
+    """Return which nodes answer for the document, whether it is there or not."""
+    replies = [status_of(client.ask_of(Opcode.GET, "ada")) for client in clients]
+    assert set(replies) <= {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET}
+    return [reply != Status.NOT_MY_VBUCKET for reply in replies]
+
+
+@pytest.fixture
+def nodes() -> FakeNodes:
+    """Return three nodes."""
+    cluster = FakeNodes()
+    cluster.move([ADA], to=0)
+    return cluster
+
+
+# -- What is.
+
+
+def test_vbuckets_are_spread_evenly_at_first() -> None:
+    """Over all nodes; each is one node's."""
+    nodes = FakeNodes(FakeNodeOptions(vbuckets=128, config_epoch=2, config_revision=5), nodes=3)
+    shares = [nodes.vbuckets_of(index) for index in range(3)]
+
+    assert [43, 43, 42] == [len(share) for share in shares]
+    assert list(range(128)) == sorted(vbucket for share in shares for vbucket in share)
+    assert ((2, 5), (0, 1, 2)) == (nodes.map.version, nodes.map.members)
+
+
+def test_addresses_by_number() -> None:
+    """The nodes stand under one host, two ports apart: those for TLS fit in between."""
+    nodes = FakeNodes(FakeNodeOptions(host="h.test", port=12000, tls_port=12001), nodes=3)
+
+    assert [(12000, 12001), (12002, 12003), (12004, 12005)] == [
+        (node.options.port, node.options.tls_port) for node in nodes
+    ]
+    assert "couchbase://h.test:12000,h.test:12002,h.test:12004" == nodes.connection_string()
+    assert "couchbases://h.test:12001,h.test:12003,h.test:12005" == nodes.connection_string(tls=True)
+    assert "couchbase://127.0.0.1:12000,127.0.0.1:12002,127.0.0.1:12004" == nodes.connection_string(host="127.0.0.1")
+
+
+def test_addresses_by_name() -> None:
+    """Each node where it is said to be; a host that clients put in themselves is this machine."""
+    nodes = FakeNodes(nodes=(("a.test", 11210), ("::1", 11210), ("$HOST", 11211)))
+
+    assert "couchbase://a.test:11210,[::1]:11210,127.0.0.1:11211" == nodes.connection_string()
+    assert nodes.connection_string(tls=True) is None
+    assert 3 == len(nodes)
+    assert [nodes[0], nodes[1], None] == [nodes.find(host, 11210) for host in ("a.test", "::1", "b.test")]
+    assert nodes[2] is nodes.find("anything", 11211)
+    assert nodes.find("a.test", 11210, tls=True) is None
+
+
+@rows(
+    ("options", "number", "parameter"),
+    [
+        (5, 3, "options"),
+        (None, 0, "nodes"),
+        (None, NODES_MAX + 1, "nodes"),
+        (None, True, "nodes"),
+        (None, "ab", "nodes"),
+        (None, (), "nodes"),
+        (None, ["a:1"], "nodes"),
+        (None, [("a", 1, 2)], "nodes"),
+        (None, [("a", 1), ("a", 1)], "nodes"),
+        (None, [("a", 0)], "port"),
+        (FakeNodeOptions(port=12000, tls_port=12002), 2, "nodes"),
+        (FakeNodeOptions(port=65535), 2, "port"),
+    ],
+)
+def test_refuses_what_no_cluster_can_be(options: Any, number: Any, parameter: str) -> None:
+    """By name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        FakeNodes(options, number)
+
+    assert parameter == caught.value.parameter
+
+
+def test_the_nodes_share_what_they_store(nodes: FakeNodes) -> None:
+    """Documents and collections are the cluster's; faults and commands are each node's own."""
+    nodes.documents.put("default", "ada", b"1")
+    first, second, _ = clients_of(nodes)
+    collection_id = nodes.collections.create("inventory", "people")
+
+    assert b"1" == first.ask_of(Opcode.GET, "ada").value
+    assert nodes[1].documents.get("default", "ada") is not None
+    assert collection_id in nodes[2].collections
+    nodes[0].faults.next(None, delay(1.0))
+    assert (1, 0) == (nodes[0].faults.pending, nodes[1].faults.pending)
+    assert [Opcode.GET, Opcode.SELECT_BUCKET] == [client.node.command_log[-1].opcode for client in (first, second)]
+
+
+def test_a_lone_node_is_a_cluster_of_one() -> None:
+    """What is changed there changes the node; one of several is not taken for all."""
+    node = FakeNode()
+    nodes = FakeNodes.around(node)
+    client = ready_client(node)
+    nodes.move([ADA], to=None)
+
+    assert [node] == list(nodes)
+    assert [False] == served_by([client])
+    assert (1, 2) == node.config_version
+    with pytest.raises(InvalidArgumentException):
+        FakeNodes.around(FakeNodes()[0])
+
+
+# -- Whose vbucket it is.
+
+
+def test_each_node_answers_for_its_own_vbuckets(nodes: FakeNodes) -> None:
+    """The others say that it is not theirs, and embed the config that says whose it is."""
+    clients = clients_of(nodes)
+    refused = clients[1].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
+    config = as_json(refused.value)
+
+    assert [True, False, False] == served_by(clients)
+    assert Status.NOT_MY_VBUCKET == status_of(refused)
+    assert not nodes[1].command_log[-1].applied
+    assert config == config_at(clients[1])
+    assert nodes.documents.get("default", "ada") is None
+
+
+# -- What changes the map.
+
+
+def test_moving(nodes: FakeNodes) -> None:
+    """The new node has the documents, and nobody else answers any more."""
+    clients = clients_of(nodes)
+    clients[0].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
+    nodes.move([ADA], to=2)
+
+    assert [False, False, True] == served_by(clients)
+    assert b"1" == clients[2].ask_of(Opcode.GET, "ada").value
+    nodes.move([ADA], to=None)
+    assert [False, False, False] == served_by(clients)
+    assert -1 == config_at(clients[0])["vBucketServerMap"]["vBucketMap"][ADA][0]
+
+
+def test_removing_and_adding(nodes: FakeNodes) -> None:
+    """Who is out stands in no config and has no vbucket; the others have its own. Who comes in gets none unasked."""
+    clients = clients_of(nodes)
+    before = nodes.map
+    nodes.remove_node(0)
+    after, after_removal = nodes.map.members, config_at(clients[0])
+    shares = [len(nodes.vbuckets_of(index)) for index in range(3)]
+
+    assert (1, 2) == after
+    assert [0, 512, 512] == shares
+    assert all(new == old for new, old in zip(nodes.map.owners, before.owners, strict=True) if old)
+    assert 1 == sum(served_by(clients))
+    assert [11212, 11214] == [node["services"]["kv"] for node in after_removal["nodesExt"]]
+    nodes.add_node(0)
+    assert (0, 1, 2) == nodes.map.members
+    assert () == nodes.vbuckets_of(0)
+    nodes.rebalance()
+    assert [341, 341, 342] == sorted(len(nodes.vbuckets_of(index)) for index in range(3))
+
+
+def test_failing_over(nodes: FakeNodes) -> None:
+    """Its vbuckets have no node until the cluster is rebalanced; what was stored is there then."""
+    clients = clients_of(nodes)
+    nodes.documents.put("default", "ada", b"1")
+    lost = len(nodes.vbuckets_of(0))
+    nodes.fail_over(0)
+
+    assert [False, False, False] == served_by(clients)
+    assert (1, 2) == nodes.map.members
+    assert lost == sum(holders == [-1] for holders in config_at(clients[1])["vBucketServerMap"]["vBucketMap"])
+    nodes.rebalance()
+    assert -1 not in nodes.map.owners
+    owner = nodes.owner_of("ada")
+    assert owner is not None
+    assert b"1" == clients[owner].ask_of(Opcode.GET, "ada").value
+
+
+CHANGES: dict[str, Callable[[FakeNodes], None]] = {
+    "move": lambda nodes: nodes.move([1, 2], to=1),
+    "move nothing": lambda nodes: nodes.move([], to=1),
+    "rebalance": lambda nodes: nodes.rebalance(),
+    "remove_node": lambda nodes: nodes.remove_node(2),
+    "fail_over": lambda nodes: nodes.fail_over(2),
+    "set_config_revision": lambda nodes: nodes.set_config_revision(nodes.map.version.revision + 1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNodes], None]) -> None:
+    """Every node answers it at once, and the clients that asked for it are notified when their node is driven."""
+    clients = clients_of(nodes, *BRIEF)
+    epoch, revision = nodes.map.version
+    before = nodes.wakeup
+    change(nodes)
+    due = nodes.wakeup
+    notified = [client.take(client.node.time_passed(0.0)) for client in clients]
+
+    assert (math.inf, -math.inf, math.inf) == (before, due, nodes.wakeup)
+    assert (epoch, revision + 1) == nodes.map.version
+    assert [[ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION]] * 3 == [
+        [frame.opcode for frame in frames] for frames in notified
+    ]
+    assert {revision + 1} == {config_at(client)["rev"] for client in clients}
+
+
+def test_several_changes_are_one_piece_of_news(nodes: FakeNodes) -> None:
+    """A client that is told late is told of the newest config only."""
+    client = clients_of(nodes, *BRIEF)[0]
+    nodes.rebalance()
+    nodes.rebalance()
+
+    assert 1 == len(client.wait(1.0))
+    assert [] == client.wait(2.0)
+
+
+def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
+    """Its own clients are told with the answer, the others' when they are driven."""
+    first, second, _ = clients_of(nodes, *BRIEF)
+    notified = first.take(nodes[0].set_config_revision(9, 0.0, epoch=4))
+
+    assert 1 == len(notified)
+    assert (4, 9) == nodes.map.version == nodes[1].config_version
+    assert 1 == len(second.wait(0.0))
+
+
+@rows(
+    ("change", "parameter"),
+    [
+        (lambda nodes: nodes.move([1024], to=1), "vbuckets"),
+        (lambda nodes: nodes.move([-1], to=1), "vbuckets"),
+        (lambda nodes: nodes.move([1], to=3), "to"),
+        (lambda nodes: nodes.move([1], to=2), "to"),
+        (lambda nodes: nodes.add_node(0), "index"),
+        (lambda nodes: nodes.add_node(3), "index"),
+        (lambda nodes: nodes.remove_node(2), "index"),
+        (lambda nodes: nodes.remove_node(-1), "index"),
+        (lambda nodes: nodes.fail_over(2), "index"),
+        (lambda nodes: nodes.kill(3), "index"),
+        (lambda nodes: nodes.revive(3), "index"),
+        (lambda nodes: nodes.hold_config(3), "index"),
+        (lambda nodes: nodes.release_config(3), "index"),
+        (lambda nodes: nodes.vbuckets_of(3), "index"),
+        (lambda nodes: nodes.partition(3), "index"),
+        (lambda nodes: nodes.heal(3), "index"),
+        (lambda nodes: nodes.slow_down(3, 0.1), "index"),
+        (lambda nodes: nodes.hold_replication(3), "index"),
+        (lambda nodes: nodes.release_replication(3), "index"),
+        (lambda nodes: nodes.announce_move([1024], to=1), "vbuckets"),
+        (lambda nodes: nodes.announce_move([1], to=2), "to"),
+        (lambda nodes: nodes.set_credentials(password=7), "password"),
+        (lambda nodes: nodes.set_credentials(tokens="a.b.c"), "tokens"),
+        (lambda nodes: nodes.set_credentials(tokens=["no token"]), "tokens"),
+        (lambda nodes: nodes.set_config_revision(0), "revision"),
+        (lambda nodes: nodes.set_config_revision(1, epoch=0), "epoch"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parameter: str) -> None:
+    """By name, and nothing has changed; the third node is out already."""
+    nodes = FakeNodes(FakeNodeOptions(vbuckets=128))
+    nodes.remove_node(2)
+    before = nodes.map, [node.options for node in nodes]
+
+    with pytest.raises(InvalidArgumentException) as caught:
+        change(nodes)
+
+    assert parameter == caught.value.parameter
+    assert before == (nodes.map, [node.options for node in nodes])
+
+
+@pytest.mark.parametrize("leave", [FakeNodes.remove_node, FakeNodes.fail_over])
+def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
+    """A cluster without a node is none."""
+    nodes = FakeNodes(nodes=2)
+    leave(nodes, 0)
+
+    with pytest.raises(InvalidArgumentException, match="only one"):
+        leave(nodes, 1)
+
+
+# -- What happens to one node.
+
+
+def test_a_node_that_is_killed(nodes: FakeNodes) -> None:
+    """It hangs up on its clients, owes them nothing any more, and lets nobody connect; the map stays."""
+    clients = clients_of(nodes)
+    before = nodes.map
+    nodes[0].faults.next(Opcode.GET, delay(5.0))
+    clients[0].send(clients[0].encode_of(Opcode.GET, "ada"))
+    nodes.kill(0)
+
+    assert -math.inf == nodes[0].wakeup
+    assert [HangUp(1)] == list(nodes[0].time_passed(1.0))
+    assert math.inf == nodes[0].wakeup
+    assert [0, 1, 1] == [node.connections for node in nodes]
+    assert [False, True, True] == [node.accepts(1.0) for node in nodes]
+    assert before is nodes.map
+    assert [] == list(nodes[0].bytes_received(1, clients[0].encode_of(Opcode.GET, "ada"), 1.0))
+    nodes.revive(0)
+    assert nodes[0].accepts(1.0)
+
+
+def test_who_meets_a_dead_node(nodes: FakeNodes) -> None:
+    """Who comes in just then is hung up on, who left is not, and who was there before it came back is all the same."""
+    clients_of(nodes)
+    for node in (0, 1, 2):
+        nodes.kill(node)
+    nodes[0].connection_lost(1, 0.0)
+    nodes.revive(2)
+
+    assert (math.inf, []) == (nodes[0].wakeup, list(nodes[0].time_passed(0.0)))
+    assert [HangUp(2), HangUp(9)] == [*nodes[1].time_passed(0.0), *nodes[1].connection_opened(9, 0.0)]
+    assert [] == list(nodes[1].bytes_received(9, b"\x80", 0.0))
+    assert [HangUp(3)] == list(nodes[2].bytes_received(3, b"\x80", 0.0))
+
+
+def test_a_node_with_a_stale_map(nodes: FakeNodes) -> None:
+    """It answers the old config and for its old vbuckets, and notifies nobody, until it learns of the new one."""
+    clients = clients_of(nodes, *BRIEF)
+    old = nodes.map.version
+    nodes.hold_config(0)
+    nodes.move([ADA], to=2)
+    notified = [len(client.wait(0.0)) for client in clients]
+
+    assert [0, 1, 1] == notified
+    assert [True, False, True] == served_by(clients)
+    assert (old.revision, old) == (config_at(clients[0])["rev"], nodes[0].config_version)
+    nodes.release_config(0)
+    assert 1 == len(clients[0].wait(0.0))
+    assert [False, False, True] == served_by(clients)
+    nodes.release_config(0)
+    assert math.inf == nodes.wakeup
+
+
+# -- What a driver needs.
+
+
+def test_the_alarm(nodes: FakeNodes) -> None:
+    """It rings whenever something is due that the driver cannot know of, and is silent once it is taken away."""
+    rung: list[float] = []
+    clients_of(nodes)
+    nodes.set_alarm(lambda: rung.append(nodes.wakeup))
+    nodes.rebalance()
+    for node in nodes:
+        node.time_passed(0.0)
+    nodes.kill(1)
+    nodes[1].time_passed(0.0)
+    nodes.hold_config(2)
+    nodes.rebalance()
+    for node in nodes:
+        node.time_passed(0.0)
+    nodes.release_config(2)
+    nodes.set_alarm(None)
+    nodes.rebalance()
+
+    assert [-math.inf] * 4 == rung
+
+
+@pytest.mark.parametrize("named", [2, [("a.example", 1), ("b.example", 1)]], ids=["numbered", "named"])
+def test_alternate_addresses(named: Any) -> None:
+    """Each node has its own, and is found by it; a change is a config of the next revision."""
+    nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=named)
+
+    assert [nodes[0], nodes[1], None] == [nodes.find("ext.example", port) for port in (31210, 31212, 31214)]
+
+    nodes.set_alternate_addresses(1, {})
+
+    assert nodes.find("ext.example", 31212) is None
+    assert 2 == nodes.map.version.revision
+
+
+def test_alternate_addresses_that_two_would_have() -> None:
+    """As with their own, nobody could tell them apart."""
+    options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
+    with pytest.raises(InvalidArgumentException, match="taken twice"):
+        FakeNodes(options, nodes=1)
+
+
+def test_announced_move() -> None:
+    """Configs name the next node until the map changes; whose the vbuckets are does not change."""
+    nodes = FakeNodes(nodes=2)
+    nodes.announce_move([0, 2], to=1)
+
+    assert (1, 1, 1, 1, 0) == nodes.map.forward[:5]
+    assert (0, 1, 0, 1, 0) == nodes.map.owners[:5]
+    assert 2 == nodes.map.version.revision
+
+    nodes.move([0, 2], to=1)
+
+    assert () == nodes.map.forward
+
+
+def test_credentials_change_for_all_nodes() -> None:
+    """What is not named stays as it is, and so do the connections that are authenticated."""
+    nodes = FakeNodes(FakeNodeOptions(password="old", tokens=("a.b.c",)), 2)
+    nodes.set_credentials(password="new")
+
+    assert [("new", ("a.b.c",))] * 2 == [(node.options.password, node.options.tokens) for node in nodes]
+
+    nodes.set_credentials(tokens=["d.e.f"])
+
+    assert [("new", ("d.e.f",))] * 2 == [(node.options.password, node.options.tokens) for node in nodes]

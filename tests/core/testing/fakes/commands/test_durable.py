@@ -1,0 +1,477 @@
+"""Durable writes at a cluster of nodes: when they are seen, what waits for them, and how they end."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import pytest
+
+from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, ready_client, status_of
+from tests.rows import rows
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.commands.requests import SECONDS_DEFAULT
+from triclinium_core.testing.fakes.faults import drop_response, hang_up_after_applying
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
+from triclinium_core.testing.fakes.store.documents import vbucket_of
+
+STORE = bytes(8)
+ADA = vbucket_of(b"ada", 1024)
+LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
+WRITES: dict[Opcode, dict[str, bytes]] = {
+    Opcode.SET: {"extras": STORE, "value": b"2"},
+    Opcode.REPLACE: {"extras": STORE, "value": b"2"},
+    Opcode.DELETE: {},
+    Opcode.APPEND: {"value": b"2"},
+    Opcode.PREPEND: {"value": b"2"},
+    Opcode.INCREMENT: {"extras": bytes(7) + b"\1" + bytes(12)},
+    Opcode.DECREMENT: {"extras": bytes(7) + b"\1" + bytes(12)},
+    Opcode.TOUCH: {"extras": bytes(4)},
+    Opcode.GET_AND_TOUCH: {"extras": bytes(4)},
+}
+"""Writes to a document that is there; its number is 1."""
+
+
+def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int | None = None) -> bytes:
+    """Return the framing extras of a durable write."""
+    timeout = b"" if milliseconds is None else milliseconds.to_bytes(2, "big")
+    return encode_framing_extras({RequestFrameInfo.DURABILITY: bytes((level.value,)) + timeout})
+
+
+class Cluster:
+    """Nodes of which node 0 has the document "ada", nodes 1 and so on its replicas, and a client of node 0."""
+
+    def __init__(self, replicas: int, nodes: int = 4, *, features: tuple[HelloFeature, ...] = USUAL_FEATURES) -> None:
+        self.nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
+        self.features = features
+        # The map deals replicas by turns; this vbucket has them in order.
+        chain = [*range(min(nodes, replicas + 1)), *[NO_NODE] * (replicas + 1 - nodes)]
+        place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
+        self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == place)
+        self.numbers = itertools.count(1)
+        self.client = self.connect()
+        self.nodes.documents.put("default", self.key, b"1")
+
+    def connect(self, node: int = 0) -> NodeClient:
+        """Return another client; the node may have to tell others first that it was dead."""
+        self.nodes[node].time_passed(self.nodes.now)
+        return ready_client(self.nodes[node], connection=next(self.numbers), features=self.features)
+
+    def write(self, client: NodeClient | None = None, opcode: Opcode = Opcode.SET, **parts: bytes) -> list[Frame]:
+        """Return the replies to a durable write that come at once."""
+        client = client or self.client
+        parts = {"framing_extras": durable(), **WRITES.get(opcode, {"extras": STORE}), **parts}
+        return client.send(client.encode_of(opcode, self.key, **parts))
+
+    def read(self, client: NodeClient | None = None) -> bytes | Status:
+        """Return the document, or why there is none."""
+        reply = (client or self.client).ask_of(Opcode.GET, self.key)
+        return reply.value if reply.status == Status.SUCCESS else status_of(reply)
+
+    def hold(self, *nodes: int) -> None:
+        """Hold replication to nodes."""
+        for node in nodes:
+            self.nodes.hold_replication(node)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a durable write is under way."""
+        return self.nodes.documents.get_prepared("default", self.key) is not None
+
+
+def statuses(replies: list[Frame]) -> list[Status]:
+    """Return the statuses by name."""
+    return [status_of(reply) for reply in replies]
+
+
+# -- Those that are done at once.
+
+
+@rows("level", LEVELS)
+@rows("opcode", WRITES)
+def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
+    """Where nothing is in the way, a durable write is what it would be without, every level of every operation."""
+    plain, cluster = Cluster(replicas=2), Cluster(replicas=2)
+    (expected,) = plain.client.send(plain.client.encode_of(opcode, plain.key, **WRITES[opcode]))
+    (reply,) = cluster.write(opcode=opcode, framing_extras=durable(level, 1000))
+
+    assert Status.SUCCESS == status_of(reply)
+    assert (expected.cas, expected.extras, expected.value) == (reply.cas, reply.extras, reply.value)
+    assert plain.read() == cluster.read()
+    assert not cluster.is_pending
+    assert cluster.nodes[0].command_log[-2].applied
+
+
+@pytest.mark.parametrize(
+    ("replicas", "held", "done"),
+    [
+        (0, (), True),
+        (1, (), True),
+        (1, (1,), False),
+        (2, (), True),
+        (2, (1,), True),
+        (2, (2,), True),
+        (2, (1, 2), False),
+        (2, (3,), True),
+    ],
+)
+def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) -> None:
+    """One of one copy, two of two, two of three."""
+    cluster = Cluster(replicas)
+    cluster.hold(*held)
+
+    assert ([Status.SUCCESS] if done else []) == statuses(cluster.write())
+    assert (b"2" if done else b"1") == cluster.read()
+    assert done is not cluster.is_pending
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_dead_replica_has_nothing(killed: int) -> None:
+    """One of two may be missing, and not both."""
+    cluster = Cluster(replicas=2)
+    cluster.nodes.kill(killed)
+    first = statuses(cluster.write())
+    cluster.nodes.kill(3 - killed)
+    second = statuses(cluster.write(value=b"3"))
+
+    assert ([Status.SUCCESS], []) == (first, second)
+    assert b"2" == cluster.read()
+
+
+@pytest.mark.parametrize(
+    ("opcode", "parts", "status"),
+    [
+        (Opcode.ADD, {"value": b"2"}, Status.KEY_EXISTS),
+        (Opcode.REPLACE, {"cas": 5}, Status.KEY_EXISTS),
+        (Opcode.INCREMENT, {"key": "nobody"}, Status.KEY_NOT_FOUND),
+    ],
+)
+def test_what_fails_fails_at_once(opcode: Opcode, parts: dict[str, object], status: Status) -> None:
+    """Nothing is prepared, and nothing waits."""
+    cluster = Cluster(replicas=1)
+    cluster.hold(1)
+    if "key" in parts:
+        cluster.nodes.documents.remove("default", cluster.key)
+        parts = {"extras": bytes(16) + b"\xff" * 4}
+
+    assert [status] == statuses(cluster.write(opcode=opcode, **parts))  # type: ignore[arg-type]
+    assert not cluster.is_pending
+
+
+# -- Those that never can be.
+
+
+@pytest.mark.parametrize(
+    ("replicas", "nodes", "possible"), [(0, 1, True), (1, 1, False), (2, 1, False), (2, 2, True), (3, 4, False)]
+)
+def test_there_have_to_be_enough_copies(replicas: int, nodes: int, possible: bool) -> None:
+    """Of those that the bucket is to have; with three replicas there are no durable writes at all."""
+    cluster = Cluster(replicas, nodes)
+
+    assert [Status.SUCCESS if possible else Status.DURABILITY_IMPOSSIBLE] == statuses(cluster.write())
+    assert (b"2" if possible else b"1") == cluster.read()
+
+
+def test_a_failover_leaves_too_few_copies() -> None:
+    """Until a rebalance has made another one."""
+    cluster = Cluster(replicas=1)
+    cluster.nodes.fail_over(1)
+    refused = statuses(cluster.write())
+    cluster.nodes.rebalance()
+    owner = cluster.nodes.owner_of(cluster.key)
+    assert owner is not None
+
+    assert [Status.DURABILITY_IMPOSSIBLE] == refused
+    assert [Status.SUCCESS] == statuses(cluster.write(cluster.connect(owner)))
+
+
+def test_a_node_with_an_old_map_has_no_replicas() -> None:
+    """The others follow the node that has the vbucket by now."""
+    cluster = Cluster(replicas=1)
+    cluster.nodes.hold_config(0)
+    cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=1)
+
+    assert [Status.DURABILITY_IMPOSSIBLE] == statuses(cluster.write())
+    assert b"1" == cluster.read()
+
+
+# -- Those that have to wait.
+
+
+def pending(replicas: int = 1, **options: tuple[HelloFeature, ...]) -> Cluster:
+    """Return a cluster in which a write with nine seconds is prepared."""
+    cluster = Cluster(replicas, **options)  # type: ignore[arg-type]
+    cluster.hold(*range(1, 1 + replicas))
+    assert [] == cluster.write(framing_extras=durable(milliseconds=9000))
+    return cluster
+
+
+def test_nobody_sees_what_is_not_committed() -> None:
+    """Readers find what was there, those of a replica too; the node knows when it has to end it."""
+    cluster = pending()
+    replica = cluster.connect(1).ask_of(Opcode.GET_REPLICA, cluster.key)
+    prepared = cluster.nodes.documents.get_prepared("default", cluster.key)
+
+    assert b"1" == cluster.read()
+    assert b"1" == replica.value
+    assert prepared is not None
+    assert b"2" == prepared.value
+    assert [9.0, math.inf] == [node.wakeup for node in cluster.nodes][:2]
+
+
+def test_committed_when_a_majority_has_it() -> None:
+    """Replication goes on: the client is told, and everybody sees it, under the CAS that it was prepared with."""
+    cluster = pending()
+    prepared = cluster.nodes.documents.get_prepared("default", cluster.key)
+    before = list(cluster.nodes[0].command_log)
+    cluster.nodes.release_replication(1)
+    woken = cluster.nodes.wakeup
+    (reply,) = cluster.client.wait(3.0)
+    (logged,) = cluster.nodes[0].command_log[len(before) :]
+
+    assert prepared is not None
+    assert (Status.SUCCESS, prepared.cas) == (status_of(reply), reply.cas)
+    assert -math.inf == woken
+    assert math.inf == cluster.nodes.wakeup
+    assert (Opcode.SET, 0.0, Status.SUCCESS, True) == (logged.opcode, logged.now, logged.status, logged.applied)
+    assert Opcode.SET not in {command.opcode for command in before}
+    assert b"2" == cluster.read()
+
+
+def test_a_node_that_comes_back_has_it_too() -> None:
+    """A dead replica is no other case than one that replication does not reach."""
+    cluster = Cluster(replicas=1)
+    cluster.nodes.kill(1)
+    cluster.write()
+    cluster.nodes.revive(1)
+
+    assert [Status.SUCCESS] == statuses(cluster.client.wait(0.0))
+    assert b"2" == cluster.read()
+
+
+@pytest.mark.parametrize(("milliseconds", "due"), [(9000, 9.0), (1, 0.001), (None, SECONDS_DEFAULT)])
+def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) -> None:
+    """Aborted, but the client is not told that for certain; what comes later finds the document as it was."""
+    cluster = Cluster(replicas=1)
+    cluster.hold(1)
+    cluster.write(framing_extras=durable(milliseconds=milliseconds))
+    early = cluster.client.wait(math.nextafter(due, 0))
+    late = statuses(cluster.client.wait(due))
+    cluster.nodes.release_replication(1)
+
+    assert ([], [Status.SYNC_WRITE_AMBIGUOUS]) == (early, late)
+    assert b"1" == cluster.read()
+    assert not cluster.is_pending
+    assert not cluster.nodes[0].command_log[-2].applied
+    assert [Status.SUCCESS] == statuses(cluster.write())
+
+
+@rows("opcode", [*WRITES, Opcode.ADD])
+@rows("framing_extras", [b"", durable()])
+def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
+    """Of nobody, whether it is durable or not, nor a lock; other documents do not wait."""
+    cluster = pending()
+    place = vbucket_of(cluster.key.encode(), 1024)
+    other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == place)
+
+    assert [Status.SYNC_WRITE_IN_PROGRESS] == statuses(cluster.write(opcode=opcode, framing_extras=framing_extras))
+    for lock, cas in ((Opcode.GET_AND_LOCK, 0), (Opcode.UNLOCK, 5)):
+        assert Status.SYNC_WRITE_IN_PROGRESS == status_of(cluster.client.ask_of(lock, cluster.key, cas=cas))
+    assert b"1" == cluster.read()
+    assert Status.SUCCESS == status_of(cluster.client.ask_of(Opcode.SET, other, extras=STORE))
+
+
+def test_without_unordered_execution_everything_waits_behind_it() -> None:
+    """The next command is carried out when the write is settled, and so is one behind another write."""
+    ordered = tuple(feature for feature in USUAL_FEATURES if feature != HelloFeature.UNORDERED_EXECUTION)
+    cluster = pending(features=ordered)
+    client = cluster.client
+    unanswered = client.send(client.encode_of(Opcode.GET, cluster.key))
+    unanswered += cluster.write(value=b"3", framing_extras=durable(milliseconds=5000))
+    unanswered += client.send(client.encode(Opcode.NOOP))
+    waiting = cluster.is_pending
+    replies = [(reply.opcode, status_of(reply), reply.value) for reply in client.wait(9.0)]
+    rest = [(reply.opcode, status_of(reply)) for reply in client.wait(14.0)]
+
+    assert [] == unanswered
+    assert waiting
+    assert [(Opcode.SET, Status.SYNC_WRITE_AMBIGUOUS), (Opcode.GET, Status.SUCCESS)] == [
+        (opcode, status) for opcode, status, _ in replies
+    ]
+    assert b"1" == replies[1][2]
+    assert [(Opcode.SET, Status.SYNC_WRITE_AMBIGUOUS), (Opcode.NOOP, Status.SUCCESS)] == rest
+
+
+def test_a_command_that_is_under_way_forbids_hello() -> None:
+    """As a reply that is held back does."""
+    cluster = pending()
+
+    assert Status.NOT_SUPPORTED == status_of(cluster.client.hello(USUAL_FEATURES))
+
+
+# -- Those whose client leaves, or whose answer is lost.
+
+
+def test_a_client_that_leaves_takes_nothing_back() -> None:
+    """The write goes on without it, and is logged without an answer."""
+    cluster = pending()
+    cluster.nodes[0].connection_lost(1, 0.0)
+    cluster.nodes.release_replication(1)
+    actions = cluster.nodes[0].time_passed(0.0)
+    (logged,) = cluster.nodes[0].command_log[-1:]
+
+    assert [] == list(actions)
+    assert (Opcode.SET, None, True) == (logged.opcode, logged.status, logged.applied)
+    assert b"2" == cluster.read(cluster.connect())
+
+
+def test_a_fault_strikes_when_it_is_settled() -> None:
+    """The answer that never comes, and the connection that ends instead of it."""
+    silent, ending = Cluster(replicas=1), Cluster(replicas=1)
+    silent.nodes[0].faults.next(Opcode.SET, drop_response())
+    ending.nodes[0].faults.next(Opcode.SET, hang_up_after_applying())
+    for cluster in (silent, ending):
+        cluster.hold(1)
+        cluster.write()
+        cluster.nodes.release_replication(1)
+        assert [] == cluster.client.wait(0.0)
+        assert b"2" == cluster.read(cluster.connect())
+        (struck,) = (command for command in cluster.nodes[0].command_log if command.fault is not None)
+        assert (None, True) == (struck.status, struck.applied)
+
+    assert (False, True) == (silent.client.is_hung_up, ending.client.is_hung_up)
+
+
+def test_clients_without_xerror() -> None:
+    """They are told to come again where a write is in progress, and hung up on where nothing can be told them."""
+    cluster = pending()
+    client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
+    told = statuses(cluster.write(client))
+    impossible = Cluster(replicas=3)
+    other = ready_client(impossible.nodes[0], connection=7, without=[HelloFeature.XERROR])
+    impossible.write(other)
+    cluster.write(client, framing_extras=encode_framing_extras({RequestFrameInfo.DURABILITY: b"\7"}))
+
+    assert [Status.TEMPORARY_FAILURE] == told
+    assert client.is_hung_up
+    assert other.is_hung_up
+
+
+# -- Those whose node is lost.
+
+
+def test_what_only_a_dead_node_has_is_gone_with_it() -> None:
+    """Failed over, another node takes over, which never had the write: aborted, and not half of it is left."""
+    cluster = pending()
+    cluster.nodes.kill(0)
+    cluster.nodes.fail_over(0)
+    client = cluster.connect(1)
+
+    assert b"1" == cluster.read(client)
+    assert not cluster.is_pending
+
+
+@pytest.mark.parametrize("is_released_first", [True, False])
+def test_a_node_that_lives_again_commits_what_it_had(is_released_first: bool) -> None:
+    """Nobody can read or write the document before, and a dead node commits nothing; no timeout ends it."""
+    cluster = pending()
+    cluster.nodes.kill(0)
+    if is_released_first:
+        cluster.nodes.release_replication(1)
+        assert cluster.is_pending
+    cluster.nodes.revive(0)
+    client = cluster.connect()
+    if not is_released_first:
+        meanwhile = [cluster.read(client), *statuses(cluster.write(client))]
+        client.wait(100.0)
+        assert [Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS] * 3 == [*meanwhile, cluster.read(client)]
+        cluster.nodes.release_replication(1)
+
+    assert b"2" == cluster.read(client)
+
+
+def test_a_vbucket_that_moves_takes_its_writes_along() -> None:
+    """The client is told that it is ambiguous; the node that has it next commits it."""
+    cluster = pending()
+    place = vbucket_of(cluster.key.encode(), 1024)
+    cluster.nodes.move([place], to=1)
+    told = statuses(cluster.client.wait(0.0))
+
+    assert [Status.SYNC_WRITE_AMBIGUOUS] == told
+    assert b"2" == cluster.read(cluster.connect(1))
+
+
+def test_a_vbucket_that_moves_may_have_to_wait_again() -> None:
+    """Where its replicas still do not have the write."""
+    cluster = pending(replicas=2)
+    cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=3)
+    client = cluster.connect(3)
+    meanwhile = cluster.read(client)
+    cluster.nodes.release_replication(1)
+
+    assert Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS == meanwhile
+    assert b"2" == cluster.read(client)
+
+
+def test_a_vbucket_without_a_node_commits_nothing() -> None:
+    """Until one has it again."""
+    cluster = pending()
+    place = vbucket_of(cluster.key.encode(), 1024)
+    cluster.nodes.release_replication(1)
+    cluster.client.wait(0.0)
+    cluster.hold(1)
+    cluster.write(value=b"3")
+    cluster.nodes.move([place], to=None)
+    cluster.nodes.release_replication(1)
+    meanwhile = cluster.is_pending
+    cluster.nodes.move([place], to=2)
+
+    assert meanwhile
+    assert b"3" == cluster.read(cluster.connect(2))
+
+
+def test_aborted_when_it_can_never_be_done() -> None:
+    """The only replica is failed over: there is no majority any more, and no reason to wait for the timeout."""
+    cluster = pending()
+    cluster.nodes.fail_over(1)
+
+    assert [Status.SYNC_WRITE_AMBIGUOUS] == statuses(cluster.client.wait(0.0))
+    assert b"1" == cluster.read()
+
+
+def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
+    """A node that had the vbucket itself has what was written then, whatever replication it lacks."""
+    cluster = Cluster(replicas=1)
+    place = vbucket_of(cluster.key.encode(), 1024)
+    cluster.hold(1)
+    cluster.nodes.move([place], to=1)
+    acknowledged = statuses(cluster.write(cluster.connect(1)))
+    cluster.nodes.move([place], to=0)
+    cluster.nodes.kill(0)
+    cluster.nodes.fail_over(0)
+
+    assert [Status.SUCCESS] == acknowledged
+    assert b"2" == cluster.read(cluster.connect(1))
+
+
+@pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
+def test_what_was_acknowledged_outlives_a_failover(change: Callable[[FakeNodes], None]) -> None:
+    """Whichever replica was behind: the one that has the write takes over."""
+    cluster = Cluster(replicas=2)
+    change(cluster.nodes)
+    acknowledged = statuses(cluster.write())
+    cluster.nodes.kill(0)
+    cluster.nodes.fail_over(0)
+    owner = cluster.nodes.owner_of(cluster.key)
+    assert owner is not None
+    cluster.nodes.revive(owner)
+
+    assert [Status.SUCCESS] == acknowledged
+    assert b"2" == cluster.read(cluster.connect(owner))

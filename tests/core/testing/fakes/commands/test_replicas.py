@@ -1,0 +1,189 @@
+"""Several nodes that have replicas of each other's vbuckets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, vbucket_of
+
+ADA = vbucket_of(b"ada", 1024)
+
+
+@pytest.fixture
+def nodes() -> FakeNodes:
+    """Return three nodes: the first has the document, the second and the third a replica of it."""
+    cluster = FakeNodes(FakeNodeOptions(replicas=2))
+    cluster.move([ADA], to=0)
+    if cluster.replica_holders_of("ada") == (2, 1):
+        cluster.move([ADA], to=2)
+        cluster.move([ADA], to=1)
+        cluster.move([ADA], to=0)
+    cluster.documents.put("default", "ada", b"1")
+    return cluster
+
+
+def clients_of(nodes: FakeNodes) -> list[NodeClient]:
+    """Return a connection to each node, authenticated and in a bucket."""
+    return [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
+
+
+def copies_at(clients: list[NodeClient]) -> list[bytes | None]:
+    """Return what each node's replica has; None where it says that it has none."""
+    replies = [client.ask_of(Opcode.GET_REPLICA, "ada") for client in clients]
+    return [reply.value if status_of(reply) == Status.SUCCESS else None for reply in replies]
+
+
+def map_in(reply: Frame) -> list[list[int]]:
+    """Return the nodes of each vbucket and of its replicas, by the config in a reply."""
+    decoded: dict[str, Any] = dict(as_json(reply.value))
+    rows: list[list[int]] = decoded["vBucketServerMap"]["vBucketMap"]
+    return rows
+
+
+def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
+    """The node of the vbucket does not, and those of the replicas do not answer for it."""
+    clients = clients_of(nodes)
+    refused = clients[0].ask_of(Opcode.GET_REPLICA, "ada")
+
+    assert (1, 2) == nodes.replica_holders_of("ada") == nodes.replica_holders_of(b"ada")
+    assert [None, b"1", b"1"] == copies_at(clients)
+    assert Status.NOT_MY_VBUCKET == status_of(refused)
+    assert [0, 1, 2] == map_in(refused)[ADA]
+    assert Status.NOT_MY_VBUCKET == status_of(clients[1].ask_of(Opcode.GET, "ada"))
+
+
+def test_the_answer_is_that_of_a_read(nodes: FakeNodes) -> None:
+    """Flags, value and CAS; nobody is told the CAS of a lock."""
+    client = clients_of(nodes)[1]
+    document = nodes.documents.get("default", "ada")
+    reply = client.ask_of(Opcode.GET_REPLICA, "ada")
+    missing = client.ask_of(Opcode.GET_REPLICA, "nobody", vbucket=ADA)
+    nodes.documents.lock("default", "ada")
+    locked = client.ask_of(Opcode.GET_REPLICA, "ada")
+
+    assert document is not None
+    assert (document.cas, document.flags.to_bytes(4, "big"), b"1") == (reply.cas, reply.extras, reply.value)
+    assert Status.KEY_NOT_FOUND == status_of(missing)
+    assert LOCKED_CAS == locked.cas
+
+
+def test_there_may_be_none() -> None:
+    """Without replicas, and where the only node has all vbuckets; a vbucket that there is not has none either."""
+    for cluster in (FakeNodes(), FakeNodes(FakeNodeOptions(replicas=3), 1)):
+        assert () == cluster.replica_holders_of("ada")
+        for client in clients_of(cluster):
+            assert Status.NOT_MY_VBUCKET == status_of(client.ask_of(Opcode.GET_REPLICA, "ada"))
+            assert Status.NOT_MY_VBUCKET == status_of(client.ask_of(Opcode.GET_REPLICA, "ada", vbucket=1024))
+
+
+def test_replication_held_back(nodes: FakeNodes) -> None:
+    """The node's replicas stay as they were until it is released; the others follow."""
+    clients = clients_of(nodes)
+    nodes.hold_replication(1)
+    nodes.documents.put("default", "ada", b"2")
+    nodes.hold_replication(1)
+    stale = copies_at(clients)
+    nodes.documents.remove("default", "ada")
+    removed = copies_at(clients)
+    nodes.release_replication(1)
+
+    assert [None, b"1", b"2"] == stale
+    assert [None, b"1", None] == removed
+    assert [None, None, None] == copies_at(clients)
+    nodes.release_replication(1)
+
+
+def test_what_is_stale_expires_too(nodes: FakeNodes) -> None:
+    """Time does not stop where replication does."""
+    nodes.documents.put("default", "ada", b"1", expires_after=5.0)
+    client = clients_of(nodes)[1]
+    nodes.hold_replication(1)
+    client.wait(5.0)
+
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET_REPLICA, "ada"))
+
+
+def test_a_replica_takes_over(nodes: FakeNodes) -> None:
+    """With all that was written; whoever stood behind it moves up, and only a rebalance makes more."""
+    clients = clients_of(nodes)
+    nodes.fail_over(0)
+    after = nodes.map.chain(ADA)
+    nodes.fail_over(1)
+    last = nodes.map.chain(ADA)
+    nodes.add_node(0)
+    nodes.rebalance()
+
+    assert [1, 2, -1] == after
+    assert [2, -1, -1] == last
+    assert {0, 2} == set(nodes.map.chain(ADA)[:2])
+    owner, holder, _ = nodes.map.chain(ADA)
+    assert b"1" == clients[owner].ask_of(Opcode.GET, "ada").value
+    assert b"1" == clients[holder].ask_of(Opcode.GET_REPLICA, "ada").value
+    nodes.remove_node(0)
+    assert [2, -1, -1] == nodes.map.chain(ADA)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
+    """What the other replicas had is gone too: they follow the node that took over. Other vbuckets keep theirs."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=replicas))
+    clients = clients_of(nodes)
+    keys = [f"key{number}" for number in range(40)]
+    for key in keys:
+        nodes.documents.put("default", key, b"old")
+    for held in range(1, 1 + replicas):
+        nodes.hold_replication(held)
+    for key in keys:
+        nodes.documents.put("default", key, b"new")
+    nodes.documents.put("default", "made", b"new")
+    heirs = {key: nodes.map.chain(vbucket_of(key.encode(), 1024)) for key in keys}
+    nodes.fail_over(0)
+
+    lost = {key for key, (owner, heir, *_) in heirs.items() if owner == 0 and heir <= replicas}
+    assert lost
+    assert lost != set(keys)
+    for key in keys:
+        owner = nodes.owner_of(key)
+        assert owner is not None
+        assert (b"old" if key in lost else b"new") == clients[owner].ask_of(Opcode.GET, key).value
+
+
+def test_the_replica_that_has_most_takes_over() -> None:
+    """One that replication reaches, else the one that it was held back from last; the others keep their order."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=4)
+    nodes.move([ADA], to=0)
+    _, first, second = nodes.map.chain(ADA)
+    nodes.hold_replication(first)
+    nodes.documents.put("default", "ada", b"1")
+    nodes.hold_replication(second)
+    nodes.documents.put("default", "ada", b"2")
+    nodes.fail_over(0)
+
+    assert [second, first, -1] == nodes.map.chain(ADA)
+    assert b"1" == clients_of(nodes)[second].ask_of(Opcode.GET, "ada").value
+
+
+def test_a_node_that_gets_a_replica_has_it_as_it_is() -> None:
+    """Also where replication is held back: it had the vbucket itself until then, or waited until it had all of it."""
+    nodes = FakeNodes(FakeNodeOptions(replicas=1))
+    nodes.move([ADA], to=0)
+    (replica,) = nodes.replica_holders_of("ada")
+    nodes.documents.put("default", "ada", b"1")
+    nodes.hold_replication(replica)
+    nodes.move([ADA], to=replica)
+    nodes.documents.put("default", "ada", b"2")
+    nodes.move([ADA], to=0)
+    nodes.documents.put("default", "ada", b"3")
+    swapped = nodes.map.chain(ADA)
+    nodes.fail_over(0)
+
+    assert [0, replica] == swapped
+    assert b"2" == clients_of(nodes)[replica].ask_of(Opcode.GET, "ada").value

@@ -1,0 +1,245 @@
+"""From the first byte to a connection that is ready."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from tests.core.testing.node_client import NodeClient, ready_client, status_of, with_options
+from triclinium_core.kv.node.scram import MECHANISMS, ScramClient
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.retry.couchbase.tables.error_map import parse_error_map
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.faults import delay
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+
+def granted(value: bytes) -> list[int]:
+    """Return the codes in the value of an answer to HELLO."""
+    return list(struct.unpack(f">{len(value) // 2}H", value))
+
+
+def test_grants_what_is_wanted_and_offered_in_the_order_wanted() -> None:
+    """Unknown features, known ones that the node does not have, and repetitions are left out; half a code is refused."""
+    wanted = [HelloFeature.XERROR, 0x7777, HelloFeature.REPORT_UNIT_USAGE, HelloFeature.JSON, HelloFeature.XERROR]
+    least = NodeClient(with_options(features=frozenset({HelloFeature.XERROR})))
+    client = NodeClient(FakeNode())
+
+    assert [HelloFeature.XERROR, HelloFeature.JSON] == granted(client.hello(wanted).value)
+    assert [HelloFeature.XERROR] == granted(least.hello(IMPLEMENTED_FEATURES).value)
+    assert Status.INVALID_ARGUMENTS == status_of(client.ask(Opcode.HELLO, value=b"\0\7\0"))
+
+
+def test_every_hello_replaces_the_features() -> None:
+    """A second HELLO takes back what the first was granted."""
+    client = ready_client()
+    client.hello([HelloFeature.XERROR])
+    assert b"" == client.ask(Opcode.SET, key=b"a", extras=bytes(8)).extras
+
+    client.hello([HelloFeature.MUTATION_SEQNO])
+
+    assert 16 == len(client.ask(Opcode.SET, key=b"a", extras=bytes(8)).extras)
+
+
+def test_notifications_need_duplex() -> None:
+    """Whoever wants to be notified must let the node speak first; of both forms the brief one is granted."""
+    client = NodeClient(FakeNode())
+    full, brief = HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF
+
+    for feature in (full, brief):
+        assert Status.INVALID_ARGUMENTS == status_of(client.hello([feature]))
+        assert [feature, HelloFeature.DUPLEX] == granted(client.hello([feature, HelloFeature.DUPLEX]).value)
+    assert [HelloFeature.DUPLEX, brief] == granted(client.hello([HelloFeature.DUPLEX, full, brief]).value)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "parts", "status"),
+    [(Opcode.HELLO, {}, Status.NOT_SUPPORTED), (Opcode.SELECT_BUCKET, {"key": b"default"}, Status.SUCCESS)],
+    ids=["hello", "bucket"],
+)
+def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: dict[str, bytes], status: Status) -> None:
+    """While a reply is due, features do not change, unless replies come in order anyway; the bucket does."""
+    for without, expected in ([], status), ([HelloFeature.UNORDERED_EXECUTION], Status.SUCCESS):
+        client = ready_client(without=without)
+        client.node.faults.next(Opcode.NOOP, delay(1.0))
+        client.send(client.encode(Opcode.NOOP))
+        replies = client.send(client.encode(opcode, **parts)) + client.wait(1.0)
+
+        assert [expected] == [reply.status for reply in replies if reply.opcode == opcode]
+
+
+def test_answers_the_error_map_in_the_version_asked_for() -> None:
+    """Whoever asks for more than there is gets the newest; version 0 and half a version are none."""
+    client, old = NodeClient(FakeNode()), NodeClient(with_options(error_map=None))
+    for asked, version, revision in ((1, 1, 13), (2, 2, 9), (3, 2, 9), (0xFFFF, 2, 9)):
+        error_map = parse_error_map(client.ask(Opcode.GET_ERROR_MAP, value=asked.to_bytes(2, "big")).value)
+        assert (version, revision) == (error_map.version, error_map.revision)
+
+    assert Status.KEY_NOT_FOUND == status_of(client.ask(Opcode.GET_ERROR_MAP, value=b"\0\0"))
+    assert Status.INVALID_ARGUMENTS == status_of(client.ask(Opcode.GET_ERROR_MAP, value=b"\2"))
+    assert Status.UNKNOWN_COMMAND == status_of(old.ask(Opcode.GET_ERROR_MAP, value=b"\0\2"))
+
+
+def test_lists_mechanisms() -> None:
+    """The mechanisms are those of the node, in its order; OAUTHBEARER comes last, where there are tokens."""
+    for options, mechanisms in (
+        ({"sasl_mechanisms": ("PLAIN", "SCRAM-SHA1")}, b"PLAIN SCRAM-SHA1"),
+        ({}, b"SCRAM-SHA512 SCRAM-SHA256 SCRAM-SHA1 PLAIN"),
+        ({"tokens": ("a.b.c",)}, b"SCRAM-SHA512 SCRAM-SHA256 SCRAM-SHA1 PLAIN OAUTHBEARER"),
+    ):
+        assert mechanisms == NodeClient(with_options(**options)).ask(Opcode.SASL_LIST_MECHS).value
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_proves_itself_to_a_client_that_knows_the_password(mechanism: str) -> None:
+    """Each SCRAM mechanism ends with both sides proven; users and passwords are UTF-8."""
+    client = NodeClient(with_options(username="jürgen", password="ключ"))
+
+    assert Status.SUCCESS == status_of(client.authenticate_scram(mechanism, "jürgen", "ключ"))
+    assert Status.SUCCESS == status_of(client.ask(Opcode.NOOP))
+    assert Status.SUCCESS == status_of(client.authenticate_plain("jürgen", "ключ"))
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("username", "password"), [("Administrator", "wrong"), ("nobody", "password")])
+def test_refuses_wrong_credentials_at_the_end(mechanism: str, username: str, password: str) -> None:
+    """A stranger learns at the last step only that something was wrong, and stays outside."""
+    client = NodeClient(FakeNode())
+    client.hello([HelloFeature.XERROR])
+
+    assert Status.AUTH_ERROR == status_of(client.authenticate_scram(mechanism, username, password))
+    assert Status.NO_ACCESS == status_of(client.ask(Opcode.NOOP))
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        (b"\0Administrator\0password", Status.SUCCESS),
+        (b"Administrator\0Administrator\0password", Status.SUCCESS),
+        (b"somebody\0Administrator\0password", Status.AUTH_ERROR),
+        (b"\0Administrator\0wrong", Status.AUTH_ERROR),
+        (b"\0nobody\0password", Status.AUTH_ERROR),
+        (b"", Status.AUTH_ERROR),
+    ],
+)
+def test_reads_plain_credentials(message: bytes, status: Status) -> None:
+    """User and password must be right, and the rights asked for one's own."""
+    assert status == status_of(NodeClient(FakeNode()).ask(Opcode.SASL_AUTH, key=b"PLAIN", value=message))
+
+
+@pytest.mark.parametrize("mechanism", [b"PLAIN", b"OAUTHBEARER", b"scram-sha1", b"\xff"])
+def test_refuses_mechanisms_that_are_not_offered(mechanism: bytes) -> None:
+    """A mechanism that the node was not told to offer is refused like a wrong password."""
+    node = with_options(sasl_mechanisms=("SCRAM-SHA1",))
+
+    reply = NodeClient(node).ask(Opcode.SASL_AUTH, key=mechanism, value=b"\0Administrator\0password")
+
+    assert Status.AUTH_ERROR == status_of(reply)
+
+
+def test_keeps_the_steps_of_an_exchange_apart() -> None:
+    """A step needs a beginning, which is a message of SCRAM and is not begun twice; another exchange may follow."""
+    client = NodeClient(FakeNode())
+    first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
+
+    statuses = [
+        status_of(client.ask(opcode, key=b"SCRAM-SHA1", value=value))
+        for opcode, value in (
+            (Opcode.SASL_AUTH, b"nonsense"),
+            (Opcode.SASL_STEP, b"x"),
+            (Opcode.SASL_AUTH, first),
+            (Opcode.SASL_AUTH, first),
+            (Opcode.SASL_STEP, b"x"),
+        )
+    ]
+
+    invalid = Status.INVALID_ARGUMENTS
+    assert [Status.AUTH_ERROR, invalid, Status.AUTH_CONTINUE, invalid, Status.AUTH_ERROR] == statuses
+    assert Status.SUCCESS == status_of(client.authenticate_scram("SCRAM-SHA1"))
+
+
+def test_authenticating_takes_the_bucket() -> None:
+    """By a password, and without a word; a token leaves it. A failure takes the old credentials too."""
+    client = ready_client(with_options(tokens=("a.b.c",)))
+    message = b"n,,\x01auth=Bearer a.b.c\x01\x01"
+
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SASL_AUTH, key=b"OAUTHBEARER", value=message))
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.SUCCESS == status_of(client.authenticate_scram("SCRAM-SHA512"))
+    assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.AUTH_ERROR == status_of(client.authenticate_plain(password="wrong"))
+    assert Status.NO_ACCESS == status_of(client.ask(Opcode.NOOP))
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (b"n,,\x01auth=Bearer a.b.c\x01\x01", Status.SUCCESS),
+        (b"n,,\x01auth=Bearer second\x01\x01", Status.SUCCESS),
+        (b"n,a=ada,\x01auth=Bearer a.b.c\x01\x01", Status.SUCCESS),
+        (b"n,,\x01auth=Bearer a.b.d\x01\x01", Status.AUTH_ERROR),
+        (b"n,,\x01auth=Bearer \x01\x01", Status.AUTH_ERROR),
+        (b"n,,\x01auth=Bearer a.b.c\x01", Status.AUTH_ERROR),
+        (b"y,,\x01auth=Bearer a.b.c\x01\x01", Status.AUTH_ERROR),
+        (b"a.b.c", Status.AUTH_ERROR),
+        (b"", Status.AUTH_ERROR),
+    ],
+)
+def test_reads_tokens(message: bytes, expected: Status) -> None:
+    """In the form of RFC 7628 only, and only those that it was told."""
+    client = NodeClient(with_options(tokens=("a.b.c", "second")))
+    client.hello([HelloFeature.XERROR])
+
+    assert expected == status_of(client.ask(Opcode.SASL_AUTH, key=b"OAUTHBEARER", value=message))
+    assert (expected == Status.SUCCESS) == (Status.SUCCESS == status_of(client.ask(Opcode.NOOP)))
+
+
+@pytest.mark.parametrize(
+    ("users", "names", "is_let_in"),
+    [
+        (None, ["ada"], True),
+        (None, [], True),
+        (("ada",), ["bob", "ada"], True),
+        (("ada",), ["bob"], False),
+        ((), ["ada"], False),
+    ],
+)
+def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str], is_let_in: bool) -> None:
+    """Who is let in has no need for SASL, and cannot use it; who is not can."""
+    client = NodeClient(with_options(certificate_users=users))
+    client.hello([HelloFeature.XERROR])
+    client.node.certificate_shown(client.connection, names)
+    client.node.certificate_shown(99, names)
+
+    assert (Status.SUCCESS if is_let_in else Status.NO_ACCESS) == status_of(client.ask(Opcode.NOOP))
+    assert (Status.NOT_SUPPORTED if is_let_in else Status.SUCCESS) == status_of(client.authenticate_plain())
+
+
+def test_every_exchange_has_its_own_salt_and_nonce() -> None:
+    """Nothing is random, and yet nothing comes twice."""
+    challenges = []
+    for node in (FakeNode(), FakeNode()):
+        first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
+        for connection in (1, 2):
+            reply = NodeClient(node, connection).ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first)
+            challenges.append(reply.value)
+
+    assert challenges[:2] == challenges[2:]
+    assert challenges[0] != challenges[1]
+
+
+def test_selects_and_leaves_buckets() -> None:
+    """A connection has one bucket at a time; an unknown one leaves it where it is."""
+    client = ready_client(with_options(buckets=("default", "travel")))
+    client.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
+
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"travel"))
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.NO_ACCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"nowhere"))
+    assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"@no bucket@"))
+    assert Status.NO_BUCKET == status_of(client.ask_of(Opcode.GET, "ada"))
+    assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"default"))
+    assert b"1" == client.ask_of(Opcode.GET, "ada").value

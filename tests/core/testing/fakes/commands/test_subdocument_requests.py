@@ -1,0 +1,196 @@
+"""What the node demands of a command on parts of a document, before it carries anything out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
+from tests.rows import rows
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.commands.subdocument_requests import TRAITS
+
+X = P.XATTR
+MACRO = b'"${Mutation.CAS}"'
+
+
+def lookup(opcode: int, path: bytes = b"", flags: int = 0) -> bytes:
+    """Return a spec that reads."""
+    return bytes((opcode, flags)) + len(path).to_bytes(2, "big") + path
+
+
+def mutation(opcode: int, path: bytes = b"", value: bytes = b"", flags: int = 0) -> bytes:
+    """Return a spec that changes."""
+    return bytes((opcode, flags)) + len(path).to_bytes(2, "big") + len(value).to_bytes(4, "big") + path + value
+
+
+def ready(*, without: tuple[HelloFeature, ...] = ()) -> NodeClient:
+    """Return a client whose node has a document "ada"."""
+    features = {HelloFeature.XATTR, *ready_client().features} - set(without)
+    client = ready_client(features=[HelloFeature(code) for code in features])
+    client.node.documents.put("default", "ada", b'{"a":1}')
+    return client
+
+
+def look_up(value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
+    """Return the status of a lookup."""
+    extras = bytes((flags,)) if flags else b""
+    return status_of(ready().ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=value, extras=extras, **parts))
+
+
+def mutate(value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
+    """Return the status of a mutation."""
+    extras = bytes((flags,)) if flags else b""
+    return status_of(ready().ask_of(Opcode.SUBDOC_MULTI_MUTATION, "ada", value=value, extras=extras, **parts))
+
+
+def test_every_opcode_has_traits() -> None:
+    """The table leaves none out."""
+    assert set(Op) == set(TRAITS)
+
+
+@rows("opcode", Op)
+def test_what_is_well_formed(opcode: Op) -> None:
+    """Each opcode is taken by its command, and not by the other one."""
+    traits = TRAITS[opcode]
+    path = b"" if traits.is_whole_document else b"b[0]" if opcode is Op.ARRAY_INSERT else b"b"
+    reading, writing = lookup(opcode, path), mutation(opcode, path, b"1" if traits.has_value else b"")
+
+    right, wrong = (mutate(writing), look_up(reading)) if traits.is_mutation else (look_up(reading), mutate(writing))
+    assert right in (Status.SUCCESS, Status.SUBDOC_MULTI_PATH_FAILURE)
+    assert Status.SUBDOC_INVALID_COMBO is wrong
+
+
+@rows("opcode", [op for op in Op if TRAITS[op].is_mutation])
+def test_values(opcode: Op) -> None:
+    """Where there is one it must be given, and where there is none it must not."""
+    path = b"" if TRAITS[opcode].is_whole_document else b"b"
+
+    assert Status.INVALID_ARGUMENTS is mutate(mutation(opcode, path, b"" if TRAITS[opcode].has_value else b"1"))
+
+
+@rows("opcode", Op)
+def test_empty_paths(opcode: Op) -> None:
+    """They are the whole document, for those that can do something with it."""
+    traits = TRAITS[opcode]
+    value = b"1" if traits.has_value else b""
+    status = mutate(mutation(opcode, b"", value)) if traits.is_mutation else look_up(lookup(opcode))
+
+    assert traits.path_may_be_empty is (status is not Status.INVALID_ARGUMENTS)
+
+
+@pytest.mark.parametrize("opcode", [Op.GET_DOCUMENT, Op.SET_DOCUMENT, Op.REMOVE_DOCUMENT], ids=lambda op: op.name)
+def test_a_whole_document_has_no_path(opcode: Op) -> None:
+    """Nor is it an attribute."""
+    value = b"1" if TRAITS[opcode].has_value else b""
+    for spec in (mutation(opcode, b"a", value), mutation(opcode, b"", value, X)):
+        status = mutate(spec) if TRAITS[opcode].is_mutation else look_up(lookup(opcode, b"a"))
+        assert Status.INVALID_ARGUMENTS is status
+
+
+@rows(
+    ("value", "status"),
+    [
+        (b"", Status.SUBDOC_INVALID_COMBO),
+        (lookup(Op.GET, b"a") * 16, Status.SUCCESS),
+        (lookup(Op.GET, b"a") * 17, Status.SUBDOC_INVALID_COMBO),
+        (lookup(Op.GET, b"a")[:-1], Status.INVALID_ARGUMENTS),
+        (lookup(Op.GET, b"a") + b"\xc5", Status.INVALID_ARGUMENTS),
+        (lookup(Op.GET, b"a" * 1024), Status.SUBDOC_MULTI_PATH_FAILURE),
+        (lookup(Op.GET, b"a" * 1025), Status.INVALID_ARGUMENTS),
+        (lookup(0x55, b"a"), Status.SUBDOC_INVALID_COMBO),
+        (lookup(Op.GET, b"\xff"), Status.INVALID_ARGUMENTS),
+        (lookup(Op.GET, b"a", 0x80), Status.INVALID_ARGUMENTS),
+        (lookup(Op.GET, b"a", P.CREATE_PARENTS), Status.INVALID_ARGUMENTS),
+        (lookup(Op.GET, b"x", X) + lookup(Op.GET, b"a"), Status.SUBDOC_MULTI_PATH_FAILURE),
+        (lookup(Op.GET, b"a") + lookup(Op.GET, b"x", X), Status.SUBDOC_INVALID_XATTR_ORDER),
+        (lookup(Op.GET, b"", X), Status.XATTR_INVALID),
+        (lookup(Op.GET, b"#x", X), Status.XATTR_INVALID),
+        (lookup(Op.GET, b"$nobody", X), Status.SUBDOC_MULTI_PATH_FAILURE),
+    ],
+)
+def test_lookups(value: bytes, status: Status) -> None:
+    """Numbers, lengths, flags and order."""
+    assert status is look_up(value)
+
+
+@rows(
+    ("value", "status"),
+    [
+        (b"", Status.SUBDOC_INVALID_COMBO),
+        (mutation(Op.UPSERT, b"a", b"1") * 16, Status.SUCCESS),
+        (mutation(Op.UPSERT, b"a", b"1") * 17, Status.SUBDOC_INVALID_COMBO),
+        (mutation(Op.UPSERT, b"a", b"1")[:-1], Status.INVALID_ARGUMENTS),
+        (mutation(Op.UPSERT, b"a", b"1", P.EXPAND_MACROS), Status.SUBDOC_XATTR_INVALID_FLAG_COMBO),
+        (mutation(Op.UPSERT, b"x", b"1", X | P.EXPAND_MACROS), Status.SUBDOC_XATTR_UNKNOWN_MACRO),
+        (mutation(Op.UPSERT, b"x", MACRO, X | P.EXPAND_MACROS), Status.SUCCESS),
+        (mutation(Op.ARRAY_ADD_UNIQUE, b"x", MACRO, X | P.EXPAND_MACROS), Status.INVALID_ARGUMENTS),
+        (mutation(Op.REPLACE, b"a", b"1", P.CREATE_PARENTS), Status.INVALID_ARGUMENTS),
+        (mutation(Op.UPSERT, b"$document", b"1", X), Status.SUBDOC_XATTR_CANNOT_MODIFY_VATTR),
+        (mutation(Op.UPSERT, b"a", b"1") + mutation(Op.UPSERT, b"x", b"1", X), Status.SUBDOC_INVALID_XATTR_ORDER),
+        (mutation(Op.UPSERT, b"x", b"1", X) + mutation(Op.REMOVE_DOCUMENT), Status.SUCCESS),
+        (mutation(Op.UPSERT, b"a", b"1") + mutation(Op.REMOVE_DOCUMENT), Status.SUBDOC_INVALID_COMBO),
+        (mutation(Op.REMOVE_DOCUMENT) + mutation(Op.UPSERT, b"a", b"1"), Status.SUBDOC_INVALID_COMBO),
+    ],
+)
+def test_mutations(value: bytes, status: Status) -> None:
+    """Numbers, lengths, flags, macros and order."""
+    assert status is mutate(value)
+
+
+UPSERT, REMOVE, REPLACE = mutation(Op.UPSERT, b"b", b"1"), mutation(Op.REMOVE, b"a"), mutation(Op.REPLACE, b"a", b"1")
+
+
+@rows(
+    ("value", "flags", "status"),
+    [
+        (UPSERT, D.UPSERT, Status.SUCCESS),
+        (UPSERT, D.INSERT, Status.KEY_EXISTS),
+        (UPSERT, D.UPSERT | D.INSERT, Status.INVALID_ARGUMENTS),
+        (UPSERT, D.ACCESS_DELETED, Status.SUCCESS),
+        (UPSERT, D.REVIVE, Status.INVALID_ARGUMENTS),
+        (UPSERT, D.REVIVE | D.ACCESS_DELETED, Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS),
+        (UPSERT, D.REVIVE | D.ACCESS_DELETED | D.CREATE_AS_DELETED, Status.INVALID_ARGUMENTS),
+        (UPSERT, D.REPLICA_READ, Status.INVALID_ARGUMENTS),
+        (UPSERT, 0x80, Status.INVALID_ARGUMENTS),
+        (REMOVE, D.UPSERT, Status.INVALID_ARGUMENTS),
+        (REMOVE, D.ACCESS_DELETED, Status.SUCCESS),
+        (REPLACE, D.UPSERT, Status.INVALID_ARGUMENTS),
+        (REPLACE, D.INSERT, Status.KEY_EXISTS),
+    ],
+)
+def test_flags_of_the_document(value: bytes, flags: int, status: Status) -> None:
+    """Those that fit one another, and what is done at the paths."""
+    assert status is mutate(value, flags)
+
+
+def test_flags_that_want_no_version() -> None:
+    """There is no version of what must not exist, and nothing is created by reading."""
+    reading = lookup(Op.GET, b"a")
+
+    assert Status.INVALID_ARGUMENTS is mutate(UPSERT, D.INSERT, cas=7)
+    assert Status.SUCCESS is look_up(reading, D.ACCESS_DELETED)
+    assert Status.INVALID_ARGUMENTS is look_up(reading, D.UPSERT)
+    assert Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS is look_up(reading, D.REVIVE | D.ACCESS_DELETED)
+
+
+def test_attributes_must_be_granted() -> None:
+    """In words, where extended errors were."""
+    client = ready(without=(HelloFeature.XATTR,))
+    reply = client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=lookup(Op.GET, b"x", X))
+
+    assert Status.NOT_SUPPORTED is status_of(reply)
+    assert {"error": {"context": "extended attributes were not granted"}} == as_json(reply.value)
+
+
+@pytest.mark.parametrize(("extras", "expiry"), [(b"", 0), (b"\1", 0), (b"\0\0\0\x0a", 10), (b"\0\0\0\x0a\1", 10)])
+def test_extras(extras: bytes, expiry: int) -> None:
+    """An expiry, flags, both, or none."""
+    client = ready()
+    reply = client.ask_of(Opcode.SUBDOC_MULTI_MUTATION, "ada", value=UPSERT, extras=extras)
+    document = client.node.documents.get("default", "ada")
+
+    assert Status.SUCCESS is status_of(reply)
+    assert document is not None
+    assert (expiry or float("inf")) == document.expires_at

@@ -1,0 +1,165 @@
+"""The store: CAS, locks and expiry on injected time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
+from triclinium_core.testing.fakes.store.documents import (
+    FakeDocuments,
+    vbucket_of,
+    vbucket_uuid,
+)
+
+WALL = 1_750_000_000
+
+
+def new_store() -> FakeDocuments:
+    """Return an empty store at time 0."""
+    return FakeDocuments(vbuckets=1024, wall_seconds_at_zero=WALL)
+
+
+@pytest.mark.parametrize(
+    ("key", "vbuckets", "vbucket"),
+    [(b"ada", 1024, 368), (b"ada", 128, 112), (b"nobody", 1024, 690), (b"n", 1024, 8), (b"big", 1024, 1019)],
+)
+def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: int) -> None:
+    """The vbuckets are those that the official Python client 4.6.3 sends for these keys."""
+    assert vbucket == vbucket_of(key, vbuckets)
+
+
+@rows(
+    ("arguments", "parameter"),
+    [
+        ({"value": "1"}, "value"),
+        ({"value": None}, "value"),
+        ({"value": bytes(VALUE_SIZE_MAX + 1)}, "value"),
+        ({"flags": -1}, "flags"),
+        ({"flags": 2**32}, "flags"),
+        ({"collection_id": -1}, "collection_id"),
+        ({"expires_after": math.nan}, "expires_after"),
+        ({"expires_after": "1"}, "expires_after"),
+        ({"xattrs": {"a": "1"}}, "xattrs"),
+        ({"xattrs": {"a": b"no JSON"}}, "xattrs"),
+    ],
+)
+def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) -> None:
+    """It is refused at once: a node that had to send it would crash."""
+    store = new_store()
+    with pytest.raises(InvalidArgumentException) as caught:
+        store.put("default", "ada", **{"value": b"1", **arguments})
+
+    assert parameter == caught.value.parameter
+    assert store.get("default", "ada") is None
+
+
+def test_every_change_has_a_cas_of_its_own() -> None:
+    """CAS grows with time and within one moment; it is the time in nanoseconds, but for the low bits."""
+    store = new_store()
+    versions = [store.put("default", key, b"1").cas for key in ("a", "a", "b")]
+    store.now = 1.0
+    versions.append(store.put("default", "a", b"2").cas)
+
+    assert versions == sorted(set(versions))
+    assert WALL * 1_000_000_000 & ~0xFFFF == versions[0]
+    assert versions[0] + 2 == versions[2]
+    assert (WALL + 1) * 1_000_000_000 & ~0xFFFF == versions[3]
+
+
+def test_sequence_numbers_count_within_a_vbucket() -> None:
+    """Each history counts for itself, and has a uuid."""
+    store = new_store()
+
+    numbers = [
+        store.put(bucket, key, b"1").sequence_number
+        for bucket, key in (("default", "ada"), ("default", "ada"), ("default", "bob"), ("other", "ada"))
+    ]
+
+    assert [1, 2, 1, 1] == numbers
+    assert vbucket_uuid(1) != vbucket_uuid(2) != 0
+
+
+@pytest.mark.parametrize(
+    ("value", "datatype"),
+    [
+        (b"{}", Datatype.JSON),
+        (b"12", Datatype.JSON),
+        (b'"a"', Datatype.JSON),
+        (b"", Datatype.RAW),
+        (b"{", Datatype.RAW),
+        (b'"\xff"', Datatype.RAW),
+        # In WebAssembly the host's stack ends before msgspec's own limit.
+        pytest.param(b"[" * 1_000_000, Datatype.RAW, marks=pytest.mark.native),
+    ],
+    ids=["object", "number", "string", "nothing", "cut", "not UTF-8", "too deep"],
+)
+def test_sees_for_itself_what_is_json(value: bytes, datatype: Datatype) -> None:
+    """The datatype of a document is what its value is, whatever the client said."""
+    assert datatype == new_store().put("default", "ada", value).datatype
+
+
+@pytest.mark.parametrize(
+    ("expiry", "expires_at"),
+    [
+        (0, math.inf),
+        (1, 101.0),
+        (RELATIVE_EXPIRY_MAX, 100.0 + RELATIVE_EXPIRY_MAX),
+        (RELATIVE_EXPIRY_MAX + 1, RELATIVE_EXPIRY_MAX + 1 - WALL),
+        (WALL + 500, 500.0),
+    ],
+)
+def test_reads_both_encodings_of_an_expiry(expiry: int, expires_at: float) -> None:
+    """Up to 30 days it counts from now, above it is a Unix time; 0 is never."""
+    store = new_store()
+    store.now = 100.0
+
+    assert expires_at == store.expires_at(expiry)
+
+
+@pytest.mark.parametrize(
+    ("expires_after", "expiry"),
+    [(math.inf, 0), (10, WALL + 10), (10.2, WALL + 11), (1e12, 0xFFFF_FFFF)],
+)
+def test_tells_an_expiry_as_unix_time(expires_after: float, expiry: int) -> None:
+    """An expiry is told in whole seconds, rounded up, and always fits into its field."""
+    store = new_store()
+
+    assert expiry == store.unix_expiry(store.put("default", "ada", b"1", expires_after=expires_after))
+
+
+def test_only_what_is_there_can_be_locked_or_removed() -> None:
+    """A test that forgot to put a document is told so."""
+    store = new_store()
+
+    with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to lock"):
+        store.lock("default", "ada")
+    with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to remove"):
+        store.remove("default", "ada")
+
+
+def test_what_readers_find_in_one_vbucket() -> None:
+    """By key: not what was removed, has expired, was rolled back, went with its collection or lies elsewhere."""
+    store = FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
+    for key in ("c", "a", "b"):
+        store.put("default", key, b"1")
+    snapshot = store.snapshot()
+    for key in ("lost", "a"):
+        store.put("default", key, b"2")
+    store.roll_back(snapshot, [0])
+    store.remove("default", "b")
+    store.put("default", "d", b"1", expires_after=1)
+    store.put("default", "x", b"1", collection_id=8)
+    store.put("other", "y", b"1")
+    store.now = 1.0
+    in_collection = store.in_vbucket("default", 0, 8)
+    store.forget_collection(8)
+
+    assert [(b"a", b"1"), (b"c", b"1")] == [(key, found.value) for key, found in store.in_vbucket("default", 0, 0)]
+    assert [b"x"] == [key for key, _ in in_collection]
+    assert [] == store.in_vbucket("default", 0, 8) == store.in_vbucket("default", 1, 0)

@@ -1,0 +1,253 @@
+"""Every operation at a path: what it does to a document, and each way in which it fails."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.wire.subdocument import PathOpcode as Op
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.store.json_paths import LEVELS_MAX, PathFailed, parse_path
+from triclinium_core.testing.fakes.store.json_values import Change, change, decode_json, depth, look_up
+
+S = Status
+DOCUMENT = '{"a":{"b":[1,"x",null]},"n":5,"f":1.5,"big":9223372036854775808,"l":[],"o":{},"s":"text","t":true}'
+BIGGEST, SMALLEST = 2**63 - 1, -(2**63)
+READS = (Op.GET, Op.EXISTS, Op.COUNT)
+
+
+def changed(opcode: Op, path: str, values: bytes = b"", *, creates: bool = False, of: str = DOCUMENT) -> object:
+    """Return what a document becomes."""
+    document = json.loads(of)
+    change(opcode, document, Change(parse_path(path), values, creates))
+    return document
+
+
+def fails(opcode: Op, path: str, values: bytes = b"1", *, creates: bool = False, of: str = DOCUMENT) -> S:
+    """Return the status with which a change fails."""
+    with pytest.raises(PathFailed) as caught:
+        changed(opcode, path, values, creates=creates, of=of)
+    return caught.value.status
+
+
+@pytest.mark.parametrize(
+    ("opcode", "path", "expected"),
+    [
+        (Op.GET, "a.b[0]", b"1"),
+        (Op.GET, "a.b[-1]", b"null"),
+        (Op.GET, "a", b'{"b":[1,"x",null]}'),
+        (Op.GET, "f", b"1.5"),
+        (Op.EXISTS, "a.b", b""),
+        (Op.COUNT, "a.b", b"3"),
+        (Op.COUNT, "a", b"1"),
+        (Op.COUNT, "l", b"0"),
+        (Op.COUNT, "", b"8"),
+    ],
+)
+def test_reading(opcode: Op, path: str, expected: bytes) -> None:
+    """The value as JSON, nothing, or a number of elements."""
+    assert expected == look_up(opcode, json.loads(DOCUMENT), parse_path(path))
+
+
+@rows(
+    ("opcodes", "path", "status"),
+    [
+        (READS, "x", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a.x.y", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a.b[3]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "l[0]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "l[-1]", S.SUBDOC_PATH_NOT_FOUND),
+        (READS, "a[0]", S.SUBDOC_PATH_MISMATCH),
+        (READS, "a.b.c", S.SUBDOC_PATH_MISMATCH),
+        (READS, "s.x", S.SUBDOC_PATH_MISMATCH),
+        (READS, "n[0]", S.SUBDOC_PATH_MISMATCH),
+        ((Op.COUNT,), "s", S.SUBDOC_PATH_MISMATCH),
+    ],
+)
+def test_reading_what_is_not_there(opcodes: tuple[Op, ...], path: str, status: S) -> None:
+    """What could be there is missing; what could not, or has no parts to count, does not fit."""
+    for opcode in opcodes:
+        with pytest.raises(PathFailed) as caught:
+            look_up(opcode, json.loads(DOCUMENT), parse_path(path))
+
+        assert status is caught.value.status
+
+
+@rows(("opcode", "path", "values", "before", "after"), [
+        (Op.INSERT, "x", b"[1]", "{}", {"x": [1]}),
+        (Op.INSERT, "a[0].x", b"1", '{"a":[{}]}', {"a": [{"x": 1}]}),
+        (Op.UPSERT, "x", b"2", '{"x":1}', {"x": 2}),
+        (Op.UPSERT, "x.y", b"2", '{"x":{}}', {"x": {"y": 2}}),
+        (Op.REPLACE, "x", b"2", '{"x":1}', {"x": 2}),
+        (Op.REPLACE, "[1]", b"2", "[0,1]", [0, 2]),
+        (Op.REPLACE, "[-1]", b"2", "[0,1]", [0, 2]),
+        (Op.REMOVE, "x", b"", '{"x":1,"y":2}', {"y": 2}),
+        (Op.REMOVE, "x[0]", b"", '{"x":[1,2]}', {"x": [2]}),
+        (Op.REMOVE, "[-1]", b"", "[1,2]", [1]),
+        (Op.ARRAY_APPEND, "x", b"2,[3]", '{"x":[1]}', {"x": [1, 2, [3]]}),
+        (Op.ARRAY_APPEND, "", b"2", "[1]", [1, 2]),
+        (Op.ARRAY_PREPEND, "x", b"2, 3", '{"x":[1]}', {"x": [2, 3, 1]}),
+        (Op.ARRAY_PREPEND, "", b"2", "[]", [2]),
+        (Op.ARRAY_INSERT, "[1]", b"9,8", "[0,1]", [0, 9, 8, 1]),
+        (Op.ARRAY_INSERT, "[0]", b"9", "[]", [9]),
+        (Op.ARRAY_INSERT, "[2]", b"9", "[0,1]", [0, 1, 9]),
+        (Op.ARRAY_ADD_UNIQUE, "", b"1", "[1.0,true,\"1\"]", [1.0, True, "1", 1]),
+        (Op.ARRAY_ADD_UNIQUE, "x", b"null", '{"x":[]}', {"x": [None]}),
+        (Op.COUNT_BY, "x", b"-3", '{"x":1}', {"x": -2}),
+        (Op.COUNT_BY, "x", b"5", "{}", {"x": 5}),
+        (Op.COUNT_BY, "[0]", b"5", "[1]", [6]),
+    ])  # fmt: skip
+def test_changing(opcode: Op, path: str, values: bytes, before: str, after: object) -> None:
+    """Each operation does what its name says."""
+    result = changed(opcode, path, values, of=before)
+
+    assert json.dumps(after) == json.dumps(result)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "expected"),
+    [
+        (Op.INSERT, {"x": {"y": {"z": 1}}}),
+        (Op.UPSERT, {"x": {"y": {"z": 1}}}),
+        (Op.ARRAY_APPEND, {"x": {"y": {"z": [1]}}}),
+        (Op.ARRAY_PREPEND, {"x": {"y": {"z": [1]}}}),
+        (Op.ARRAY_ADD_UNIQUE, {"x": {"y": {"z": [1]}}}),
+        (Op.COUNT_BY, {"x": {"y": {"z": 1}}}),
+    ],
+)
+def test_creating_parents(opcode: Op, expected: object) -> None:
+    """Objects are created on the way where that is asked for, and not else; elements of arrays never are."""
+    assert expected == changed(opcode, "x.y.z", b"1", creates=True, of="{}")
+    assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "x.y.z", of="{}")
+    for path in ("x[0].z", "l[0].z"):
+        assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, path, creates=True, of='{"l":[]}')
+    assert S.SUBDOC_PATH_MISMATCH is fails(opcode, "s.y.z", creates=True)
+
+
+@pytest.mark.parametrize("opcode", [Op.ARRAY_APPEND, Op.ARRAY_PREPEND, Op.ARRAY_ADD_UNIQUE])
+def test_arrays_that_are_none(opcode: Op) -> None:
+    """What is there must be one, and what is not there is not found."""
+    for path in ("o", "s", "n", ""):
+        assert S.SUBDOC_PATH_MISMATCH is fails(opcode, path)
+    assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "x")
+    assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "l[0]", creates=True)
+
+
+@rows(
+    ("opcode", "path", "status"),
+    [
+        (Op.INSERT, "n", S.SUBDOC_PATH_EXISTS),
+        (Op.INSERT, "l[0]", S.SUBDOC_PATH_INVALID),
+        (Op.UPSERT, "a.b[0]", S.SUBDOC_PATH_INVALID),
+        (Op.UPSERT, "n[0]", S.SUBDOC_PATH_MISMATCH),
+        (Op.REPLACE, "x", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.REPLACE, "l[0]", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.REMOVE, "x", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.REMOVE, "a.b[7]", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.ARRAY_INSERT, "a.b[4]", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.ARRAY_INSERT, "x[0]", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.ARRAY_INSERT, "a.b[-1]", S.SUBDOC_PATH_INVALID),
+        (Op.ARRAY_INSERT, "a.b", S.SUBDOC_PATH_INVALID),
+        (Op.ARRAY_INSERT, "o[0]", S.SUBDOC_PATH_MISMATCH),
+        (Op.INSERT, "s.x", S.SUBDOC_PATH_MISMATCH),
+        (Op.UPSERT, "l.x", S.SUBDOC_PATH_MISMATCH),
+        (Op.COUNT_BY, "l[0]", S.SUBDOC_PATH_NOT_FOUND),
+        (Op.COUNT_BY, "s.x", S.SUBDOC_PATH_MISMATCH),
+        (Op.COUNT_BY, "s", S.SUBDOC_PATH_MISMATCH),
+        (Op.COUNT_BY, "f", S.SUBDOC_PATH_MISMATCH),
+        (Op.COUNT_BY, "t", S.SUBDOC_PATH_MISMATCH),
+        (Op.COUNT_BY, "big", S.SUBDOC_NUMBER_OUT_OF_RANGE),
+    ],
+)
+def test_changes_that_fail(opcode: Op, path: str, status: S) -> None:
+    """What is missing, what is there already, and what is of another kind."""
+    assert status is fails(opcode, path)
+
+
+@rows("values", [b"x", b"{", b" ", b"1 2", b'1,"k":2', b"\xff", b'"\xff"'])
+@rows(
+    ("opcode", "path"),
+    [
+        (Op.INSERT, "x"),
+        (Op.UPSERT, "n"),
+        (Op.REPLACE, "n"),
+        (Op.ARRAY_APPEND, "l"),
+        (Op.ARRAY_PREPEND, "l"),
+        (Op.ARRAY_INSERT, "l[0]"),
+        (Op.ARRAY_ADD_UNIQUE, "l"),
+    ],
+)
+def test_values_that_are_no_json(opcode: Op, path: str, values: bytes) -> None:
+    """They are not put in."""
+    assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(opcode, path, values)
+
+
+@pytest.mark.parametrize("values", [b"[]", b"{}", b"1,2"])
+def test_what_cannot_be_unique(values: bytes) -> None:
+    """Only one value without parts is compared, and only with such."""
+    assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(Op.ARRAY_ADD_UNIQUE, "l", values)
+    assert S.SUBDOC_PATH_MISMATCH is fails(Op.ARRAY_ADD_UNIQUE, "", b"1", of="[[]]")
+    assert S.SUBDOC_PATH_EXISTS is fails(Op.ARRAY_ADD_UNIQUE, "a.b", b'"x"')
+
+
+@pytest.mark.parametrize("delta", [b"0", b"-0", b"1.0", b"x", b"", b"01", b"+1", b"9223372036854775808", b"1e3"])
+def test_deltas(delta: bytes) -> None:
+    """A delta is a whole number of 64 bits, and not 0."""
+    assert S.SUBDOC_DELTA_INVALID is fails(Op.COUNT_BY, "n", delta)
+
+
+@pytest.mark.parametrize(("number", "delta"), [(BIGGEST, 1), (SMALLEST, -1), (1, BIGGEST), (-2, SMALLEST)])
+def test_numbers_that_would_not_fit(number: int, delta: int) -> None:
+    """A counter does not wrap around."""
+    document = f'{{"n":{number}}}'
+
+    assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(Op.COUNT_BY, "n", b"%d" % delta, of=document)
+    assert {"n": number - 1 if delta > 0 else number + 1} == changed(
+        Op.COUNT_BY, "n", b"%d" % (-1 if delta > 0 else 1), of=document
+    )
+
+
+def test_a_counter_returns_its_number() -> None:
+    """And nothing else returns anything."""
+    assert b"8" == change(Op.COUNT_BY, {"n": 5}, Change(("n",), b"3", False))
+    assert b"-3" == change(Op.COUNT_BY, {}, Change(("n",), b"-3", False))
+    assert b"" == change(Op.UPSERT, {}, Change(("n",), b"3", False))
+
+
+def test_macros_stay_until_they_are_expanded() -> None:
+    """They are put in as what they are."""
+    document: dict[str, object] = {}
+    change(Op.UPSERT, document, Change(("a",), MutationMacro.CAS, False))
+    change(Op.ARRAY_APPEND, document, Change(("b",), MutationMacro.SEQ_NO, True))
+
+    assert {"a": MutationMacro.CAS, "b": [MutationMacro.SEQ_NO]} == document
+    with pytest.raises(PathFailed):
+        change(Op.COUNT_BY, document, Change(("c",), MutationMacro.CAS, False))
+
+
+def nested(levels: int) -> str:
+    """Return arrays inside of one another."""
+    return "[" * levels + "]" * levels
+
+
+def test_documents_that_are_too_deep() -> None:
+    """Objects and arrays count, the longest way does; nothing is read or changed below, and no value makes it so."""
+    deepest, too_deep = nested(LEVELS_MAX), nested(LEVELS_MAX + 1)
+
+    assert (0, 1, 3, LEVELS_MAX) == tuple(map(depth, (1, [], {"a": 1, "b": [[]], "c": []}, json.loads(deepest))))
+    with pytest.raises(PathFailed) as caught:
+        look_up(Op.GET, json.loads(too_deep), (0,))
+    assert S.SUBDOC_DOCUMENT_TOO_DEEP is caught.value.status
+    assert S.SUBDOC_DOCUMENT_TOO_DEEP is fails(Op.ARRAY_APPEND, "", of=too_deep)
+    assert S.SUBDOC_VALUE_TOO_DEEP is fails(Op.UPSERT, "x", deepest.encode(), of="{}")
+    assert changed(Op.UPSERT, "x", nested(LEVELS_MAX - 1).encode(), of="{}")
+
+
+@pytest.mark.parametrize("data", [b"", b"x", b"[", b"[" * 100_000])
+def test_what_is_no_json(data: bytes) -> None:
+    """However deep it goes."""
+    with pytest.raises(ValueError, match=r"."):
+        decode_json(data)

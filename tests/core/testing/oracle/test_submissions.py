@@ -1,0 +1,149 @@
+"""Submissions: what a caller knows of one operation, and what of it is certain."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.core.testing.asked import (
+    HOTELS,
+    at,
+    exists,
+    get,
+    increment,
+    lock,
+    named,
+    remove,
+    touch,
+    upsert,
+)
+from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    DocumentNotFoundException,
+    DurabilityAmbiguousException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.requests import (
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndTouch,
+    GetReplica,
+    Increment,
+    Insert,
+    Unlock,
+)
+from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.oracle.submissions import (
+    CHANGES_CAS,
+    NEVER,
+    Place,
+    Submission,
+    may_be_applied,
+)
+
+
+def submission(operation: DocumentOperation) -> Submission:
+    """Return an operation that was submitted at 1 s."""
+    return Submission(7, operation, at(1))
+
+
+def test_begin() -> None:
+    """At first its caller waits, and nothing is certain; once its caller was told, it is open no more."""
+    begun = submission(upsert(keyspace=HOTELS))
+
+    assert (7, at(1), Place(HOTELS, "ada")) == (begun.token, begun.begin, begun.place)
+    assert (NEVER, NEVER, NEVER) == (begun.settled, begun.applied_by, begun.over_by)
+    assert begun.is_open
+    assert not begun.is_void
+    assert "operation 7 (upsert 'ada')" == repr(begun)
+    begun.settled = at(2)
+    assert not begun.is_open
+
+
+def test_who_changes_the_cas() -> None:
+    """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
+    kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
+
+    reads = {Get, GetReplica, Exists, Unlock, LookupIn, LookupInReplica}
+
+    assert reads == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [upsert(expiry=10), touch(10), GetAndTouch(HOTELS, "ada", 10), Increment(HOTELS, "ada", 1, 1 << 48, 10)],
+    ids=named,
+)
+def test_expiry(operation: DocumentOperation) -> None:
+    """From when it may expire follows from when it was asked for, and by when it has from when it was applied."""
+    begun = submission(operation)
+
+    assert (at(11), (math.inf, 0)) == begun.expiry()
+
+    begun.was_applied((3.0, 5))
+
+    assert (at(11), at(13)) == begun.expiry()
+
+
+@pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=named)
+def test_no_expiry(operation: DocumentOperation) -> None:
+    """Without a number, or a field for one, nothing expires; nor does what was not applied."""
+    refused = submission(upsert(expiry=10))
+    refused.is_void = True
+
+    assert submission(operation).expiry() is refused.expiry() is None
+
+
+def test_absolute_expiry() -> None:
+    """A number too large for a duration is a date: the document may expire at once, and nobody knows by when."""
+    relative = submission(upsert(expiry=RELATIVE_EXPIRY_MAX))
+    absolute = submission(upsert(expiry=RELATIVE_EXPIRY_MAX + 1))
+    for begun in (relative, absolute):
+        begun.was_applied(at(2))
+
+    assert (at(1 + RELATIVE_EXPIRY_MAX), at(2 + RELATIVE_EXPIRY_MAX)) == relative.expiry()
+    assert (at(1), NEVER) == absolute.expiry()
+
+
+def test_applied() -> None:
+    """The earliest witness counts, whoever comes later; what was applied is over, unless that is known to be earlier."""
+    begun, over = submission(Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
+    for second in (5, 3, 4):
+        begun.was_applied(at(second))
+    over.over_by = at(2)
+    over.was_applied(at(4))
+
+    assert (at(3), at(3)) == (begun.applied_by, begun.over_by)
+    assert (at(4), at(2)) == (over.applied_by, over.over_by)
+
+
+@rows(
+    ("error", "may_be"),
+    [
+        (AmbiguousTimeoutException(), True),
+        (DurabilityAmbiguousException(), True),
+        (UnambiguousTimeoutException(), False),
+        (DocumentNotFoundException(), False),
+        (RequestCanceledException(), False),
+        *(
+            (
+                RequestCanceledException("", ErrorContext(refused_reason=reason)),
+                reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN),
+            )
+            for reason in RetryReason
+        ),
+    ],
+)
+def test_may_be_applied(error: CouchbaseException, may_be: bool) -> None:
+    """Only what was left without its answer may have been applied."""
+    assert may_be == may_be_applied(error)

@@ -1,0 +1,185 @@
+"""The watched simulation of several nodes: an excuse stays with the nodes that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TRAVEL, client_options, get, upsert
+from tests.core.testing.distorted import DistortedMachine, fails_instead
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import hang_up
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.oracle.submissions import Violation
+from triclinium_core.testing.simulation.checked import CheckedSimulation
+
+NO_EXCUSE = "failed though nothing was wrong"
+THERE = "found no document, but one was certainly there"
+ALL = range(128)
+
+
+class Watched(CheckedSimulation):
+    """A client of two nodes, which may fail whatever it is asked."""
+
+    def __init__(self) -> None:
+        options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
+        client = client_options("couchbase://127.0.0.1:11210,127.0.0.1:11212")
+        super().__init__(FakeNodes(options, nodes=2), client, {TRAVEL: 0, HOTELS: HOTEL_ID})
+        self.client = DistortedMachine(self.options, None)
+        self.clients = (self.client,)
+        self.machine = self.client
+
+    def key_of(self, node: int) -> str:
+        """Return a key that a node has now."""
+        return next(key for key in map(str, range(99)) if self.nodes.owner_of(key) == node)
+
+    def fail(self, node: int = 0, keyspace: Keyspace = TRAVEL) -> None:
+        """Ask for a document that a node has, and fail whatever its answer is."""
+        self.client.distort = fails_instead(UnambiguousTimeoutException("", ErrorContext()))
+        self.submit(get(self.key_of(node), keyspace))
+        self.flow()
+        self.client.distort = None
+
+
+@pytest.fixture
+def simulation() -> Watched:
+    """Return one that is connected to both nodes, and knows the id of the collection."""
+    simulation = Watched()
+    simulation.tick()
+    for node in (0, 1):
+        for keyspace in (TRAVEL, HOTELS):
+            value = simulation.model.marks.fragment()
+            simulation.submit(upsert(simulation.key_of(node), keyspace, value=value))
+    simulation.flow()
+    assert 4 == len(simulation.results)
+    return simulation
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        lambda nodes: nodes.slow_down(1, 0.001),
+        lambda nodes: nodes.partition(1, [99]),
+        lambda nodes: (nodes.hold_config(1), nodes.set_config_revision(9)),
+        lambda nodes: nodes[1].faults.next(None, hang_up()),
+    ],
+    ids=["slow", "cut off from somebody", "stale", "hanging up"],
+)
+def test_trouble_at_one_node(simulation: Watched, trouble: Callable[[FakeNodes], object]) -> None:
+    """It excuses what that node has, and nothing that the other has."""
+    trouble(simulation.nodes)
+    simulation.look_around()
+    simulation.fail(1)
+    simulation.flow_for(0.001)
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(0)
+
+
+def test_the_end_of_trouble(simulation: Watched) -> None:
+    """It excuses what was under way, and nothing that comes later."""
+    simulation.nodes.slow_down(1, 0.001)
+    simulation.look_around()
+    simulation.nodes.slow_down(1, 0)
+    simulation.look_around()
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(1)
+
+
+def test_a_collection_is_everybodys(simulation: Watched) -> None:
+    """Any node may have been asked for its id, so the trouble of any is an excuse."""
+    simulation.nodes.slow_down(1, 0.001)
+    simulation.look_around()
+    simulation.fail(0, HOTELS)
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(0)
+
+
+def test_a_document_without_a_node(simulation: Watched) -> None:
+    """Nobody serves it; the others are served."""
+    lost, kept = simulation.key_of(1), simulation.key_of(0)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
+    simulation.look_around()
+    tokens = [simulation.submit(get(key)) for key in (lost, kept)]
+    simulation.flow_for(3.0)
+
+    assert [tokens[0]] == [*simulation.errors]
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(0)
+
+
+def test_who_knows_no_map_may_be_told_of_a_document_without_a_node() -> None:
+    """Its client learns the map when it asks, as any node tells it."""
+    simulation = Watched()
+    simulation.tick()
+    simulation.flow()
+    lost = simulation.key_of(1)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
+    simulation.look_around()
+    token = simulation.submit(get(lost))
+    simulation.flow_for(3.0)
+
+    assert token in simulation.errors
+
+
+def test_a_map_that_no_node_tells_excuses_nobody() -> None:
+    """A client that knows no map cannot learn of a document without a node, where that is over."""
+    simulation = Watched()
+    simulation.tick()
+    simulation.flow()
+    found = simulation.key_of(1)
+    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
+    simulation.look_around()
+    simulation.nodes.rebalance()
+    simulation.look_around()
+    simulation.client.distort = fails_instead(UnambiguousTimeoutException("", ErrorContext()))
+    simulation.submit(get(found))
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.flow()
+
+
+def test_an_old_owner_may_still_be_asked(simulation: Watched) -> None:
+    """A client that has not heard of the newest map goes to the node that had the document."""
+    simulation.nodes.slow_down(1, 0.001)
+    simulation.nodes.move(ALL, to=0)
+    simulation.look_around()
+    simulation.fail(0)
+    simulation.flow_for(0.01)
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(0)
+
+
+def test_a_collection_that_was_dropped(simulation: Watched) -> None:
+    """While it is gone operations in it fail; then it is there again, and empty."""
+    key = simulation.key_of(0)
+    simulation.drop_collection(HOTELS)
+    simulation.submit(get(key, HOTELS))
+    simulation.flow_for(3.0)
+    simulation.create_collection(HOTELS)
+    simulation.flow_for(3.0)
+    token = simulation.submit(get(key, HOTELS))
+    simulation.submit(upsert(key, HOTELS, value=simulation.model.marks.fragment()))
+    simulation.flow()
+    simulation.check_frames()
+
+    assert isinstance(simulation.errors[token], DocumentNotFoundException)
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.fail(0, HOTELS)
+
+
+def test_nothing_else_is_dropped(simulation: Watched) -> None:
+    """Whoever does not find what is in another collection was lied to."""
+    simulation.drop_collection(HOTELS)
+    simulation.client.distort = fails_instead(DocumentNotFoundException("", ErrorContext()))
+    simulation.submit(get(simulation.key_of(0)))
+
+    with pytest.raises(Violation, match=THERE):
+        simulation.flow()

@@ -1,0 +1,90 @@
+"""Several clients where one is expected."""
+
+from __future__ import annotations
+
+from tests.core.kv.simulated import ADDRESS, client_options, get, upsert
+from triclinium_core.kv.events import AuthenticatorChanged, Token
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.simulation import Simulation
+from triclinium_core.testing.simulation.clients import Clients
+
+
+def two_clients() -> Simulation:
+    """Return two clients of one node, which have started."""
+    node = FakeNode(FakeNodeOptions(buckets=("travel",), vbuckets=128))
+    simulation = Simulation(node, client_options(ADDRESS), clients=2)
+    simulation.tick()
+    simulation.flow()
+    return simulation
+
+
+def test_streams_and_tokens_name_their_client() -> None:
+    """By their remainder; each client opens streams of its own."""
+    simulation = two_clients()
+    tokens = [simulation.submit(upsert("ada", value=b"%d" % number)) for number in (1, 2)]
+    simulation.run()
+
+    assert isinstance(simulation.machine, Clients)
+    assert (2, [1, 0]) == (len(simulation.machine), [simulation.machine.client_of(token) for token in tokens])
+    assert set(tokens) == set(simulation.results)
+    assert [{0, 1}, 4] == [{stream % 2 for stream in simulation.links}, len(simulation.links)]
+
+
+def test_one_client_loses_its_stream() -> None:
+    """The other one goes on as if nothing had happened."""
+    simulation = two_clients()
+    first, second = (simulation.submit(upsert("ada")) for _ in range(2))
+    simulation.flow()
+    second = simulation.submit(get("ada"))
+    simulation.lose(max(stream for stream in simulation.links if stream % 2 == second % 2))
+    third = simulation.submit(get("ada"))
+    simulation.flow()
+
+    assert {first, third} <= set(simulation.results)
+    assert second not in simulation.results
+    assert simulation.machine.statistics().open_operations == 1
+
+
+def test_ambiguity_is_asked_of_the_right_client() -> None:
+    """A write that has left is ambiguous; a token that the other client would know is not."""
+    simulation = two_clients()
+    simulation.submit(get("ada"))
+    simulation.submit(get("ada"))
+    simulation.run()
+    token = simulation.submit(upsert("ada"))
+    stream = max(stream for stream in simulation.links if stream % 2 == token % 2)
+    simulation.hand_over(stream)
+
+    assert simulation.machine.is_ambiguous(token)
+    assert not simulation.machine.is_ambiguous(Token(token + 1))
+
+
+def test_statistics_are_added_up() -> None:
+    """Connections of all, and sums of the numbers."""
+    simulation = two_clients()
+    for _ in range(3):
+        simulation.submit(get("ada"))
+    simulation.lose(max(simulation.links))
+    statistics = simulation.machine.statistics()
+    alone = [client.statistics() for client in simulation.clients]
+
+    assert len(statistics.connections) == sum(len(one.connections) for one in alone)
+    assert 3 == statistics.open_operations
+    assert statistics.in_flight == sum(one.in_flight for one in alone)
+    assert 0 == statistics.orphans
+    assert sum(statistics.retries_by_reason.values()) == sum(sum(one.retries_by_reason.values()) for one in alone)
+
+
+def test_a_new_user_is_everybodys() -> None:
+    """All clients hear of it."""
+    simulation = two_clients()
+    before = len(simulation.node.command_log)
+    simulation.feed(
+        AuthenticatorChanged(PasswordAuthenticator("Administrator", "password"), "a-nonce-of-24-characters")
+    )
+    simulation.flow()
+    again = {command.connection % 2 for command in simulation.node.command_log[before:]}
+
+    assert {0, 1} == again

@@ -1,0 +1,100 @@
+"""What happened, in lines that can be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.simulated import COLLECTIONS, HOTEL_ID, HOTELS, SMALL_MAP, TRAVEL, client_options, get, upsert
+from triclinium_core.kv.operation.requests import Exists, Increment, Noop, Operation, Unlock
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, refuse_connection
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.simulation import Midpoint
+from triclinium_core.testing.simulation.logged import LoggedSimulation
+
+
+@pytest.fixture
+def simulation() -> LoggedSimulation:
+    """Return a client of a node that is connected."""
+    options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
+    simulation = LoggedSimulation(
+        FakeNodes(options, nodes=1), client_options(), {TRAVEL: 0, HOTELS: HOTEL_ID}, rng=Midpoint(), clients=1
+    )
+    simulation.tick()
+    simulation.submit(get())
+    simulation.flow()
+    simulation.timeline.clear()
+    return simulation
+
+
+@pytest.mark.parametrize(
+    ("operation", "asked", "told"),
+    [
+        (upsert("k", value=b"<1>"), "upsert k <1>", "done"),
+        (upsert("k", HOTELS, value=b"<1>"), "upsert hotel/k <1>", "done"),
+        (Increment(TRAVEL, "hits", 1, 1 << 48), "increment hits by 0x1", "0x1000000000000"),
+        (Exists(TRAVEL, "k"), "exists k", "there is none"),
+        (Noop(TRAVEL), "noop ", "done"),
+    ],
+)
+def test_operations_are_told(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
+    """Who asks for what under which number, and what that client is told or reads."""
+    if operation.name == "upsert":
+        simulation.model.marks.fragment()
+    token = simulation.submit(operation)
+    simulation.flow()
+
+    assert [f"     0.000  client 0 asks for {token}: {asked}", f"     0.000  client 0 is told of {token}: {told}"] == (
+        simulation.timeline
+    )
+    value = simulation.model.marks.fragment()
+    for later in (upsert("read", value=value), Exists(TRAVEL, "read"), get("read")):
+        simulation.submit(later)
+    simulation.flow()
+    assert ["it exists", value.decode()] == [line.rpartition(": ")[2] for line in simulation.timeline[-2:]]
+
+
+def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
+    """By their kind, in words."""
+    before = simulation.outcomes.copy()
+    mark = simulation.model.marks.fragment
+    simulation.submit(upsert(value=mark()))
+    simulation.submit(Unlock(TRAVEL, "nobody", Cas(7)))
+    simulation.abandon(simulation.submit(get()))
+    simulation.flow()
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    simulation.node.faults.next(Opcode.SET, drop_response())
+    simulation.submit(get())
+    simulation.submit(upsert(value=mark()))
+    simulation.flow_for(3.0)
+    simulation.node.faults.next(Opcode.SET, hang_up())
+    simulation.submit(upsert(value=mark()))
+    simulation.flow()
+
+    assert 1 == before.total()
+    assert {
+        "done": 1,
+        "refused by the document": 1,
+        "left by their callers": 1,
+        "timed out, not applied": 1,
+        "timed out, ambiguous": 1,
+        "given up in trouble": 1,
+    } == simulation.outcomes - before
+    assert 8 - 1 == simulation.operations
+
+
+def test_connections_are_told(simulation: LoggedSimulation) -> None:
+    """Whose they are, where they lead, and what became of them; refusals of a living node are counted."""
+    simulation.node.faults.next(None, refuse_connection())
+    simulation.lose(min(simulation.links))
+    simulation.tell("-- something happens")
+    simulation.flow_for(0.1)
+    simulation.node.kill()
+    simulation.look_around()
+    simulation.flow_for(0.1)
+
+    assert "     0.000  client 0, stream 1 to 127.0.0.1:11210: connection reset" == simulation.timeline[0]
+    assert "     0.000  -- something happens" == simulation.timeline[1]
+    assert 1 == simulation.refused_connections

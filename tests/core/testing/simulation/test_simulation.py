@@ -1,0 +1,259 @@
+"""The simulation: streams controlled byte by byte, time that only it moves, and the rules of a driver."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId
+from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
+from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import ClientOptions, PasswordAuthenticator
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up_mid_reply, refuse_connection
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.simulation import Simulation
+
+BUCKET = Keyspace("default")
+
+
+def get(key: str = "k") -> Operation:
+    """Return a read."""
+    return Get(BUCKET, key)
+
+
+def upsert(key: str = "k") -> Operation:
+    """Return a write."""
+    return Upsert(BUCKET, key, b"{}", 0)
+
+
+def newest(simulation: Simulation) -> StreamId:
+    """Return the stream that was opened last."""
+    return max(simulation.links)
+
+
+def ready() -> Simulation:
+    """Return a simulation whose two connections are ready."""
+    simulation = Simulation()
+    simulation.flow()
+    simulation.submit(Noop(BUCKET))
+    simulation.run()
+    return simulation
+
+
+def test_round_trip() -> None:
+    """By default client and node get along, and no time passes."""
+    simulation = Simulation()
+    write, read = simulation.submit(upsert()), simulation.submit(get())
+    simulation.run()
+    result = simulation.results[read]
+
+    assert isinstance(result, GetResult)
+    assert b"{}" == result.data
+    assert {write, read} == set(simulation.results)
+    assert (0.0, 0, {}) == (simulation.now, simulation.open_operations, simulation.errors)
+    assert ["0.000 127.0.0.1:11210 ready"] * 2 == simulation.log
+
+
+def test_own_node_and_options() -> None:
+    """Both may be given; the credentials are the node's unless the options say otherwise."""
+    options = FakeNodeOptions(username="ada", password="secret", port=4000, host="node.example")
+    simulation = Simulation(FakeNode(options))
+    simulation.flow()
+    other = Simulation(
+        FakeNode(options),
+        ClientOptions(connection_string="couchbase://x:1", authenticator=PasswordAuthenticator("ada", "wrong")),
+    )
+    other.flow()
+
+    assert ["0.000 node.example:4000 ready"] == simulation.log
+    assert "refused the credentials of 'ada'" in other.log[0]
+
+
+def test_handing_over_and_delivering_piece_by_piece() -> None:
+    """A test decides how far the bytes come; half a request is none, and half an answer neither."""
+    simulation = ready()
+    token = simulation.submit(get())
+    stream = newest(simulation)
+    link = simulation.links[stream]
+    size = len(link.outgoing)
+    handed_over = link.handed_over
+    simulation.hand_over(stream, size - 1)
+
+    assert (1, handed_over + size - 1, 0) == (len(link.outgoing), link.handed_over, len(link.incoming))
+    assert Opcode.GET not in {command.opcode for command in simulation.node.command_log}
+
+    simulation.hand_over(stream, 5)
+
+    assert (0, handed_over + size) == (len(link.outgoing), link.handed_over)
+    assert Opcode.GET in {command.opcode for command in simulation.node.command_log}
+
+    simulation.deliver(stream, len(link.incoming) - 1)
+
+    assert 1 == simulation.open_operations
+
+    simulation.deliver(stream, 1)
+
+    assert token in simulation.errors
+    assert 0 == simulation.open_operations
+
+
+def test_losing() -> None:
+    """The client learns how many bytes had been handed over (decision C24): before the first a write is sent again."""
+    simulation = ready()
+    token = simulation.submit(upsert())
+    stream = newest(simulation)
+    simulation.hand_over(stream, 1)
+    simulation.lose(stream)
+
+    assert stream not in simulation.links
+    assert RequestCanceledException is type(simulation.errors[token])
+
+    simulation.run()
+    other = simulation.submit(upsert())
+    simulation.lose(newest(simulation), LossCause.UNREACHABLE)
+    simulation.run()
+
+    assert other in simulation.results
+    assert "address unreachable" in simulation.log[-2]
+
+
+def test_hanging_up() -> None:
+    """The end comes after the last byte that the node sent; what is still handed over goes nowhere."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, hang_up_mid_reply(bytes_sent=10))
+    simulation.submit(get())
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.submit(get("other"))
+    simulation.hand_over(stream)
+    link = simulation.links[stream]
+
+    assert (True, 10) == (link.is_hung_up, len(link.incoming))
+    assert 1 == sum(command.opcode == Opcode.GET for command in simulation.node.command_log)
+
+    simulation.deliver(stream, 9)
+
+    assert stream in simulation.links
+
+    simulation.deliver(stream)
+
+    assert stream not in simulation.links
+    assert "closed by the server" in simulation.log[2]
+
+
+def test_closed_streams_are_not_heard_of_again() -> None:
+    """What the node still sends on one goes nowhere."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, delay(1.0))
+    simulation.submit(get())
+    stream = newest(simulation)
+    simulation.hand_over(stream)
+    simulation.links[stream].incoming += b"nonsense"
+    simulation.deliver(stream)
+
+    assert stream not in simulation.links
+
+    simulation.advance(2.0)
+    simulation.flow()
+
+    assert 2 == simulation.now
+    assert 0 == simulation.open_operations
+
+
+def test_advance_stops_where_something_is_due() -> None:
+    """Deadlines fire at their time, although no bytes move."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    token = simulation.submit(get())
+    simulation.advance(60.0)
+
+    assert 2.5 == simulation.settled_at[token]
+    assert 60 == simulation.now
+
+
+def test_run_ends_with_the_last_operation() -> None:
+    """Or when the time is over, whatever comes first; without operations at once."""
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    token = simulation.submit(get())
+    simulation.run(1.0)
+
+    assert (1.0, 1) == (simulation.now, simulation.open_operations)
+
+    simulation.run()
+
+    assert 2.5 == simulation.now == simulation.settled_at[token]
+    assert UnambiguousTimeoutException is type(simulation.errors[token])
+
+    simulation.run()
+
+    assert 2.5 == simulation.now
+
+
+def test_run_ends_when_nothing_will_happen() -> None:
+    """Without deadlines and timers an open operation is left open."""
+    options = ClientOptions(
+        connection_string=("couchbase://127.0.0.1:11210?kv_timeout=inf&connect_timeout=inf"),
+        authenticator=PasswordAuthenticator("Administrator", "password"),
+    )
+    simulation = Simulation(options=options)
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, drop_response())
+    simulation.node.faults.next(Opcode.SASL_AUTH, drop_response(), times=2)
+    simulation.submit(get())
+    simulation.run()
+
+    assert (0.0, 1, math.inf) == (simulation.now, simulation.open_operations, simulation.machine.wakeup)
+
+
+class Asking:
+    """An asynchronous strategy; nobody awaits it in a simulation."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return no retry."""
+        return RetryAction.no_retry()
+
+
+def test_consulting() -> None:
+    """The driver's part of an asynchronous strategy is played by the test."""
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    token = simulation.submit(get(), retry_strategy=Asking(), client_context={"robot": True})
+    simulation.flow()
+    (consulted,) = simulation.consulted
+
+    assert (token, {"robot": True}) == (consulted.token, consulted.request.client_context)
+
+    simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+
+    assert token in simulation.errors
+    assert [token] == [refusal.token for refusal in simulation.refusals]
+
+
+class Restless:
+    """A strategy that asks for no time to pass."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        """Return no delay."""
+        return RetryAction.after(0)
+
+
+def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Client and node that keep each other busy for ever fail the test instead of hanging it."""
+    monkeypatch.setattr("triclinium_core.testing.simulation.simulation.STEPS_MAX", 500)
+    monkeypatch.setattr("triclinium_core.retry.couchbase.machine.DELAY_LEAST", 0.0)
+    simulation = Simulation()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.submit(get(), retry_strategy=Restless())
+
+    with pytest.raises(AssertionError, match="without time passing"):
+        simulation.run()
+    with pytest.raises(AssertionError, match="without time passing"):
+        simulation.advance(1.0)
+    assert 0.0 == simulation.now

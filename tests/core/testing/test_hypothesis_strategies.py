@@ -1,0 +1,199 @@
+"""Strategies: everything that they should draw can be drawn, and nothing that would not be lawful."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar, get_args
+
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+
+from tests.core.testing.asked import HOTELS, TRAVEL
+from tests.core.testing.callers import two_versions
+from triclinium_core.kv.operation.requests import (
+    Concatenate,
+    Count,
+    Store,
+)
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, is_async
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    CommandFault,
+    Delay,
+    Fault,
+    Faults,
+    HangUpMidReply,
+    RefuseConnection,
+    WrongLength,
+)
+from triclinium_core.testing.hypothesis_strategies import (
+    RETRY_STRATEGIES,
+    Strike,
+    cuts,
+    data_faults,
+    recipes,
+    reply_faults,
+    retry_strategies,
+    strikes,
+)
+from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate
+from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.oracle.submissions import Place
+from triclinium_core.testing.simulation import Midpoint
+
+T = TypeVar("T")
+
+TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
+OWN_OPCODES = {
+    Opcode.HELLO,
+    Opcode.GET_ERROR_MAP,
+    Opcode.SASL_LIST_MECHS,
+    Opcode.SASL_AUTH,
+    Opcode.SASL_STEP,
+    Opcode.SELECT_BUCKET,
+    Opcode.GET_CLUSTER_CONFIG,
+    Opcode.GET_COLLECTION_ID,
+    Opcode.NOOP,
+}
+KINDS = {kind.name: kind for kind in UNDERSTOOD}
+
+
+DRAWS = settings(max_examples=600, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
+"""More than there are kinds of recipes, faults and strikes."""
+
+
+def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
+    """Return what a strategy draws, the same every time."""
+    drawn: list[T] = []
+
+    @DRAWS
+    @given(strategy)
+    def draw(value: T) -> None:
+        drawn.append(value)
+
+    draw()
+    return drawn
+
+
+@cache
+def drawn_recipes() -> Sequence[OperationTemplate]:
+    """Return recipes."""
+    return draws(recipes(st.just(TEXT), st.just(COUNTER)))
+
+
+@cache
+def drawn_strikes() -> Sequence[Strike]:
+    """Return strikes."""
+    return draws(strikes())
+
+
+@cache
+def reply_draws() -> Sequence[Fault]:
+    """Return the faults that may strike any command."""
+    return draws(reply_faults())
+
+
+def test_every_kind_is_drawn() -> None:
+    """On documents of bytes and on counters, but for what would make the one the other."""
+    texts = {name for name, kind in KINDS.items() if not issubclass(kind, Count)}
+    counters = {name for name, kind in KINDS.items() if not issubclass(kind, Store | Concatenate)}
+
+    assert texts == {recipe.kind for recipe in drawn_recipes() if recipe.place == TEXT}
+    assert counters == {recipe.kind for recipe in drawn_recipes() if recipe.place == COUNTER}
+
+
+def test_what_is_drawn_is_lawful() -> None:
+    """A model takes what is made."""
+    for recipe in drawn_recipes():
+        model = two_versions()
+
+        assert model.submitted(9, recipe.make(model)) is not None
+
+
+def test_every_fault_is_drawn() -> None:
+    """For commands on documents, and but for what concerns a document, for any command."""
+    kinds = set(get_args(CommandFault))
+
+    assert kinds == {type(fault) for fault in draws(data_faults())}
+    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in reply_draws()}
+
+
+def test_no_fault_lies_about_the_document() -> None:
+    """Each status is drawn that says nothing of it, and none that a client has to believe."""
+    codes = {fault.code for fault in draws(data_faults()) if isinstance(fault, AnswerStatus)}
+    codes_for_any = {fault.code for fault in reply_draws() if isinstance(fault, AnswerStatus)}
+
+    assert {*HARMLESS_STATUSES, *INVALIDATING_STATUSES} == codes
+    assert {Status.TEMPORARY_FAILURE} == codes_for_any
+
+
+def test_faults_are_of_several_sizes() -> None:
+    """A reply may be cut everywhere, say that it is longer or shorter than it is, or be too late."""
+    faults = reply_draws()
+
+    assert {0, 12, 24, 30} <= {fault.bytes_sent for fault in faults if isinstance(fault, HangUpMidReply)}
+    assert {0, 10, 0xFFFF_FFFF} <= {fault.announced for fault in faults if isinstance(fault, WrongLength)}
+    assert {0.001, 3.0} <= {fault.seconds for fault in faults if isinstance(fault, Delay)}
+
+
+def test_every_command_is_struck() -> None:
+    """Whatever a client asks for may fail, once or several times, a connect too."""
+    refused = [strike.opcode for strike in drawn_strikes() if isinstance(strike.fault, RefuseConnection)]
+
+    assert {None, *DATA_OPCODES, *OWN_OPCODES} == {strike.opcode for strike in drawn_strikes()}
+    assert {1, 2, 5} == {strike.times for strike in drawn_strikes()}
+    assert {None} == set(refused)
+
+
+def test_strikes_fit_what_they_strike() -> None:
+    """Each can be armed, and what is ours is spared what concerns a document."""
+    for strike in drawn_strikes():
+        waiting = Faults()
+        strike.arm(waiting)
+
+        assert strike.times == waiting.pending
+        assert strike.opcode not in OWN_OPCODES or strike.fault in reply_draws()
+
+
+def test_every_retry_strategy_is_drawn() -> None:
+    """By its name; the default is the client's own, and of the others each is another."""
+    strategies: list[AnyRetryStrategy | None] = list(RETRY_STRATEGIES.values())
+
+    assert set(RETRY_STRATEGIES) == set(draws(retry_strategies()))
+    assert RETRY_STRATEGIES["default"] is None
+    assert len(strategies) == len({type(strategy) for strategy in strategies})
+
+
+def a_request() -> RetryRequest:
+    """Return what a strategy is shown."""
+    return RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=Midpoint(), remaining=1.0)
+
+
+def test_retry_strategies_with_a_defect() -> None:
+    """One raises, and one has to be awaited, by nobody."""
+    raises, asks = RETRY_STRATEGIES["raises"], RETRY_STRATEGIES["asks"]
+
+    assert raises is not None
+    assert asks is not None
+    assert not is_async(raises)
+    with pytest.raises(ZeroDivisionError, match="a strategy with a defect"):
+        raises.retry_after(a_request(), RetryReason.UNKNOWN)
+    assert is_async(asks)
+    with pytest.raises(AssertionError, match="answers in its place"):
+        asks.retry_after(a_request(), RetryReason.UNKNOWN).send(None)
+
+
+def test_cuts() -> None:
+    """All there is may move at once, or any number of bytes up to some frames, but nothing is no cut."""
+    drawn = set(draws(cuts()))
+
+    assert {None, 1, 120} <= drawn <= {None, *range(1, 121)}
+    assert len(drawn) > 60

@@ -1,0 +1,112 @@
+"""Operations as a history draws them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.testing.asked import HOTELS, TRAVEL
+from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
+from tests.rows import rows
+from triclinium_core.kv.operation.catalogue import OPERATIONS
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.requests import (
+    Append,
+    Decrement,
+    DocumentOperation,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    GetReplica,
+    Increment,
+    Insert,
+    Operation,
+    Prepend,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
+from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.submissions import Place
+from triclinium_core.testing.oracle.unique_values import COUNTERS_MAX
+from triclinium_core.transcoding.flags import BINARY_FLAGS
+
+TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
+KINDS = {kind.name: kind for kind in UNDERSTOOD}
+NOT_UNDERSTOOD = {GetReplica, LookupIn, LookupInReplica, MutateIn}
+"""A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
+MAJORITY = DurabilityLevel.MAJORITY
+
+
+@rows(
+    ("recipe", "operation"),
+    [
+        (OperationTemplate("get", TEXT), Get(TRAVEL, "ada")),
+        (OperationTemplate("exists", TEXT), Exists(TRAVEL, "ada")),
+        (OperationTemplate("get_and_touch", TEXT, expiry=3), GetAndTouch(TRAVEL, "ada", 3)),
+        (OperationTemplate("get_and_lock", TEXT, lock_time=3), GetAndLock(TRAVEL, "ada", 3)),
+        (OperationTemplate("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
+        (OperationTemplate("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
+        (OperationTemplate("remove", TEXT), Remove(TRAVEL, "ada")),
+        (OperationTemplate("remove", TEXT, cas=0), Remove(TRAVEL, "ada", NEW_CAS)),
+        (OperationTemplate("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
+        (OperationTemplate("remove", TEXT, cas=2), Remove(TRAVEL, "ada", NEW_CAS)),
+        (OperationTemplate("remove", TEXT, durability=MAJORITY), Remove(TRAVEL, "ada", durability=MAJORITY)),
+        (OperationTemplate("get", TEXT, durability=MAJORITY), Get(TRAVEL, "ada")),
+        (
+            OperationTemplate("upsert", TEXT, durability=MAJORITY),
+            Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, durability=MAJORITY),
+        ),
+        (OperationTemplate("insert", TEXT, expiry=3, flag=True), Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
+        (OperationTemplate("upsert", TEXT, expiry=3), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
+        (OperationTemplate("upsert", TEXT, flag=True), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True)),
+        (
+            OperationTemplate("replace", TEXT, cas=0, expiry=3, flag=True),
+            Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
+        ),
+        (OperationTemplate("append", TEXT, cas=0), Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
+        (OperationTemplate("prepend", TEXT), Prepend(TRAVEL, "ada", b"<3>")),
+        (OperationTemplate("increment", COUNTER, flag=True, expiry=3), Increment(HOTELS, "hits", 1, 1 << 48, 3)),
+        (OperationTemplate("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
+    ],
+)
+def test_making(recipe: OperationTemplate, operation: Operation) -> None:
+    """An operation is made of what was drawn, a new mark, and a CAS that is known."""
+    assert operation == recipe.make(two_versions())
+
+
+def test_making_without_a_known_cas() -> None:
+    """Nobody can unlock without one, but anybody may write."""
+    assert Get(TRAVEL, "ada") == OperationTemplate("unlock", TEXT, cas=0).make(Model())
+    assert Get(HOTELS, "hits") == OperationTemplate("unlock", COUNTER, cas=0).make(two_versions())
+    assert Remove(TRAVEL, "ada") == OperationTemplate("remove", TEXT, cas=0).make(Model())
+
+
+@pytest.mark.parametrize("kind", ["increment", "decrement"])
+def test_making_without_marks(kind: str) -> None:
+    """When the counts have run out that can be told apart, a counter is only read."""
+    model = Model()
+    made = [OperationTemplate(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
+
+    assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
+    assert Get(HOTELS, "hits") == made[-1]
+    assert Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
+
+
+def test_the_model_understands_the_rest() -> None:
+    """Every operation on a document is drawn, but for those that have a reason not to be."""
+    assert set(UNDERSTOOD) == {kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)} - NOT_UNDERSTOOD
+
+
+def test_drawing() -> None:
+    """What a kind can vary is chosen, and nothing else; bases count."""
+    assert OperationTemplate("get", TEXT) == draw_template("get", TEXT, lambda choices: choices[-1])
+    assert OperationTemplate("upsert", TEXT, expiry=3600, flag=True) == draw_template(
+        "upsert", TEXT, lambda choices: choices[-1]
+    )
+    assert {"expiry", "flag", "cas"} == set(choices_of("replace"))

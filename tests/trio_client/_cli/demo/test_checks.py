@@ -1,0 +1,114 @@
+"""What counts for the demands of a scenario, and what does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.rows import rows
+from tests.trio_client._cli.plays import FRAMES, PLAY, SCENARIO, decided, frame
+from triclinium import RetryReason
+from triclinium._cli.demo.checks import Check, check
+from triclinium._cli.demo.play import Play
+from triclinium_core.error_context import ErrorContext
+
+FIRST, _, _, _, LATER, _ = PLAY.entries
+
+
+def failing(play: Play) -> list[Check]:
+    """Return the checks that do not hold."""
+    return [found for found in check(play) if not found.holds]
+
+
+def test_all_hold() -> None:
+    """Where everything is as demanded; the demo's sabotages have each of them fail."""
+    assert (9, []) == (len(check(PLAY)), failing(PLAY))
+
+
+def test_a_retry_that_was_not_logged() -> None:
+    """The reasons, their number and the client's own counts tell."""
+    play = replace(PLAY, entries=(decided(100.002, 0.001),))
+
+    assert ["reasons", "retries", "statistics"] == [found.name for found in failing(play)]
+
+
+def test_what_concerns_other_operations_does_not_count() -> None:
+    """Neither decisions about other documents nor other commands do."""
+    entries = (decided(100.001, 0.5, key="grace"), *PLAY.entries)
+    commands = (frame(0.0, key="grace"), frame(0.0, opcode=0x00), *FRAMES)
+
+    assert [] == failing(replace(PLAY, entries=entries, commands=commands))
+
+
+REFUSED = replace(
+    PLAY,
+    scenario=replace(
+        SCENARIO,
+        demand=replace(
+            SCENARIO.demand,
+            reasons=(RetryReason.KV_LOCKED,),
+            outcome="DocumentLockedException",
+            answer=None,
+            frames=1,
+            applied=0,
+        ),
+    ),
+    entries=(FIRST, decided(100.002, None)),
+    commands=(FRAMES[0],),
+    outcome="DocumentLockedException",
+    message="locked",
+    answer=None,
+    retries_by_reason={},
+    context=ErrorContext(refused_reason="KV_LOCKED"),
+)
+
+
+def test_a_refusal() -> None:
+    """The last decision is no retry, and the error says the same."""
+    assert [
+        Check("reasons", "KV_LOCKED", "KV_LOCKED", True),
+        Check("retries", "0", "0", True),
+        Check("delays", "none", "none", True),
+        Check("outcome", "DocumentLockedException", "DocumentLockedException", True),
+        Check("frames at the node", "1", "1", True),
+        Check("times applied", "0", "0", True),
+        Check("statistics", "no retries", "no retries", True),
+        Check(
+            "error context",
+            "0 retries for nothing, refused for KV_LOCKED",
+            "0 retries for nothing, refused for KV_LOCKED",
+            True,
+        ),
+    ] == check(REFUSED)
+
+
+def test_a_failure_that_was_not_logged() -> None:
+    """An exception without a refusal in the log is no refusal."""
+    assert ["reasons", "error context"] == [found.name for found in failing(replace(REFUSED, entries=()))]
+
+
+PATIENT = replace(
+    PLAY,
+    scenario=replace(
+        SCENARIO,
+        demand=replace(
+            SCENARIO.demand, reasons=(RetryReason.KV_LOCKED,), then=frozenset({RetryReason.SOCKET_NOT_AVAILABLE})
+        ),
+    ),
+)
+
+
+@rows("further", [0, 1, 2])
+def test_reasons_that_may_follow(further: int) -> None:
+    """Any number of them does, after those that must come."""
+    more = [decided(100.003, 0.002 * 2**number, "SOCKET_NOT_AVAILABLE") for number in range(further)]
+    counted = {"KV_LOCKED": 1} | ({"SOCKET_NOT_AVAILABLE": further} if further else {})
+
+    assert [] == failing(replace(PATIENT, entries=(decided(100.002, 0.001), *more), retries_by_reason=counted))
+
+
+def test_reasons_that_may_not_follow() -> None:
+    """Any other does not, nor do they replace what must come."""
+    assert ["reasons"] == [found.name for found in failing(PATIENT)]
+    assert ["reasons", "retries"] == [
+        found.name for found in failing(replace(PATIENT, entries=(), retries_by_reason={}))
+    ]

@@ -1,0 +1,219 @@
+"""The demo on screens of several kinds."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+
+from rich.console import Console
+
+from tests.rows import rows
+from tests.trio_client._cli.plays import PLAY, decided, frame
+from triclinium._cli.demo.checks import check
+from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.scenarios import SCENARIOS
+from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
+from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing import LoggedCommand
+from triclinium_core.testing.fakes.faults import (
+    Delay,
+    DropResponse,
+    HangUpAfterApplying,
+    HangUpBeforeApplying,
+    HangUpMidReply,
+)
+
+GOOD: Judged = (PLAY, check(PLAY))
+WORSE = replace(PLAY, answer="undone")
+BAD: Judged = (WORSE, check(WORSE))
+
+
+def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, missing: int = 0) -> str:
+    """Return what a screen shows; a terminal where it has a width, else a pipe."""
+    file = StringIO()
+    terminal = Console(file=file, force_terminal=True, width=width, color_system=None, legacy_windows=False)
+    screen = Screen(Console(file=file) if width is None else terminal)
+    screen.opening()
+    screen.scenario(1, *judged)
+    screen.summary([judged], seconds, missing)
+    return file.getvalue()
+
+
+# -- The timeline.
+
+
+def test_what_led_to_a_decision_stands_before_it() -> None:
+    """Even where it was written down after the moment of the decision."""
+    entries = (
+        ConnectionTold(100.003, "closed by the server"),
+        ClientDecided(100.004, "ada", 0.002, "UNKNOWN", None, "E"),
+    )
+
+    _, news, decision, _ = rows_of(replace(PLAY, entries=entries))
+
+    assert [2.0, 2.0] == [news.at_ms, decision.at_ms]
+    assert (Source.NETWORK, Decision.NO_RETRY) == (news.source, decision.decision)
+
+
+def test_news_of_both_connections_are_told_once() -> None:
+    """And the system's own words, in brackets, not at all."""
+    entries = (
+        ConnectionTold(100.001, "connection refused (errno 111)"),
+        ConnectionTold(100.002, "connection refused (errno 111)"),
+    )
+
+    _, *between, _ = rows_of(replace(PLAY, entries=entries))
+
+    assert [Row(1.0, Source.NETWORK, "connection refused")] == between
+
+
+def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
+    """Once, for both connections are refused."""
+    refused = frame(0.0, Status.AUTH_ERROR, opcode=Opcode.SASL_STEP, key="SCRAM-SHA512")
+    entries = (
+        NodeTook(100.001, refused),
+        NodeTook(100.002, refused),
+        NodeTook(100.003, frame(0.0, opcode=Opcode.NOOP)),
+    )
+
+    _, *between, _ = rows_of(replace(PLAY, entries=entries))
+
+    assert [Row(1.0, Source.NODE, "takes SASL_STEP and answers AUTH_ERROR [0x20]")] == between
+
+
+@rows(
+    ("command", "expected"),
+    [
+        (frame(0.0, Status.SUCCESS), " and answers SUCCESS"),
+        (frame(0.0, 0x7FF0), " and answers RETRY_CONSTANT [0x7ff0]"),
+        (frame(0.0, 0x7FFF), " and answers an unknown status [0x7fff]"),
+        (frame(0.0, Status.SUCCESS, applied=True, fault=Delay(1.0)), ", applies it and answers SUCCESS"),
+        (frame(0.0, None, fault=HangUpBeforeApplying()), " and hangs up"),
+        (frame(0.0, None, applied=True, fault=HangUpAfterApplying()), ", applies it and hangs up without an answer"),
+        (frame(0.0, None, fault=HangUpMidReply()), " and hangs up in the middle of its reply"),
+        (frame(0.0, None, applied=True, fault=DropResponse()), ", applies it and does not answer"),
+    ],
+)
+def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> None:
+    """Whatever the fault was."""
+    row = rows_of(replace(PLAY, entries=(NodeTook(100.001, command),)))[1]
+
+    assert f"takes REPLACE{expected}" == row.event
+
+
+@rows(
+    ("play", "expected"),
+    [
+        (replace(PLAY, answer=None), "success"),
+        (replace(PLAY, outcome="InternalError", message="it broke"), "InternalError: it broke"),
+    ],
+)
+def test_the_last_row_is_the_outcome(play: Play, expected: str) -> None:
+    """An answer or a message stands behind it, where there is one."""
+    assert expected == rows_of(play)[-1].event
+
+
+# -- The screen.
+
+
+@rows("width", [60, 300])
+def test_nothing_is_wider_than_the_terminal(width: int) -> None:
+    """Nor than what can be read."""
+    assert max(map(len, shown(BAD, width=width).splitlines())) <= min(width, 110)
+
+
+def test_a_pipe_gets_the_same_without_colours() -> None:
+    """And without blanks at the ends of lines."""
+    _, _, *lines = shown(GOOD).splitlines()
+
+    assert """
+\N{CHECK MARK} 1. Somebody holds a lock
+    RFC 0049
+    0.0 ms  caller   replace 'ada'
+    0.5 ms  node     takes REPLACE and answers LOCKED [0x09]
+    1.0 ms  network  ready
+    1.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 1 ms
+    2.5 ms  node     takes REPLACE and answers LOCKED [0x09]
+    3.0 ms  client   KV_LOCKED                     \N{RIGHTWARDS ARROW} again in 2 ms
+    5.5 ms  node     takes REPLACE, applies it and answers SUCCESS
+    6.0 ms  caller   success: done
+
+            client:            node:
+  scenario  outcome  retries  frames  applied
+\N{CHECK MARK} locked    success        2       3        1
+
+1 scenario, 9 checks: all as RFC 0049 demands (0.25 s).""" == "\n".join(lines)
+
+
+def test_all_timelines_line_up() -> None:
+    """However long a scenario took, and whoever has a row in it."""
+    slow = replace(PLAY, ended=112.3456, entries=(decided(100.002, 0.001, "SOCKET_CLOSED_WHILE_IN_FLIGHT"),))
+    output = "".join(shown((play, []), width=80) for play in (PLAY, replace(PLAY, entries=()), slow))
+    rows = [line for line in output.splitlines() if re.match(r" +[0-9.]+ ms ", line)]
+
+    assert {10} == {line.index(" ms ") + 3 for line in rows}
+    assert {"  "} == {line[10:12] for line in rows}
+    assert {"caller   ", "client   ", "network  ", "node     "} == {line[12:21] for line in rows}
+    assert {line.index("\N{RIGHTWARDS ARROW}") for line in rows if "again" in line} == {21 + REASON_WIDTH}
+    assert "  12346 ms  caller   success: done" in [line.rstrip() for line in rows]
+
+
+def test_no_line_of_the_summary_is_broken() -> None:
+    """Not even with the longest names and outcomes of the demo."""
+    outcomes = ("AuthenticationFailureException", "RequestCanceledException", "success")
+    judged: list[Judged] = [
+        (replace(PLAY, scenario=scenario, outcome=outcome), []) for scenario in SCENARIOS for outcome in outcomes
+    ]
+    file = StringIO()
+    console = Console(file=file, force_terminal=True, width=80, color_system=None, legacy_windows=False)
+
+    Screen(console).summary(judged, 0.25, 0)
+
+    rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("\N{CHECK MARK}")]
+    assert len(judged) == len(rows)
+    assert [play.outcome for play, _ in judged] == [row[-4] for row in rows]
+
+
+def test_what_differs_is_marked() -> None:
+    """In the scenario, in the summary, and in the last line."""
+    lines = shown(BAD).splitlines()
+
+    assert "\N{BALLOT X} 1. Somebody holds a lock" in lines
+    assert "    \N{BALLOT X} answer: demanded done; observed undone" in lines
+    assert any(line.split()[:2] == ["\N{BALLOT X}", "locked"] for line in lines)
+    assert "1 of 1 scenario not as RFC 0049 demands (0.25 s)." == lines[-1]
+
+
+def test_what_was_not_played_is_told() -> None:
+    """With what differed in the others."""
+    assert "1 not played, for time ran out (0.25 s)." == shown(GOOD, missing=1).splitlines()[-1]
+    assert (
+        "1 of 1 scenario not as RFC 0049 demands; 2 not played, for time ran out (0.25 s)."
+        == (shown(BAD, missing=2).splitlines()[-1])
+    )
+
+
+def test_the_same_decision_in_a_row_is_one_line() -> None:
+    """With all its delays; a single one has its own."""
+    delays = (0.001, 0.002, 0.004)
+    entries = tuple(ClientDecided(100.001, "ada", 0.001, "SOCKET_NOT_AVAILABLE", delay, None) for delay in delays)
+
+    output = shown((replace(PLAY, entries=entries), []))
+
+    assert 1 == output.count("SOCKET_NOT_AVAILABLE")
+    assert "\N{RIGHTWARDS ARROW} again in 1, 2, 4 ms" in output
+
+
+def test_many_delays_in_a_row_fit_on_a_narrow_screen() -> None:
+    """The first two and the last are told."""
+    delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
+    reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
+    entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay, None) for delay in delays)
+
+    output = shown((replace(PLAY, entries=entries), []), width=80)
+
+    assert f"{reason} \N{RIGHTWARDS ARROW} again in 32, 64 ... 500 ms" in output

@@ -1,0 +1,147 @@
+"""``triclinium explain cassandra``: one case in words and as data, and what it says to nonsense."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from tests.rows import rows
+from triclinium._cli import main
+from triclinium._cli.explain import telling
+from triclinium._cli.explain.cassandra import LEVELS
+from triclinium_core.explain.cassandra.explain import Case, explain as explain_case
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra.errors import ReadTimeout
+from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.verdicts import RETHROW
+
+READ_TIMEOUT = "read-timeout --received 2 --block-for 2"
+
+
+def explain(arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(main, ["explain", "cassandra", *arguments.split()])
+
+
+@rows(
+    ("arguments", "expected"),
+    [
+        (
+            f"{READ_TIMEOUT} --policy downgrading",
+            {"decision": "RETRY_SAME", "consistency": None, "failed_at": "QUORUM"},
+        ),
+        (READ_TIMEOUT, {"policy": "DefaultRetryPolicy", "decision": "RETRY_SAME", "is_policy_asked": True}),
+        (f"{READ_TIMEOUT} --data-present --retry-count 1", {"decision": "RETHROW", "retry_count": 1}),
+        (f"{READ_TIMEOUT} --no-data-present", {"decision": "RETRY_SAME"}),
+        (f"{READ_TIMEOUT} --consistency serial --policy downgrading", {"failed_at": "SERIAL", "decision": "RETHROW"}),
+        ("READ_TIMEOUT --received 1 --block-for 3 --policy downgrading", {"consistency": "ONE", "action": "same_node"}),
+        (
+            "write-timeout --received 0 --block-for 2 --write-type batch-log --idempotent",
+            {"decision": "RETRY_SAME", "action": "same_node"},
+        ),
+        (
+            "write-timeout --received 0 --block-for 2",
+            {"decision": None, "decision_if_idempotent": "RETHROW", "is_policy_asked": False, "action": "fail"},
+        ),
+        ("unavailable --required 2 --alive 1", {"decision": "RETRY_NEXT", "action": "next_node"}),
+        (
+            "unavailable --required 2 --alive 0 --consistency local-quorum --policy downgrading",
+            {"decision": "RETHROW", "failed_at": "LOCAL_QUORUM"},
+        ),
+        ("request-aborted --error heartbeat --not-idempotent", {"decision": None, "error": "HeartbeatFailure"}),
+        ("request-aborted --error other --idempotent", {"decision": "RETHROW", "error": "RequestAborted"}),
+        ("error-response --error IS_BOOTSTRAPPING", {"action": "next_node", "counts_as_retry": False}),
+        ("error-response --error ReadFailureException --idempotent", {"decision": "RETHROW", "error": "ReadFailure"}),
+        ("request-aborted --error ClosedConnectionException --idempotent", {"decision": "RETRY_NEXT"}),
+        ("error-response --error other --idempotent", {"action": "fail", "error": "ProtocolError"}),
+    ],
+)
+def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
+    """What the options say is what is explained."""
+    result = explain(f"{arguments} --json")
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    (line,) = result.output.splitlines()
+    actual = json.loads(line)
+    assert expected == {key: actual[key] for key in expected}
+
+
+def test_a_case_in_words() -> None:
+    """Where nobody sees colours, the sentences of the core stand one to a line."""
+    result = explain(f"{READ_TIMEOUT} --policy downgrading --retry-count 2")
+
+    error = ReadTimeout(consistency=ConsistencyLevel.QUORUM, block_for=2, received=2, data_present=False)
+    case = Case(error=error, policy=ConsistencyDowngradingRetryPolicy(), retry_count=2)
+    happened, *steps = explain_case(case).sentences()
+    first, circumstances, *others = result.output.splitlines()
+    assert [happened, *steps] == [first, *others]
+    assert all(fact in circumstances for fact in ("2 retries", "not idempotent", "ConsistencyDowngradingRetryPolicy"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "colour"),
+    [
+        (READ_TIMEOUT, "So the request is sent to the same node again.", "1;32"),
+        (f"{READ_TIMEOUT} --data-present", "So the caller gets ReadTimeout.", "1;31"),
+        (
+            "write-timeout --received 1 --block-for 2 --idempotent --policy downgrading",
+            "So the request counts as done",
+            "1;33",
+        ),
+    ],
+)
+def test_the_outcome_stands_out(monkeypatch: pytest.MonkeyPatch, arguments: str, outcome: str, colour: str) -> None:
+    """Colours carry the eye to what the driver does, and clauses recede."""
+    output = StringIO()
+    console = Console(file=output, force_terminal=True, width=300, color_system="standard", highlight=False)
+    monkeypatch.setattr(telling, "Console", lambda **_: console)
+    monkeypatch.setattr(telling, "READABLE_WIDTH", 300)
+
+    explain(arguments)
+
+    assert f"\x1b[{colour}m{outcome}" in output.getvalue()
+    assert "\x1b[2mdecision A2\x1b[0m" in output.getvalue()
+
+
+def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command holds no rule of its own."""
+    monkeypatch.setattr(DefaultRetryPolicy, "on_unavailable", lambda *_, **__: RETHROW)
+
+    actual = json.loads(explain("unavailable --required 2 --alive 1 --json").output)
+
+    assert ("RETHROW", "Unavailable") == (actual["decision"], actual["error"])
+
+
+@rows(
+    ("arguments", "words"),
+    [
+        ("", "read-timeout, write-timeout, unavailable, request-aborted, error-response"),
+        ("unavailble", "did you mean unavailable?"),
+        ("read-timeout --received 2", "read-timeout needs --block-for"),
+        ("unavailable", "unavailable needs --required and --alive"),
+        ("error-response --error Foo", "'Foo'; --help lists them"),
+        ("request-aborted --error hearbeat", "did you mean Heartbeat or HeartbeatFailure?"),
+        (f"{READ_TIMEOUT} --alive 1", "--alive says nothing about read-timeout"),
+        ("unavailable --required 2 --alive 1 --data-present", "--data-present says nothing about unavailable"),
+        (f"{READ_TIMEOUT} --policy downgrade", "did you mean downgrading?"),
+        (f"{READ_TIMEOUT} --consistency QUORM", "did you mean QUORUM or EACH_QUORUM?"),
+        (f"{READ_TIMEOUT} --consistency=", f"''; there is {', '.join(LEVELS)}"),
+        (
+            "write-timeout --received 1 --block-for 2 --write-type MANY",
+            "'MANY'; there is SIMPLE, BATCH, UNLOGGED_BATCH, COUNTER, BATCH_LOG, CAS, VIEW, CDC",
+        ),
+        ("read-timeout --received -1 --block-for 2", "'--received': -1"),
+        (f"{READ_TIMEOUT} --retry-count -1", "'--retry-count': -1"),
+    ],
+)
+def test_nonsense(arguments: str, words: str) -> None:
+    """One line says what is wrong, and what was probably meant; the status is 2."""
+    result = explain(arguments)
+
+    assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
+    assert result.stderr.startswith("Error: ")
+    assert words in result.stderr

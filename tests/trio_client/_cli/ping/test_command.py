@@ -1,0 +1,356 @@
+"""``triclinium ping``: what is told of a node, and what of everything that is none."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from click.testing import CliRunner, Result
+
+from tests.rows import rows
+from tests.trio_client._cli.listeners import (
+    Handler,
+    hang_up,
+    listening,
+    refuse_hello,
+    shake_hands,
+    speak_http,
+    speak_text_memcached,
+    stay_silent,
+)
+from triclinium._cli import main
+from triclinium._cli.ping import command as ping_module
+from triclinium._cli.ping.pinging import NOOPS
+from triclinium.testing import FakeCluster, open_tcp_cluster
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
+
+OPTIONS = FakeNodeOptions(vbuckets=128)
+CREDENTIALS = ("--username", OPTIONS.username, "--password", OPTIONS.password)
+SOON = ("--timeout", "0.5")
+
+FEATURES = [
+    "ALT_REQUEST",
+    "CLUSTERMAP_NOTIFICATION_BRIEF",
+    "COLLECTIONS",
+    "DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP",
+    "DUPLEX",
+    "GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION",
+    "JSON",
+    "MUTATION_SEQNO",
+    "PRESERVE_TTL",
+    "SELECT_BUCKET",
+    "SNAPPY",
+    "SNAPPY_EVERYWHERE",
+    "SUBDOC_CREATE_AS_DELETED",
+    "SUBDOC_REPLICA_READ",
+    "SYNC_REPLICATION",
+    "TCP_NODELAY",
+    "TRACING",
+    "UNORDERED_EXECUTION",
+    "XATTR",
+    "XERROR",
+]
+
+
+async def ping(*arguments: str, env: Mapping[str, str] | None = None) -> Result:
+    """Run the command in a thread, beside the servers of the test."""
+    return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, ["ping", *arguments], env=env))
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeCluster]:
+    """Serve a node without TLS."""
+    async with open_tcp_cluster(FakeNode(OPTIONS)) as fake:
+        yield fake
+
+
+@asynccontextmanager
+async def secure_cluster(certificate: trustme.LeafCert) -> AsyncIterator[FakeCluster]:
+    """Serve a node with TLS too."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    certificate.configure_cert(context)
+    async with open_tcp_cluster(FakeNode(OPTIONS), ssl_context=context) as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """Return an authority that no system knows."""
+    return trustme.CA()
+
+
+@pytest.fixture
+def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
+    """Return where its certificate lies."""
+    path = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(path)
+    return str(path)
+
+
+# -- A node.
+
+
+async def test_what_is_negotiated(fake: FakeCluster) -> None:
+    """Each connection with all of it, in JSON."""
+    result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "default", "--json")
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    (line,) = result.output.splitlines()
+    document = json.loads(line)
+    (node,) = document["nodes"]
+    measured = [found.pop(name) for found in node["connections"] for name in ("ready_ms", "noop_ms")]
+    negotiated = {
+        "tls": None,
+        "features": FEATURES,
+        "error_map_version": 2,
+        "error_map_revision": 9,
+        "mechanisms_offered": ["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"],
+        "mechanism": "SCRAM-SHA512",
+        "config_epoch": 1,
+        "config_revision": 1,
+    }
+    assert {"ok": True, "nodes": [node]} == document
+    assert {
+        "node": f"127.0.0.1:{fake.node.options.port}",
+        "error": None,
+        "connections": [{"bucket": None, **negotiated}, {"bucket": "default", **negotiated}],
+    } == node
+    assert 4 == len(measured)
+    assert all(milliseconds > 0 for milliseconds in measured)
+    # One makes a connection ready; of the others the median counts.
+    noops = [command.bucket for command in fake.node.command_log if command.opcode == Opcode.NOOP]
+    assert [None] * (NOOPS + 1) + ["default"] * (NOOPS + 1) == noops
+
+
+async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
+    """One that answers is told of, although the one before it does not."""
+    async with listening(hang_up) as port:
+        result = await ping(f"couchbase://127.0.0.1:{port},{fake.connection_string[12:]}", *CREDENTIALS, "--json")
+
+    bad, good = json.loads(result.stdout)["nodes"]
+    assert 1 == result.exit_code
+    assert ([], 1) == (bad["connections"], len(good["connections"]))
+    assert f"Error: {bad['error']}\n" == result.stderr
+    assert bad["error"].startswith(f"127.0.0.1:{port}: closed by the server before it answered HELLO; ")
+
+
+async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
+    """A timeout in it is that of each NOOP."""
+    fake.node.faults.always(Opcode.NOOP, drop_response())
+
+    result = await ping(f"{fake.connection_string}?kv_timeout=500ms", *CREDENTIALS)
+
+    node = f"127.0.0.1:{fake.node.options.port}"
+    assert (1, f"Error: {node}: within 0.5 s it did not answer a NOOP\n") == (result.exit_code, result.stderr)
+
+
+async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> None:
+    """So that the password need not stand in the list of processes; without a bucket there is one connection."""
+    env = {"TRICLINIUM_USERNAME": OPTIONS.username, "TRICLINIUM_PASSWORD": OPTIONS.password}
+
+    result = await ping(fake.connection_string, env=env)
+
+    assert 0 == result.exit_code
+    assert {1} == {command.connection for command in fake.node.command_log}
+
+
+async def test_a_password_is_asked_for_on_a_terminal(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not show."""
+    monkeypatch.setattr(ping_module, "is_interactive", lambda: True)
+    answers = f"{OPTIONS.password}\n"
+
+    result = await trio.to_thread.run_sync(
+        lambda: CliRunner().invoke(main, ["ping", fake.connection_string, *CREDENTIALS[:2]], input=answers)
+    )
+
+    assert 0 == result.exit_code
+    assert result.stderr.startswith("Password: ")
+    assert OPTIONS.password not in result.stderr
+
+
+# -- A node that speaks TLS.
+
+
+async def test_a_node_that_speaks_tls(authority: trustme.CA, ca_file: str) -> None:
+    """Its authority is named, and the version of TLS is told; PLAIN is safe there."""
+    async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
+        result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file, "--json")
+
+    (node,) = json.loads(result.output)["nodes"]
+    (found,) = node["connections"]
+    assert 0 == result.exit_code
+    assert ("TLSv1.3", "PLAIN") == (found["tls"], found["mechanism"])
+
+
+async def test_an_untrusted_certificate(authority: trustme.CA) -> None:
+    """The line says how to trust it."""
+    async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
+        result = await ping(str(fake.tls_connection_string), *CREDENTIALS)
+
+    assert_problem(
+        result, "CERTIFICATE_VERIFY_FAILED", "; pass the authority that signed the certificate with --ca-file"
+    )
+
+
+async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: str) -> None:
+    """Trusting it would be no help."""
+    async with secure_cluster(authority.issue_cert("node.example")) as fake:
+        result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file)
+
+    assert_problem(result, "IP address mismatch", "; connect under a name that the certificate has")
+
+
+async def test_tls_is_needed(authority: trustme.CA) -> None:
+    """A port that speaks TLS is recognised by what it answers."""
+    async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
+        result = await ping(f"couchbase://127.0.0.1:{fake.node.options.tls_port}", *CREDENTIALS)
+
+    assert_problem(result, "sent bytes that are no frame", "; this port speaks TLS; connect with couchbases://")
+
+
+async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None:
+    """Also one that is no Couchbase node."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    async with listening(shake_hands, context) as port:
+        result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
+
+    assert_problem(result, "before it answered HELLO", "; if the port speaks TLS, with couchbases://")
+
+
+async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
+    """The line says what to write instead."""
+    result = await ping(fake.connection_string.replace("couchbase:", "couchbases:"), *CREDENTIALS)
+
+    assert_problem(result, "TLS failed", "; if the port does not speak TLS, connect with couchbase://")
+
+
+# -- What is no node, or does not let us in.
+
+
+def assert_problem(result: Result, *parts: str) -> None:
+    """Assert that a ping failed with one line, which has all ``parts``."""
+    assert (1, "") == (result.exit_code, result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert all(part in line for part in parts)
+
+
+@rows(
+    ("handler", "parts"),
+    [
+        (speak_http, ["HTTP port", "11210", "11207 with TLS"]),
+        (speak_text_memcached, ["memcached that speaks text only"]),
+        (refuse_hello, ["does not know HELLO", "memcached:// instead"]),
+        (hang_up, ["closed by the server before it answered HELLO", "with couchbases://"]),
+        (stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
+    ],
+)
+async def test_a_peer_that_is_something_else(handler: Handler, parts: list[str]) -> None:
+    """It is recognised as far as it can be, and the line says what to do."""
+    async with listening(handler) as port:
+        limit = SOON if handler is stay_silent else ()
+        result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS, *limit)
+
+    assert_problem(result, *parts)
+    assert result.stderr.startswith(f"Error: 127.0.0.1:{port}: ")
+
+
+async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
+    """It may be waiting for us to speak something else."""
+    async with listening(stay_silent) as port:
+        result = await ping(f"couchbases://127.0.0.1:{port}", *CREDENTIALS, *SOON)
+
+    assert_problem(
+        result,
+        f"127.0.0.1:{port}: within 0.5 s it took no connection with TLS",
+        "; if the port does not speak TLS, connect with couchbase://",
+    )
+
+
+async def test_the_port_of_the_web_console() -> None:
+    """Whatever listens there, or nobody: people often write it instead of the other one."""
+    result = await ping("couchbase://a..b:8091", *CREDENTIALS)
+
+    assert_problem(
+        result,
+        "host name not resolved",
+        "8091 is a port of the web console, KV listens on 11210",
+        "check the host name",
+    )
+
+
+async def test_an_address_is_told_once() -> None:
+    """With the reason and the next step, though both addresses of the name refuse."""
+    async with listening(hang_up) as port:
+        pass
+    result = await ping(f"couchbase://localhost:{port}", *CREDENTIALS)
+
+    expected = f"localhost:{port}: connection refused; nothing listens there; KV is on 11210, or 11207 with TLS"
+    assert (1, f"Error: {expected}\n") == (result.exit_code, result.stderr)
+
+
+async def test_a_wrong_password(fake: FakeCluster) -> None:
+    """The user is named, the password is not."""
+    result = await ping(fake.connection_string, "--username", "app", "--password", "nonsense")
+
+    assert_problem(result, "refused the credentials of 'app'", "; check user name and password")
+    assert "nonsense" not in result.output
+
+
+async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
+    """What could be negotiated without it is told all the same."""
+    result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "travel")
+
+    assert 1 == result.exit_code
+    assert "no bucket: ready in" in result.stdout
+    assert result.stderr.endswith(f": bucket 'travel' does not exist, or user '{OPTIONS.username}' may not open it\n")
+
+
+async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None:
+    """It hangs up on whoever did not introduce himself."""
+    result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
+
+    assert_problem(result, "closed by the server", "; if it is no plain memcached, connect with couchbase://")
+
+
+# -- Wrong arguments.
+
+
+@rows(
+    ("arguments", "words"),
+    [
+        (["http://127.0.0.1"], "'http' is not one of couchbase, couchbases, memcached"),
+        (["couchbase:/h:1"], "write couchbase://h:1"),
+        (["couchbases:h"], "write couchbases://h"),
+        (["Memcached//h"], "write memcached://h"),
+        (["http:/h"], "write couchbase://h"),
+        (["couchbase:11210"], "write couchbase://couchbase:11210"),
+        (["h"], "write couchbase://h"),
+        (["couchbase://h", "--timeout", "nan"], "'--timeout': nan"),
+        (["couchbase://h", "--username", "app"], "--password is missing; TRICLINIUM_PASSWORD"),
+        (["couchbase://h"], "--username is missing; TRICLINIUM_USERNAME"),
+        (["couchbase://h", *CREDENTIALS, "--bucket", "no/name"], "bucket='no/name'"),
+        (["couchbase://h", *CREDENTIALS, "--ca-file", __file__], "use couchbases://"),
+        (["couchbases://h", *CREDENTIALS, "--ca-file", __file__], f"--ca-file {__file__} holds no certificates"),
+        (["memcached://h", "--bucket", "default"], "use couchbase://"),
+        (["couchbase://h", "--timeout", "0"], "x>0"),
+        (["couchbases://h", "--ca-file", "nowhere"], "'nowhere' does not exist"),
+        ([], "CONNSTR"),
+    ],
+)
+def test_wrong_arguments(arguments: list[str], words: str) -> None:
+    """One line, exit status 2, and nothing is sent."""
+    result = CliRunner().invoke(main, ["ping", *arguments])
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert words in line

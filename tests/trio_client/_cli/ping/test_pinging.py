@@ -1,0 +1,97 @@
+"""One node, asked what it is: how long that may take, and what is told when it took longer."""
+
+from __future__ import annotations
+
+from tests.rows import rows
+from triclinium import ConnectionStatistics, PasswordAuthenticator
+from triclinium._cli.ping.pinging import Plan, describe_error, describe_silence, ping_node
+from triclinium.testing import open_tcp_cluster
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.topology.connection_string import parse_connection_string
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
+
+
+async def test_a_limit_ends_the_wait() -> None:
+    """A node that stops answering is told of, with what it did say before."""
+    options = FakeNodeOptions(vbuckets=128)
+    plan = Plan(PasswordAuthenticator(options.username, options.password), "default", None, 1.0)
+    async with open_tcp_cluster(FakeNode(options)) as fake:
+        fake.node.faults.always(Opcode.SELECT_BUCKET, drop_response())
+
+        node = await ping_node(parse_connection_string(fake.connection_string), plan)
+
+    assert [None] == [found.negotiated.bucket for found in node.connections]
+    assert f"{node.node}: within 1 s it did not answer with a bucket and a cluster config" == node.problem
+
+
+def refused(node: str, more: str = "") -> CouchbaseException:
+    """Return what an operation fails with where nobody listens."""
+    context = ErrorContext(operation="noop", last_dispatch_error=f"{node}: connection refused{more}")
+    return CouchbaseException("noop: the node could not be reached", context)
+
+
+@rows(
+    ("state", "expected"),
+    [
+        ("CONNECTING", "took no connection"),
+        ("AUTHENTICATING", "authentication"),
+        ("JOINING", "a bucket and a cluster config"),
+        ("READY", "a NOOP"),
+    ],
+)
+def test_every_silence_has_its_words(state: str, expected: str) -> None:
+    """By where the newest connection stands."""
+    ready = ConnectionStatistics(node="n:1", bucket=None, state="READY")
+    newest = ConnectionStatistics(node="n:1", bucket="default", state=state)
+    silence = describe_silence((ready, newest), 2.0, tls=False)
+
+    assert silence.startswith("n:1: within 2 s ")
+    assert expected in silence
+
+
+@rows(
+    ("last_error", "expected"),
+    [("n:1: closed\nby the server", "closed by the server"), (None, "the connection was lost")],
+)
+def test_a_connection_that_is_lost_when_time_is_up(last_error: str | None, expected: str) -> None:
+    """It says why itself, on one line, where it knows."""
+    lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST", last_error=last_error)
+
+    assert f"n:1: {expected}; not done within 2 s" == describe_silence((lost,), 2.0, tls=True)
+
+
+NODE = "127.0.0.1:11210"
+
+
+@rows(
+    ("connection_string", "error", "expected"),
+    [
+        (
+            "couchbase://127.0.0.1",
+            CouchbaseException(f"noop: {NODE}: does not know HELLO", ErrorContext(operation="noop")),
+            f"{NODE}: does not know HELLO",
+        ),
+        (
+            "couchbase://127.0.0.1",
+            CouchbaseException("noop: no", ErrorContext(last_dispatch_error=f"{NODE}: connection\nreset")),
+            f"{NODE}: connection reset",
+        ),
+        (
+            "couchbases://127.0.0.1",
+            refused("127.0.0.1:11207"),
+            "127.0.0.1:11207: connection refused; nothing listens there; KV with TLS is on 11207",
+        ),
+        (
+            "memcached://127.0.0.1",
+            CouchbaseException("noop: it is late", ErrorContext(operation="noop")),
+            "127.0.0.1:11211: it is late; if it is no plain memcached, connect with couchbase://",
+        ),
+    ],
+)
+def test_errors_are_told_once_and_without_the_operation(
+    connection_string: str, error: CouchbaseException, expected: str
+) -> None:
+    """Who pings does not know of NOOPs; the address stands at the beginning, and the next step at the end."""
+    assert expected == describe_error(error, parse_connection_string(connection_string))

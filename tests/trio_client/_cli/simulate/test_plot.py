@@ -1,0 +1,172 @@
+"""The picture of ``triclinium simulate``: what stands in it, and what is said where there can be none."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib.patches import StepPatch
+from matplotlib.text import Text
+
+from tests.rows import rows
+from triclinium._cli import main
+from triclinium._cli.simulate.plot import draw, picture
+from triclinium_core.testing.fleet import Fleet, Outage, OutageKind, Scenario, SimulatedService, simulate as play
+
+SVG = "{http://www.w3.org/2000/svg}"
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+CALM = Scenario(fleet=Fleet(clients=1, period=3.0), service=SimulatedService(capacity=9.0), duration=9.0, bucket=1.0)
+
+
+def simulate(*arguments: str) -> Result:
+    """Run the command with a tiny fleet."""
+    few = ("--clients", "20", "--period", "1", "--duration", "8", "--outage", "2-4", "--jobs", "1")
+    return CliRunner().invoke(main, ["simulate", *few, "--strategy", "none", "--strategy", "standard", *arguments])
+
+
+def texts_of(path: Path) -> list[str]:
+    """Return the words in a picture."""
+    root = ET.fromstring(path.read_bytes())  # noqa: S314  # our own
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def test_a_column_for_each_strategy(tmp_path: Path) -> None:
+    """With its name and what came of it; the rows are named once, and so are outage, demand and scenario."""
+    path = tmp_path / "outage.svg"
+    result = simulate("--plot", str(path))
+    texts = texts_of(path)
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    for once in ("none", "standard", "offered load", "goodput", "amplification", "outage", "demand"):
+        assert 1 == texts.count(once), once
+    assert 2 == texts.count("seconds")
+    assert 2 == sum(text.endswith(" succeeded") for text in texts)
+    assert 2 == sum(text.startswith("recovered after ") for text in texts)
+    assert result.output.splitlines()[0] in " ".join(texts).replace("\N{NO-BREAK SPACE}", " ")
+
+
+@rows("strategies", [1, 5])
+def test_the_caption_fits(strategies: int) -> None:
+    """No line of text ends beyond the edge, also where few columns make a narrow picture."""
+    scenario = Scenario(
+        fleet=Fleet(clients=100_000, period=10.0),
+        service=SimulatedService(capacity=15_000.0),
+        outage=Outage(20.0, 30.0, OutageKind.CLOSES),
+    )
+    calm = replace(scenario, fleet=Fleet(clients=10, period=10.0), duration=31.0)
+    figures = [play(calm, "none", rng=random.Random(1))] * strategies
+    figure = picture(scenario, figures)
+    figure.draw_without_rendering()
+    texts = figure.findobj(Text)
+
+    assert any(text.get_text().startswith("100,000 clients ask") for text in texts)
+    assert not [text for text in texts if text.get_window_extent().x1 > figure.bbox.x1]
+
+
+def test_no_line_runs_through_the_name_of_the_outage() -> None:
+    """It stands upright in its shade, where the goodput is none, below the demand; a shade without room has no name."""
+    scenario = Scenario(
+        fleet=Fleet(clients=20, period=1.0), service=SimulatedService(capacity=30.0), outage=Outage(20.0, 30.0)
+    )
+    figure = picture(scenario, [play(scenario, "best_effort", rng=random.Random(1))])
+    figure.draw_without_rendering()
+    panel = figure.axes[1]
+    (name,) = [text for text in panel.texts if text.get_text() == "outage"]
+    corners = panel.transData.inverted().transform(name.get_window_extent())
+
+    assert 20.0 < corners[0][0] < corners[1][0] < 30.0
+    assert 0.0 < corners[0][1] < corners[1][1] < scenario.fleet.demand
+
+    short = replace(scenario, outage=Outage(20.0, 21.0))
+    figure = picture(short, [play(short, "best_effort", rng=random.Random(1))])
+
+    assert "outage" not in [text.get_text() for text in figure.findobj(Text)]
+
+
+def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:
+    """To the byte, so that nothing changes in a repository that holds one; it may be one of pixels, without a display."""
+    paths = [tmp_path / name for name in ("first.svg", "second.svg", "outage.PNG")]
+    figures = [play(CALM, "none", rng=random.Random(1))]
+    for path in paths:
+        draw(CALM, figures, path)
+
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert paths[2].read_bytes().startswith(PNG_SIGNATURE)
+
+
+def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
+    """Has nothing shaded, nothing to recover from, and gaps where nobody asked."""
+    draw(CALM, [play(CALM, "none", rng=random.Random(1))], tmp_path / "calm.svg")
+    texts = texts_of(tmp_path / "calm.svg")
+
+    assert "outage" not in texts
+    assert "100.0% succeeded" in texts
+    assert not any("recover" in text for text in texts)
+
+
+def test_a_step_that_is_cut_short() -> None:
+    """Is as high as those before it, where as much happens in a second."""
+    scenario = Scenario(
+        fleet=Fleet(clients=8, period=1.0), service=SimulatedService(capacity=99.0), duration=9.0, bucket=2.0
+    )
+    figure = picture(scenario, [play(scenario, "none", rng=random.Random(1))])
+    (load,) = {tuple(patch.get_data()[0]) for patch in figure.axes[0].patches if isinstance(patch, StepPatch)}
+
+    assert (8.0,) == load
+
+
+def test_a_storm_that_does_not_end(tmp_path: Path) -> None:
+    """Is told as one, and a long name has its place."""
+    scenario = Scenario(
+        fleet=Fleet(clients=20, period=1.0),
+        service=SimulatedService(capacity=9.0),
+        outage=Outage(1.0, 2.0),
+        duration=5.0,
+    )
+    draw(scenario, [play(scenario, "fast_fail_on_terminal_error", rng=random.Random(1))], tmp_path / "storm.svg")
+
+    assert {"fast_fail_on_terminal_error", "does not recover"} <= set(texts_of(tmp_path / "storm.svg"))
+
+
+def test_what_a_picture_needs_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matplotlib the extra is named, and nothing is simulated."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "triclinium._cli.simulate.plot", raising=False)
+    result = simulate("--plot", str(tmp_path / "outage.svg"))
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "--plot needs matplotlib; install it with triclinium[plot]" in result.stderr
+
+
+@rows(
+    ("name", "words"),
+    [
+        ("outage.pdf", "must end in .svg or .png"),
+        ("outage", "must end in .svg or .png"),
+        ("missing/outage.svg", "make it first"),
+    ],
+)
+def test_where_no_picture_can_be(tmp_path: Path, name: str, words: str) -> None:
+    """It is said before anything is simulated, in one line."""
+    result = simulate("--plot", str(tmp_path / name))
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert words in result.stderr
+    assert 1 == len(result.stderr.splitlines())
+
+
+def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
+    """A file that cannot be written is named, with the reason, and the figures are shown all the same."""
+    path = tmp_path / "gone" / "outage.svg"
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "nowhere" / "outage.svg")
+    result = simulate("--plot", str(path))
+
+    assert 1 == result.exit_code
+    assert "none sends once:" in result.stdout
+    assert f"--plot {str(path)!r} cannot be written: No such file or directory" in result.stderr

@@ -1,0 +1,178 @@
+"""The demo on a screen: a timeline for each scenario, then a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from triclinium._cli.demo.checks import Check
+from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.scenarios import SUCCESS
+from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of
+
+Judged = tuple[Play, Sequence[Check]]
+
+READABLE_WIDTH = 110
+"""Columns beyond which lines are hard to read."""
+PIPED_WIDTH = 100
+
+STYLES: Mapping[Source, str] = {
+    Source.CALLER: "bold",
+    Source.CLIENT: "cyan",
+    Source.NETWORK: "blue",
+    Source.NODE: "magenta",
+}
+TIME_WIDTH = len("999.9 ms")
+SOURCE_WIDTH = max(map(len, Source))
+REASON_WIDTH = 30
+"""The longest reason of the demo and a blank. With these three, all timelines line up."""
+DELAYS_WIDTH = 15
+"""What is left beside them of a screen of 80 columns for the delays of several retries in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """Rows in a row that tell the same decision, as one."""
+
+    at_ms: float
+    source: Source
+    event: str
+    decision: Decision | None
+    delays: str
+
+
+class Screen:
+    """Prints in colours on a terminal; elsewhere the same as plain text, without blanks at the ends of lines.
+
+    Args:
+        console: that of standard output unless given.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = Console() if console is None else console
+        self._console.width = min(self._console.width, READABLE_WIDTH) if self._console.is_terminal else PIPED_WIDTH
+        speaks_unicode = self._console.encoding.lower().startswith("utf")
+        self._arrow = "\N{RIGHTWARDS ARROW}" if speaks_unicode else "->"
+        self._tick = "\N{CHECK MARK}" if speaks_unicode else "ok"
+        self._cross = "\N{BALLOT X}" if speaks_unicode else "NO"
+
+    def opening(self) -> None:
+        """Say what is going to be seen."""
+        self._print(
+            Text(
+                "A fake node on this machine, and the trio client over TCP. Things go wrong on purpose: the client "
+                "reports what it decides, the node's own log tells whether it did so, and RFC 0049 what is right."
+            )
+        )
+
+    def scenario(self, number: int, play: Play, checks: Sequence[Check]) -> None:
+        """Show one scenario, and what differs from what the RFC demands."""
+        timeline = Table.grid(
+            Column(justify="right", style="dim", no_wrap=True, width=TIME_WIDTH),
+            Column(no_wrap=True, width=SOURCE_WIDTH),
+            Column(),
+            padding=(0, 2, 0, 0),
+        )
+        for row in _folded(rows_of(play)):
+            timeline.add_row(_moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row))
+        timeline.rows[-1].style = "green" if play.outcome == SUCCESS else "yellow"
+        self._print(Text())
+        self._print(Text.assemble(self._mark(checks), f" {number}. ", (play.scenario.title, "bold")))
+        self._print(_indented(Text(play.scenario.demand.clause, "dim"), 4))
+        self._print(_indented(timeline, 2))
+        for check in checks:
+            if not check.holds:
+                self._print(_indented(self._difference(check), 4))
+
+    def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
+        """Show all scenarios side by side, and the verdict as the last line."""
+        table = Table(
+            Column("\n  scenario"),
+            Column("client:\noutcome"),
+            Column("\nretries", justify="right"),
+            Column("node:\nframes", justify="right"),
+            Column("\napplied", justify="right"),
+            box=None,
+            header_style="dim",
+            padding=(0, 2, 0, 0),
+            pad_edge=False,
+        )
+        for play, checks in judged:
+            numbers = (len(play.delays), len(play.frames), play.applied)
+            style = "" if _all_hold(checks) else "red"
+            name = Text.assemble(self._mark(checks), f" {play.scenario.name}")
+            table.add_row(name, play.outcome, *map(str, numbers), style=style)
+        for what in (Text(), table, Text(), _verdict(judged, seconds, missing)):
+            self._print(what)
+
+    def _mark(self, checks: Sequence[Check]) -> Text:
+        return Text(self._tick, "bold green") if _all_hold(checks) else Text(self._cross, "bold red")
+
+    def _event(self, row: _Folded) -> Text:
+        if row.decision is None:
+            return Text(row.event)
+        retries = row.decision is Decision.RETRY
+        decided = f"{self._arrow} again in {row.delays} ms" if retries else f"{self._arrow} {row.decision}"
+        return Text.assemble(f"{row.event:<{REASON_WIDTH}}", (decided, "green" if retries else "yellow"))
+
+    def _difference(self, check: Check) -> Text:
+        return Text(f"{self._cross} {check.name}: demanded {check.demanded}; observed {check.observed}", "bold red")
+
+    def _print(self, what: RenderableType) -> None:
+        if self._console.is_terminal:
+            self._console.print(what)
+            return
+        with self._console.capture() as captured:
+            self._console.print(what)
+        self._console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def _folded(rows: Iterable[Row]) -> Iterator[_Folded]:
+    for (source, event, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
+        alike = [*run]
+        if decision is Decision.RETRY:
+            delays = _in_short([f"{row.delay_ms:g}" for row in alike])
+            alike = alike[:1]
+        else:
+            delays = ""
+        for row in alike:
+            yield _Folded(row.at_ms, source, event, decision, delays)
+
+
+def _in_short(delays: Sequence[str]) -> str:
+    listed = ", ".join(delays)
+    return listed if len(listed) <= DELAYS_WIDTH else f"{', '.join(delays[:2])} ... {delays[-1]}"
+
+
+def _moment(at_ms: float) -> str:
+    return f"{at_ms:.1f} ms" if at_ms < 999.95 else f"{at_ms:.0f} ms"
+
+
+def _indented(what: RenderableType, columns: int) -> Padding:
+    return Padding(what, (0, 0, 0, columns), expand=False)
+
+
+def _all_hold(checks: Sequence[Check]) -> bool:
+    return all(check.holds for check in checks)
+
+
+def _verdict(judged: Sequence[Judged], seconds: float, missing: int) -> Text:
+    played = _plural(len(judged), "scenario")
+    differing = sum(not _all_hold(checks) for _, checks in judged)
+    if not differing and not missing:
+        held = sum(len(checks) for _, checks in judged)
+        return Text(f"{played}, {held} checks: all as RFC 0049 demands ({seconds:.2f} s).", "bold green")
+    parts = [f"{differing} of {played} not as RFC 0049 demands"] if differing else []
+    if missing:
+        parts.append(f"{missing} not played, for time ran out")
+    return Text(f"{'; '.join(parts)} ({seconds:.2f} s).", "bold red")
+
+
+def _plural(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

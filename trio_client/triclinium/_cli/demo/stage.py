@@ -1,0 +1,134 @@
+"""Plays the scenarios one after the other: a node on a port of this machine, and the trio client over TCP.
+
+One node and one client see them all, so that each scenario meets what the one before has left behind.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+
+import trio
+
+from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster, retrying
+from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import Recorder, WatchedNode
+from triclinium._cli.demo.scenarios import SUCCESS, Scenario
+from triclinium.testing import serve_tcp
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.testing import FakeNodeOptions
+
+HOST = "127.0.0.1"
+OPTIONS = FakeNodeOptions(vbuckets=128)
+BUCKET = OPTIONS.buckets[0]
+
+TIMEOUTS = TimeoutOptions(kv=4.0)
+"""No operation of the demo takes nearly as long, on however slow a machine; one that a wrong rule retries for ever
+ends after that, and the demo tells so."""
+
+
+class Stage:
+    """The node, the client, and what they tell."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+        self._recorder = Recorder()
+        self._node = WatchedNode(OPTIONS, self._recorder.node_took)
+        self._node_is_up = False
+        self._port_holder = _held_port()
+        self._port: int = self._port_holder.getsockname()[1]
+        self._cluster: Cluster
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Open the client, and listen to it; no node is there yet."""
+        with self._port_holder, self._recorder.listening():
+            async with self._client(OPTIONS.password) as self._cluster:
+                yield
+
+    async def play(self, scenario: Scenario) -> Play:
+        """Play one scenario; whatever the operation raises is a part of what came of it."""
+        if scenario.node_is_late:
+            self._nursery.start_soon(self._start_node_after_the_first_decision)
+            return await self._perform(scenario, self._cluster)
+        await self._start_node()
+        if scenario.password_is_wrong:
+            async with self._client(f"not {OPTIONS.password}") as cluster:
+                return await self._perform(scenario, cluster)
+        await self._wait_until_ready()
+        return await self._perform(scenario, self._cluster)
+
+    async def _perform(self, scenario: Scenario, cluster: Cluster) -> Play:
+        people = cluster.bucket(BUCKET).default_collection()
+        answer, error = None, None
+        if scenario.arrange is not None:
+            _, error = await _attempt(scenario.arrange, people, scenario.key)
+        if scenario.fault is not None:
+            self._node.faults.next(scenario.opcode, scenario.fault, scenario.times)
+        seen, known = len(self._recorder.entries), len(self._node.command_log)
+        before = Counter(cluster.statistics().retries_by_reason)
+        began = trio.current_time()
+        if error is None:
+            with nullcontext() if scenario.strategy is None else retrying(scenario.strategy):
+                answer, error = await _attempt(scenario.act, people, scenario.key)
+        ended = trio.current_time()
+        self._recorder.client_has_decided.set()
+        self._node.faults.clear()
+        retries = Counter(cluster.statistics().retries_by_reason) - before
+        return Play(
+            scenario=scenario,
+            began=began,
+            ended=ended,
+            entries=tuple(self._recorder.entries[seen:]),
+            outcome=SUCCESS if error is None else type(error).__name__,
+            message="" if error is None else str(error),
+            answer=answer,
+            context=error.context if isinstance(error, CouchbaseException) else None,
+            retries_by_reason={str(reason): number for reason, number in retries.items()},
+            commands=tuple(self._node.command_log[known:]),
+        )
+
+    def _client(self, password: str) -> AbstractAsyncContextManager[Cluster]:
+        return open_cluster(
+            f"couchbase://{HOST}:{self._port}", PasswordAuthenticator(OPTIONS.username, password), timeouts=TIMEOUTS
+        )
+
+    async def _start_node_after_the_first_decision(self) -> None:
+        await self._recorder.client_has_decided.wait()
+        await self._start_node()
+
+    async def _start_node(self) -> None:
+        if not self._node_is_up:
+            self._node_is_up = True
+            self._port_holder.close()
+            await self._nursery.start(partial(serve_tcp, self._node, port=self._port))
+
+    async def _wait_until_ready(self) -> None:
+        """Wait until a connection that an earlier scenario has cost is there again."""
+        while not all(
+            connection.state == NodeState.READY.name
+            for connection in self._cluster.statistics().connections
+            if connection.bucket == BUCKET
+        ):
+            await self._recorder.wait_for_news()
+
+
+async def _attempt(
+    work: Callable[[Collection, str], Awaitable[object]], people: Collection, key: str
+) -> tuple[object, Exception | None]:
+    """Return what an operation returns, and what it raises."""
+    try:
+        return await work(people, key), None
+    except Exception as error:
+        return None, error
+
+
+def _held_port() -> socket.socket:
+    """Return a socket that holds a port and does not listen: who connects is refused, and nobody else takes the port."""
+    holder = socket.socket()
+    holder.bind((HOST, 0))
+    return holder

@@ -1,0 +1,114 @@
+"""From what was recorded to a timeline: event, decision, delay, outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum, unique
+
+from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.scenarios import SUCCESS
+from triclinium_core.explain.couchbase.explanation import milliseconds
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.testing import ERROR_MAP, LoggedCommand
+from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
+
+
+@unique
+class Source(StrEnum):
+    """Who a row is about."""
+
+    CALLER = "caller"
+    CLIENT = "client"
+    NETWORK = "network"
+    NODE = "node"
+
+
+@unique
+class Decision(StrEnum):
+    """What the client does about a failure."""
+
+    RETRY = "retry"
+    NO_RETRY = "no retry"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One moment. ``at_ms`` counts from the call."""
+
+    at_ms: float
+    source: Source
+    event: str
+    decision: Decision | None = None
+    delay_ms: float | None = None
+
+
+def rows_of(play: Play) -> list[Row]:
+    """Return the timeline of a play, oldest first."""
+    scenario = play.scenario
+    strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
+    rows = [Row(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
+    for row in reversed([*_rows_between(play)]):
+        # What led to a decision is written down a little later than it happened, but before the decision.
+        rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
+    rows.append(Row(0.0, Source.CALLER, f"{scenario.operation} {scenario.key!r}{strategy}"))
+    return rows[::-1]
+
+
+def _rows_between(play: Play) -> Iterator[Row]:
+    told: set[object] = set()
+    for entry in play.entries:
+        at_ms = _ms(entry.at - play.began)
+        match entry:
+            case NodeTook(_, command) if play.is_about(command):
+                yield Row(at_ms, Source.NODE, _deed(command))
+            case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in told:
+                # What happens to both of the client's connections is told once.
+                told.add(command.status)
+                yield Row(at_ms, Source.NODE, _deed(command))
+            case ConnectionTold(_, text) if text not in told:
+                told.add(text)
+                # Without the system's own words, which stand in brackets.
+                yield Row(at_ms, Source.NETWORK, text.partition(" (")[0])
+            case ClientDecided(_, key, age, reason, delay) if key == play.scenario.key:
+                if delay is None:
+                    yield Row(_ms(age), Source.CLIENT, reason, Decision.NO_RETRY)
+                else:
+                    yield Row(_ms(age), Source.CLIENT, reason, Decision.RETRY, milliseconds(delay))
+            case _:
+                pass
+
+
+def _outcome(play: Play) -> str:
+    if play.outcome != SUCCESS:
+        return f"{play.outcome}: {play.message}"
+    return SUCCESS if play.answer is None else f"{SUCCESS}: {play.answer}"
+
+
+_ENDINGS: Mapping[type, str] = {
+    HangUpBeforeApplying: "hangs up",
+    HangUpAfterApplying: "hangs up without an answer",
+    HangUpMidReply: "hangs up in the middle of its reply",
+}
+_NAMES_IN_THE_MAP: Mapping[int, str] = {row.code: row.name for row in ERROR_MAP.rows}
+
+
+def _deed(command: LoggedCommand) -> str:
+    """Return what the node did with a command, in words."""
+    if command.status is None:
+        ending = _ENDINGS.get(type(command.fault), "does not answer")
+    else:
+        name = status_name(command.status) or _NAMES_IN_THE_MAP.get(command.status, "an unknown status")
+        ending = f"answers {name}" + ("" if command.status == Status.SUCCESS else f" [0x{command.status:02x}]")
+    applied = ", applies it" if command.applied else ""
+    return f"takes {_opcode_name(command.opcode)}{applied} and {ending}"
+
+
+def _opcode_name(opcode: int) -> str:
+    return opcode.name if isinstance(opcode, Opcode) else f"0x{opcode:02x}"
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,1 @@
+"""``triclinium explain``: why a request would be retried, or not; one module for each tradition."""

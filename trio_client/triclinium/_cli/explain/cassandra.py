@@ -1,0 +1,249 @@
+"""``triclinium explain cassandra``: why would this be retried, or not, by the Cassandra driver's rules?
+
+It has no rule of its own: it builds a case, and shows what the policies and the request machine of the core answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+import click
+
+from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling, show
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
+from triclinium_core.explain.cassandra.explain import Case, explain
+from triclinium_core.explain.cassandra.explanation import Explanation, Outcome
+from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra.errors import (
+    CoordinatorError,
+    FrameTooLong,
+    ReadTimeout,
+    RequestAborted,
+    Unavailable,
+    WriteTimeout,
+)
+from triclinium_core.retry.cassandra.policies import POLICIES
+
+LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__
+WRITE_TYPES: Mapping[str, WriteType] = WriteType.__members__
+
+OTHER = "other"
+"""Any other error."""
+
+LEVEL_DEFAULT = ConsistencyLevel.QUORUM
+"""A level at which the counts mean something: at LOCAL_ONE, the driver's own, one answer is enough."""
+
+
+class CassandraOptions(TypedDict):
+    """The options of the command; None for one that was not given."""
+
+    policy: str
+    consistency: str | None
+    received: int | None
+    block_for: int | None
+    data_present: bool | None
+    write_type: str | None
+    required: int | None
+    alive: int | None
+    error: str | None
+    retry_count: int
+    idempotent: bool
+
+
+Failure = RequestAborted | FrameTooLong | CoordinatorError
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What may befall a statement, the options that have to tell of it, and those that may."""
+
+    build: Callable[[CassandraOptions], Failure]
+    needs: tuple[str, ...]
+    details: frozenset[str] = frozenset()
+
+
+def build_case(event_name: str, options: CassandraOptions) -> Case:
+    """Return the case.
+
+    Raises:
+        WrongInput: a name is not known, or options are missing or do not go together.
+    """
+    event = choose(event_name, EVENTS, "event")
+    named = event_name.casefold().replace("_", "-")
+    given = [name for name, value in options.items() if name in TELLING and value is not None]
+    for name in given:
+        if name not in event.needs and name not in event.details:
+            raise WrongInput(f"{_spelled(name)} says nothing about {named}; leave it out")
+    missing = [_spelled(name) for name in event.needs if name not in given]
+    if missing:
+        raise WrongInput(f"{named} needs {' and '.join(missing)}; --help says what they are")
+    return Case(
+        error=event.build(options),
+        policy=choose(options["policy"], POLICIES, "policy")(),
+        idempotent=options["idempotent"],
+        retry_count=options["retry_count"],
+    )
+
+
+def _level(options: CassandraOptions) -> ConsistencyLevel:
+    name = options["consistency"]
+    return LEVEL_DEFAULT if name is None else choose(name, LEVELS, "consistency level")
+
+
+def _read_timeout(options: CassandraOptions) -> ReadTimeout:
+    return ReadTimeout(
+        consistency=_level(options),
+        block_for=options["block_for"] or 0,
+        received=options["received"] or 0,
+        data_present=bool(options["data_present"]),
+    )
+
+
+def _write_timeout(options: CassandraOptions) -> WriteTimeout:
+    write_type = options["write_type"]
+    return WriteTimeout(
+        consistency=_level(options),
+        write_type=WriteType.SIMPLE if write_type is None else choose(write_type, WRITE_TYPES, "write type"),
+        block_for=options["block_for"] or 0,
+        received=options["received"] or 0,
+    )
+
+
+def _unavailable(options: CassandraOptions) -> Unavailable:
+    return Unavailable(consistency=_level(options), required=options["required"] or 0, alive=options["alive"] or 0)
+
+
+def _request_aborted(options: CassandraOptions) -> RequestAborted | FrameTooLong:
+    name = options["error"] or ""
+    return aborted(name) if is_aborted(name) else choose(name, _ABORTED, "error that aborts a request")()
+
+
+def _error_response(options: CassandraOptions) -> CoordinatorError:
+    name = options["error"] or ""
+    return answered(name) if is_answered(name) else choose(name, _ANSWERED, "error that a coordinator answers")()
+
+
+_ABORTED: Mapping[str, Callable[[], RequestAborted | FrameTooLong]] = {
+    **ABORTS,
+    "FrameTooLong": FrameTooLong,
+    OTHER: lambda: RequestAborted("any other reason"),
+}
+_ANSWERED: Mapping[str, Callable[[], CoordinatorError]] = {
+    **ANSWERS,
+    OTHER: lambda: CoordinatorError("a code that is not known"),
+}
+
+EVENTS: Mapping[str, Event] = {
+    "read-timeout": Event(_read_timeout, ("received", "block_for"), frozenset({"consistency", "data_present"})),
+    "write-timeout": Event(_write_timeout, ("received", "block_for"), frozenset({"consistency", "write_type"})),
+    "unavailable": Event(_unavailable, ("required", "alive"), frozenset({"consistency"})),
+    "request-aborted": Event(_request_aborted, ("error",)),
+    "error-response": Event(_error_response, ("error",)),
+}
+
+TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))
+"""All options that tell what happened."""
+
+
+def _spelled(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+STYLES: Mapping[Outcome, str] = {
+    Outcome.SAME_NODE: GOOD,
+    Outcome.NEXT_NODE: GOOD,
+    Outcome.PREPARE: GOOD,
+    Outcome.EMPTY: OPEN,
+    Outcome.FAIL: BAD,
+}
+
+
+def telling_of(explanation: Explanation) -> Telling:
+    """Return why a statement would be retried, or not."""
+    happened, *steps = explanation.sentences()
+    return Telling(
+        happened, circumstances(explanation), steps, explanation.clauses, {steps[-1]: STYLES[explanation.outcome]}
+    )
+
+
+def circumstances(explanation: Explanation) -> str:
+    """Return what else goes into the decision, as a sentence."""
+    retries = {0: "no retry", 1: "1 retry"}.get(explanation.retry_count, f"{explanation.retry_count} retries")
+    idempotent = "idempotent" if explanation.idempotent else "not idempotent"
+    return f"Until then: {retries}. The statement is {idempotent}; its policy is {explanation.policy}."
+
+
+EPILOG = f"""\b
+Examples:
+  triclinium explain cassandra read-timeout --received 2 --block-for 2 --policy downgrading
+  triclinium explain cassandra write-timeout --write-type BATCH_LOG --received 0 --block-for 2 --idempotent
+  triclinium explain cassandra unavailable --required 2 --alive 1 --consistency LOCAL_QUORUM
+  triclinium explain cassandra request-aborted --error Heartbeat --idempotent
+  triclinium explain cassandra error-response --error IS_BOOTSTRAPPING
+
+Consistency levels: {", ".join(LEVELS)}.
+
+Write types: {", ".join(WRITE_TYPES)}.
+
+Errors of request-aborted: {", ".join(ABORTS)}, FrameTooLong, and other for any other.
+
+Errors of error-response: {", ".join(ANSWERS)}, and other for any other.
+
+Clauses: "driver's page" is that of the Cassandra Java driver on retries; "decision A2" is the row A2 of the page
+"Decisions" of this project's documentation, docs/explanation/decisions.md.
+
+Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+"""
+
+
+@click.command("cassandra", epilog=EPILOG)
+@click.argument("event", required=False)
+@click.option(
+    "--policy", metavar="NAME", default="default", show_default=True, help=f"Who decides: {', '.join(POLICIES)}."
+)
+@click.option("--consistency", metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
+@click.option("--received", type=click.IntRange(min=0), metavar="N", help="Replicas that answered in time.")
+@click.option("--block-for", type=click.IntRange(min=0), metavar="N", help="Answers that the level needs.")
+@click.option(
+    "--data-present/--no-data-present",
+    default=None,
+    help="Whether one of the answers to a read had the data.  [default: no-data-present]",
+)
+@click.option("--write-type", metavar="TYPE", help="What kind of write timed out.  [default: SIMPLE]")
+@click.option("--required", type=click.IntRange(min=0), metavar="N", help="Replicas that the level needs.")
+@click.option("--alive", type=click.IntRange(min=0), metavar="N", help="Replicas that the coordinator believes alive.")
+@click.option("--error", metavar="NAME", help="What the coordinator answered, or why its answer is missing.")
+@click.option(
+    "--retry-count",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Retries that verdicts have asked for already.",
+)
+@click.option(
+    "--idempotent/--not-idempotent",
+    default=False,
+    show_default=True,
+    help="Whether the statement may be executed twice without harm.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+def explain_cassandra(*, event: str | None, as_json: bool, **options: Unpack[CassandraOptions]) -> None:
+    """Explain why a statement would be retried, or not, as the Cassandra driver does.
+
+    Name the EVENT (read-timeout, write-timeout, unavailable, request-aborted, error-response) and what it brings
+    along. The answer comes from the policies and the request machine of the core; beside each step stands the section
+    of the driver's page, or the decision of this project.
+    """
+    if event is None:
+        raise WrongInput(f"name an event: {', '.join(EVENTS)}")
+    case = build_case(event, options)
+    explanation = explain(case)
+    if as_json:
+        click.echo(json.dumps(explanation.to_json()))
+    else:
+        show(telling_of(explanation))

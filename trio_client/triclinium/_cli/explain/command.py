@@ -1,0 +1,218 @@
+"""``triclinium explain``: why would this be retried, or not?
+
+It has no rule of its own: it builds a case, or reads questions, and shows what the objects of the client answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, BinaryIO, Unpack
+
+import click
+from click.core import ParameterSource
+
+from triclinium._cli._durations import Duration
+from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, telling_of
+from triclinium._cli.explain.telling import show
+from triclinium_core.explain.couchbase.explain import explain as explain_case
+from triclinium_core.explain.vectors.couchbase import HANDED_OVER, SERVICES, STRATEGIES
+from triclinium_core.explain.vectors.questions import answer_lines
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.events import DispatchFailed
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.unsent import unsent_reasons
+
+FAMILIES: Mapping[str, str] = {
+    "cassandra": "triclinium._cli.explain.cassandra",
+    "smithy": "triclinium._cli.explain.smithy",
+}
+"""The traditions beside Couchbase's, and the module whose command explains each."""
+
+
+class ExplainCommand(click.Command):
+    """A command whose first word may name another tradition; then that one's command has the rest."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Return the context to be run: this command's, or that of the tradition."""
+        family = args[0].casefold() if args else ""
+        if family not in FAMILIES:
+            return super().make_context(info_name, args, parent, **extra)
+        return family_command(family).make_context(f"{info_name} {family}", args[1:], parent, **extra)
+
+
+def family_command(family: str) -> click.Command:
+    """Return the command that explains one of ``FAMILIES``."""
+    command = getattr(import_module(FAMILIES[family]), f"explain_{family}")
+    assert isinstance(command, click.Command)
+    return command
+
+
+class QuestionFile(click.File):
+    """A file, or - for standard input, which may be closed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the open file.
+
+        Raises:
+            click.BadParameter: it cannot be opened.
+        """
+        if value == "-" and sys.stdin is None:
+            self.fail("standard input is closed.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+QUESTION = '{"family": "couchbase", "ask": "reason", "service": "kv", "op": "get", "status": "0x86"}'
+
+EPILOG = f"""\b
+Examples:
+  triclinium explain kv upsert --status 0x86
+  triclinium explain kv get --event socket-closed --handed-over part
+  triclinium explain kv get --event dispatch-failed --reason NODE_NOT_AVAILABLE
+  triclinium explain kv get --status 0x7ff0 --error-map-entry @entry.json
+  triclinium explain query --code 4040 --message "unrecognizable plan"
+  triclinium explain search --http-status 429 --body "too many requests"
+  triclinium explain cassandra read-timeout --received 2 --block-for 2
+  triclinium explain smithy --responses E,T,ok
+  triclinium explain --batch decisions.jsonl
+
+\b
+A question, as a line of such a file:
+  {QUESTION}
+
+\b
+The other two traditions of the core have options of their own:
+  triclinium explain cassandra --help
+  triclinium explain smithy --help
+
+Operations of kv: {", ".join(OPERATIONS)}; and whatever begins with dcp. Of another service there is one, and it may be
+left out: {", ".join(f"{service} {operation}" for service, operation in OPERATION_OF.items())}.
+
+Reasons why nothing of a kv request is sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
+
+Clauses: where the RFCs are silent or leave a choice, this project has decided; "decision C24" is the row C24 of the page
+"Decisions" of its documentation, docs/explanation/decisions.md.
+
+Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+"""
+
+
+@click.command(cls=ExplainCommand, epilog=EPILOG)
+@click.argument("service", required=False)
+@click.argument("operation", required=False)
+@click.option("--status", metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
+@click.option("--error-map-entry", metavar="JSON", help="What the node's error map says of that status; or @FILE.")
+@click.option("--event", metavar="EVENT", help=f"No answer came: {' or '.join(EVENTS)}.")
+@click.option(
+    "--handed-over",
+    metavar="SHARE",
+    help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
+)
+@click.option("--reason", metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
+@click.option("--code", type=click.IntRange(min=0), metavar="CODE", help="Query or analytics answered this error.")
+@click.option("--message", metavar="TEXT", help="The text of that error.")
+@click.option(
+    "--http-status", type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
+)
+@click.option("--body", metavar="TEXT", help="The body of that answer.")
+@click.option(
+    "--strategy",
+    metavar="NAME",
+    default="fast_fail_on_terminal_error",
+    show_default=True,
+    help=f"{', '.join(STRATEGIES)}.",
+)
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Retries that were done already.",
+)
+@click.option(
+    "--elapsed-ms",
+    type=Duration(endless=False, unit=0.001),
+    metavar="MS",
+    default=0.0,
+    show_default=True,
+    help="Milliseconds since the request was made.",
+)
+@click.option(
+    "--timeout-ms",
+    type=Duration(unit=0.001),
+    metavar="MS",
+    help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
+)
+@click.option("--readonly", is_flag=True, help="The query or analytics request is marked as read-only.")
+@click.option("--method", metavar="METHOD", default="", help="HTTP method of a management request.")
+@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.option(
+    "--batch",
+    type=QuestionFile("rb"),
+    metavar="FILE",
+    help="Answer questions instead: one JSON object a line, in and out; - for standard input.",
+)
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    *,
+    service: str | None,
+    operation: str | None,
+    as_json: bool,
+    batch: BinaryIO | None,
+    **options: Unpack[CaseOptions],
+) -> None:
+    """Explain why a request would be retried, or not.
+
+    Name the SERVICE (kv, query, analytics, search, views, management), the OPERATION where it is one of kv, and what
+    befell it: --status, --event, --code or --http-status. The answer is what the client would do, for it comes from
+    the objects that the client runs; beside each step stands the clause of SDK-RFC 0049 or 0013, or the decision of
+    this project.
+    """
+    if batch is not None:
+        _refuse_options_beside_batch(ctx)
+        answer_batch(ctx, batch)
+    elif service is None:
+        raise WrongInput(f"name a service ({', '.join(SERVICES)}), or a file of questions with --batch")
+    else:
+        if choose(service, {**SERVICES, **FAMILIES}, "service") in FAMILIES.values():
+            raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
+        case = build_case(service, operation, options)
+        explanation = explain_case(case)
+        if as_json:
+            click.echo(json.dumps(explanation.to_json()))
+        else:
+            show(telling_of(case, explanation))
+
+
+def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
+    """Answer questions line by line, and end with status 2 where one was not understood.
+
+    Each answer is written out at once, for whoever asks may wait for it before asking on.
+
+    Raises:
+        WrongInput: the questions cannot be read to their end.
+    """
+    all_understood = True
+    try:
+        for line, understood in answer_lines(questions):
+            click.echo(line)
+            all_understood &= understood
+    except OSError as error:
+        raise WrongInput(f"--batch {questions.name} cannot be read: {error.strerror or error}") from error
+    if not all_understood:
+        ctx.exit(WrongInput.exit_code)
+
+
+def _refuse_options_beside_batch(ctx: click.Context) -> None:
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        if name in {"batch", "as_json"} or ctx.get_parameter_source(name) in {None, ParameterSource.DEFAULT}:
+            continue
+        raise WrongInput(f"--batch reads whole questions, and does not go with {name.replace('_', '-')}")

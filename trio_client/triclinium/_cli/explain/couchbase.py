@@ -1,0 +1,307 @@
+"""A Couchbase request: from the options of ``triclinium explain`` to a case, and from its explanation to sentences."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict
+
+from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.explain.couchbase.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer
+from triclinium_core.explain.couchbase.explanation import Explanation, Outcome, milliseconds
+from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
+from triclinium_core.explain.vectors.fields import STATUS_MAX, in_json, quote
+from triclinium_core.kv.operation.codec import CODECS
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
+from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
+from triclinium_core.retry.couchbase.tables.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
+from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+
+EVENTS: Mapping[str, str] = {name: name for name in ("socket-closed", "dispatch-failed")}
+
+
+STATUSES: Mapping[str, int] = {status.name: int(status) for status in Status}
+
+METHODS: Mapping[str, str] = {method: method for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")}
+
+UNNAMED_OPERATION = "request"
+"""Of a service whose operations are all covered by one row of the idempotent list, so that their names change nothing."""
+
+OPERATION_OF: Mapping[Service, str] = {
+    service: "http" if service is Service.MANAGEMENT else "query" for service in Service if service is not Service.KV
+}
+"""What a request of such a service is called in a file of questions."""
+
+
+def _operations() -> set[str]:
+    """Return every operation of KV that a table of the core or the client knows."""
+    names = {operation.name for operation in CODECS}
+    names.update(row.operation for row in IDEMPOTENT_OPERATIONS if row.service is Service.KV)
+    names.update(name for row in KV_STATUSES.values() for name in row.of_operation)
+    names.update(name for line in RETRYABLE_STATUSES.values() for name in line.excluded)
+    return names
+
+
+OPERATIONS: tuple[str, ...] = tuple(sorted(_operations()))
+
+
+class CaseOptions(TypedDict):
+    """The options of the command that tell a case; None for one that was not given."""
+
+    status: str | None
+    error_map_entry: str | None
+    event: str | None
+    handed_over: str | None
+    reason: str | None
+    code: int | None
+    message: str | None
+    http_status: int | None
+    body: str | None
+    strategy: str
+    attempt: int
+    elapsed_ms: float
+    timeout_ms: float | None
+    readonly: bool
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class HappeningOption:
+    """An option that says what befell the request, and the options that may tell more of it."""
+
+    build: Callable[[CaseOptions], Happening]
+    details: frozenset[str]
+    services: str
+
+
+def build_case(service_name: str, operation_name: str | None, options: CaseOptions) -> Case:
+    """Return the case.
+
+    Raises:
+        WrongInput: a name is not known, a value is out of range, or options do not go together.
+    """
+    service = choose(service_name, SERVICES, "service")
+    operation = _operation(service, operation_name)
+    option = _option_of_happening(options)
+    method = choose(options["method"], METHODS, "HTTP method") if options["method"] else ""
+    _refuse_useless_flags(service, operation, options)
+    timeout_ms = options["timeout_ms"]
+    try:
+        return Case(
+            service=service,
+            operation=operation,
+            happened=HAPPENINGS[option].build(options),
+            readonly=options["readonly"],
+            method=method,
+            strategy=choose(options["strategy"], STRATEGIES, "strategy"),
+            attempt=options["attempt"],
+            elapsed=options["elapsed_ms"] / 1000,
+            timeout=default_timeout(service) if timeout_ms is None else timeout_ms / 1000,
+        )
+    except InvalidArgumentException as error:
+        if error.parameter == "reason":
+            raise WrongInput(_reason_out_of_place(options["reason"] or "", error.message)) from error
+        raise WrongInput(
+            f"{_spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
+        ) from error
+
+
+def default_timeout(service: Service) -> float:
+    """Return the seconds that a request of ``service`` may take unless it is said; the client has a limit for KV only."""
+    return TimeoutOptions().kv if service is Service.KV else math.inf
+
+
+def _operation(service: Service, name: str | None) -> str:
+    if service is not Service.KV:
+        if name is not None and name.casefold() not in {UNNAMED_OPERATION, OPERATION_OF[service]}:
+            raise WrongInput(
+                f"there is no operation of {service} {name!r}; there is {OPERATION_OF[service]}, and it may be left out"
+            )
+        return UNNAMED_OPERATION if name is None else name.casefold()
+    if name is None:
+        raise WrongInput("name an operation of kv, such as get or upsert; --help lists them")
+    if name.casefold().startswith(DCP_PREFIX):
+        return name.casefold()
+    return choose(name, {operation: operation for operation in OPERATIONS}, "operation of kv")
+
+
+def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions) -> None:
+    """Refuse what the row of the idempotent list that covers the operation does not look at."""
+    row = idempotent_row(service, operation)
+    subject = f"{service} {operation}" if service is Service.KV else str(service)
+    for option, given, idempotency in (
+        ("--readonly", options["readonly"], Idempotency.IF_READONLY),
+        ("--method", options["method"], Idempotency.IF_GET),
+    ):
+        if given and (row is None or row.idempotency is not idempotency):
+            services = " and ".join(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
+            raise WrongInput(f"{option} says nothing about {subject}, only about {services}; leave it out")
+
+
+def _reason_out_of_place(name: str, message: str) -> str:
+    """Return what a reason comes of that does not keep requests from being sent, or ``message`` where nobody knows."""
+    reason = choose(name, REASONS, "retry reason")
+    lines = [line for line in RETRYABLE_STATUSES.values() if not line.only_of]
+    origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
+    for option, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
+        origins += [f"{line.service} {option} {line.code}" for line in table.values() if line.reason is reason]
+    if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
+        origins.append("--event socket-closed")
+    if origins:
+        return f"--reason {reason} does not keep a request from being sent; it comes of {origins[0]}"
+    return f"--reason {message.removeprefix('reason=')}"
+
+
+def _option_of_happening(options: CaseOptions) -> str:
+    """Return the one option that says what happened, once no other contradicts it."""
+    given = [name for name, value in options.items() if name in TELLING and value is not None]
+    told = [name for name in given if name in HAPPENINGS]
+    # An error code comes in an answer that has an HTTP status, so that one is a detail there.
+    told = [name for name in told if not any(name in HAPPENINGS[other].details for other in told)]
+    ways = ", ".join(_spelled(name) for name in HAPPENINGS)
+    if not told:
+        raise WrongInput(f"say what happened, with one of {ways}")
+    if len(told) > 1:
+        raise WrongInput(f"{' and '.join(map(_spelled, told))} are two happenings; give one of {ways}")
+    (option,) = told
+    for name in given:
+        if name != option and name not in HAPPENINGS[option].details:
+            raise WrongInput(f"{_spelled(name)} says nothing about {_spelled(option)}; leave it out")
+    return option
+
+
+def _kv_answer(options: CaseOptions) -> KvAnswer:
+    return KvAnswer(_status(options["status"] or ""), _entry(options["error_map_entry"]))
+
+
+def _status(text: str) -> int:
+    has_prefix = text[:2].casefold() == "0x"
+    digits = text[2:] if has_prefix else text
+    if not _HEXADECIMAL.fullmatch(digits):
+        if not text[:1].isdecimal():
+            return choose(text, STATUSES, "status", otherwise="write its number, such as 0x86")
+        raise WrongInput(f"--status {quote(text)} is not 0x and hexadecimal digits, such as 0x86")
+    status = int(digits, 16)
+    if has_prefix and status <= STATUS_MAX:
+        return status
+    meant = [f"0x{status:02x}"] if status <= STATUS_MAX else []
+    if not has_prefix and digits.isdecimal() and len(digits) <= len(str(STATUS_MAX)):
+        decimal = int(digits)
+        if decimal != status and decimal <= STATUS_MAX:
+            meant.append(f"0x{decimal:02x} if {digits} is decimal")
+    if not meant:
+        raise WrongInput(f"--status {quote(text)} has more than 16 bits; the largest is 0x{STATUS_MAX:04x}")
+    raise WrongInput(f"--status {quote(text)} does not begin with 0x; write {', or '.join(meant)}")
+
+
+def _entry(text: str | None) -> ErrorMapEntry | None:
+    if text is None:
+        return None
+    try:
+        document = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
+        row = json.loads(document)
+        _require_types_of_entry(row)
+        return parse_entry(row, "--error-map-entry")
+    except OSError as error:
+        raise WrongInput(f"--error-map-entry {text}: {error.strerror or error}") from error
+    except MalformedErrorMap as error:
+        raise WrongInput(str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise WrongInput(f"--error-map-entry is not JSON: {error}") from error
+
+
+EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'
+
+
+def _require_types_of_entry(row: object) -> None:
+    """Say in the words of JSON what ``parse_entry`` would refuse in those of Python."""
+    if not isinstance(row, dict):
+        raise WrongInput(f"--error-map-entry is {in_json(row)}, expected an object such as {EXAMPLE_OF_ENTRY}")
+    if "attrs" not in row:
+        raise WrongInput(f"--error-map-entry has no attrs; write it like {EXAMPLE_OF_ENTRY}")
+    if not isinstance(row["attrs"], list):
+        raise WrongInput(f"attrs in --error-map-entry is {in_json(row['attrs'])}, expected an array of strings")
+    for what, value in (
+        *((name, row[name]) for name in ("name", "desc") if name in row),
+        *(("an item of attrs", item) for item in row["attrs"]),
+    ):
+        if not isinstance(value, str):
+            raise WrongInput(f"{what} in --error-map-entry is {in_json(value)}, expected a string")
+
+
+def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
+    reason = choose(options["reason"] or RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
+    share = options["handed_over"]
+    if choose(options["event"] or "", EVENTS, "event") == "socket-closed":
+        handed_over = choose(share or HandedOver.ALL.value, HANDED_OVER, "share")
+        if options["reason"] is not None and handed_over is not HandedOver.NOTHING:
+            raise WrongInput(
+                "--reason says why nothing was sent; with --event socket-closed it needs --handed-over nothing"
+            )
+        return SocketClosed(handed_over, reason=reason)
+    if share is not None:
+        raise WrongInput("--handed-over says nothing about --event dispatch-failed, where nothing is; leave it out")
+    return DispatchFailed(reason)
+
+
+def _error_code(options: CaseOptions) -> ErrorCode:
+    code = ErrorCode(options["code"] or 0, options["message"] or "")
+    http_status = options["http_status"]
+    return code if http_status is None else ErrorCode(code.code, code.message, http_status)
+
+
+def _http_answer(options: CaseOptions) -> HttpAnswer:
+    return HttpAnswer(options["http_status"] or 0, options["body"] or "")
+
+
+_HEXADECIMAL = re.compile("[0-9A-Fa-f]+")
+
+HAPPENINGS: Mapping[str, HappeningOption] = {
+    "status": HappeningOption(_kv_answer, frozenset({"error_map_entry"}), "kv"),
+    "event": HappeningOption(_event, frozenset({"handed_over", "reason"}), "every service"),
+    "code": HappeningOption(_error_code, frozenset({"message", "http_status"}), "query and analytics"),
+    "http_status": HappeningOption(_http_answer, frozenset({"body"}), "every service but kv"),
+}
+
+TELLING = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.values()))
+"""All options that tell what happened."""
+
+
+def _spelled(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+STYLES: Mapping[Outcome, str] = {
+    Outcome.RETRY: GOOD,
+    Outcome.FAIL: BAD,
+    Outcome.COMPLETE: GOOD,
+    Outcome.CONSULT: OPEN,
+}
+
+
+def telling_of(case: Case, explanation: Explanation) -> Telling:
+    """Return why a request would be retried, or not."""
+    happened, *steps = explanation.sentences()
+    _, _, _, outcome, *_ = steps
+    style = BAD if explanation.dispatches is False else STYLES[explanation.outcome]
+    return Telling(happened, circumstances(case), steps, explanation.clauses, {outcome: style})
+
+
+def circumstances(case: Case) -> str:
+    """Return how far the request had come, as a sentence."""
+    retries = {0: "no retry", 1: "1 retry"}.get(case.attempt, f"{case.attempt} retries")
+    elapsed = milliseconds(case.elapsed)
+    if math.isinf(case.timeout):
+        return f"Until then: {retries}, and {elapsed} ms have passed; no timeout ends it."
+    return f"Until then: {retries}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."

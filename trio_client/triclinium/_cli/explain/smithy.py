@@ -1,0 +1,184 @@
+"""``triclinium explain smithy``: how often would this operation be tried, and when, by Smithy's rules?
+
+It has no rule of its own: it builds a case, and shows what the strategies of the core answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, Unpack
+
+import click
+
+from triclinium._cli._durations import Duration
+from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling, show
+from triclinium_core.explain.smithy.explain import Case, explain
+from triclinium_core.explain.smithy.explanation import Explanation, Outcome
+from triclinium_core.explain.smithy.script import Response, ScriptedClock
+from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES, Draws
+from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+
+RETRY_AFTER_MAX = 1e9
+"""Three decades, in seconds: the clock of a strategy holds a few of them."""
+
+
+class SmithyOptions(TypedDict):
+    """The options of the command; None for one that was not given."""
+
+    responses: tuple[str, ...]
+    strategy: str
+    numbers: str | None
+    max_attempts: int | None
+    quota: int | None
+    random: float
+    retry_after: float | None
+
+
+def build_case(options: SmithyOptions) -> Case:
+    """Return the case.
+
+    Raises:
+        WrongInput: a name is not known, or options are missing or do not go together.
+    """
+    if not options["responses"]:
+        raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
+    if math.isnan(options["random"]):
+        raise WrongInput("--random nan is not a number from 0 to 1")
+    retry_after = options["retry_after"]
+    if retry_after is not None and retry_after > RETRY_AFTER_MAX:
+        raise WrongInput(f"--retry-after {retry_after:g} is too long; {RETRY_AFTER_MAX:g} seconds at most")
+    operations = [_operation(text) for text in options["responses"]]
+    clock = ScriptedClock()
+    return Case(
+        strategy=_strategy(options, clock),
+        operations=operations,
+        retry_after=retry_after,
+        wait=clock.wait,
+    )
+
+
+def _operation(text: str) -> Sequence[Response]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise WrongInput(f"--responses {text!r} has an empty place; write it like E,T,ok")
+    return [choose(name, RESPONSES, "response") for name in names]
+
+
+def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
+    name = choose(options["strategy"], _NAMES, "strategy")
+    rng, attempts, quota = Draws(options["random"]), options["max_attempts"], options["quota"]
+    if name == "standard":
+        return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
+    if name == "adaptive":
+        return AdaptiveRetryStrategy(
+            rng=rng, clock=clock, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota
+        )
+    for option, value in (("--numbers", options["numbers"]), ("--quota", quota)):
+        if value is not None:
+            raise WrongInput(f"{option} says nothing about the strategy {name}, which has none; leave it out")
+    return SimpleRetryStrategy(rng=rng) if attempts is None else SimpleRetryStrategy(rng=rng, max_attempts=attempts)
+
+
+_NAMES: Mapping[str, str] = {name: name for name in STRATEGIES}
+
+
+def _numbers(options: SmithyOptions) -> AwsRetryNumbers:
+    year = options["numbers"]
+    return AwsRetryNumbers.OF_2026 if year is None else choose(year, NUMBERS, "year of numbers")
+
+
+STYLES: Mapping[Outcome, str] = {Outcome.COMPLETE: GOOD, Outcome.FAIL: BAD, Outcome.OPEN: OPEN}
+
+
+def telling_of(explanation: Explanation, random: float) -> Telling:
+    """Return how the operations go.
+
+    Args:
+        random: what every draw gives.
+    """
+    happened, *steps = explanation.sentences()
+    ends = dict(
+        zip(
+            (step for step in steps if step.startswith("So ")),
+            map(STYLES.__getitem__, explanation.outcomes),
+            strict=True,
+        )
+    )
+    return Telling(happened, circumstances(explanation, random), steps, explanation.clauses, ends)
+
+
+def circumstances(explanation: Explanation, random: float) -> str:
+    """Return what else goes into the decisions, as a sentence."""
+    capacity = explanation.quota_capacity
+    quota = "no quota" if capacity is None else f"a quota of {capacity}"
+    return f"{explanation.strategy}: {explanation.max_attempts} attempts at most, {quota}; every draw gives {random:g}."
+
+
+EPILOG = f"""\b
+Examples:
+  triclinium explain smithy --responses E,T,ok
+  triclinium explain smithy --responses E,E,E --numbers 2020 --random 1
+  triclinium explain smithy --responses E,E,ok --responses E,ok --quota 30
+  triclinium explain smithy --responses E,ok --strategy simple --max-attempts 2
+  triclinium explain smithy --responses T,ok --retry-after 3
+  triclinium explain smithy --responses T,ok --responses ok --strategy adaptive
+
+\b
+Responses:
+{chr(10).join(f"  {response:<3} {response.meaning}" for response in Response)}
+
+Clauses: "design page" is that of Smithy's retries for Python; "decision S4" is the row S4 of the page "Decisions" of
+this project's documentation, docs/explanation/decisions.md.
+
+Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
+"""
+
+
+@click.command("smithy", epilog=EPILOG)
+@click.option(
+    "--responses",
+    metavar="LIST",
+    multiple=True,
+    help="What the attempts of an operation end with, such as E,T,ok; once more for an operation after it.",
+)
+@click.option("--strategy", metavar="NAME", default="standard", show_default=True, help=f"{', '.join(STRATEGIES)}.")
+@click.option(
+    "--numbers", metavar="YEAR", help=f"Whose costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
+)
+@click.option(
+    "--max-attempts",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Attempts of one operation, the first among them.  [default: 3; 5 for simple]",
+)
+@click.option(
+    "--quota", type=click.IntRange(min=0), metavar="N", help="What the shared quota begins with.  [default: 500]"
+)
+@click.option(
+    "--random",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    default=0.5,
+    show_default=True,
+    help="What every draw for a jittered delay gives.",
+)
+@click.option("--retry-after", type=Duration(endless=False), metavar="S", help="Seconds that every error asks for.")
+@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+def explain_smithy(*, as_json: bool, **options: Unpack[SmithyOptions]) -> None:
+    """Explain how often an operation would be tried, and when, as Smithy's clients and the AWS SDKs do.
+
+    Say with --responses what its attempts end with. The answer comes from the strategies of the core; beside each step
+    stands the section of Smithy's design page, or the decision of this project.
+    """
+    case = build_case(options)
+    explanation = explain(case)
+    if as_json:
+        click.echo(json.dumps(explanation.to_json()))
+    else:
+        show(telling_of(explanation, options["random"]))

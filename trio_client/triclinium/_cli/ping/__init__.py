@@ -1,0 +1,1 @@
+"""``triclinium ping``: what each node is, and what it negotiates."""

@@ -1,0 +1,143 @@
+"""``triclinium ping``: what is there, and what does it negotiate?"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import click
+import trio
+
+from triclinium._cli._durations import Duration
+from triclinium._cli._running import run_trio
+from triclinium._cli._wrong_input import WrongInput
+from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
+from triclinium._cli.ping.report import nodes_as_json, show_nodes
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
+from triclinium_core.options import PasswordAuthenticator
+
+
+@click.command()
+@click.argument("connstr")
+@click.option("--username", metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
+@click.option(
+    "--password",
+    metavar="SECRET",
+    envvar="TRICLINIUM_PASSWORD",
+    show_envvar=True,
+    help="Asked for on a terminal where it is missing.",
+)
+@click.option("--bucket", metavar="NAME", help="Open a connection to this bucket too.")
+@click.option(
+    "--ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
+)
+@click.option(
+    "--timeout",
+    type=Duration(min_open=True),
+    metavar="SECONDS",
+    default=10.0,
+    show_default=True,
+    help="What a node may take in all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@click.pass_context
+def ping(
+    ctx: click.Context,
+    *,
+    connstr: str,
+    username: str | None,
+    password: str | None,
+    bucket: str | None,
+    ca_file: str | None,
+    timeout: float,
+    as_json: bool,
+) -> None:
+    """Connect to the nodes of CONNSTR and tell what they negotiate.
+
+    CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
+    it is not the usual one, and further hosts after commas. Each is asked on its own, and so are the nodes of the
+    cluster that they tell of.
+
+    Exit status: 0 when every node answered, 1 when one did not, 2 when the arguments are wrong.
+    """
+    try:
+        target = parse_connection_string(connstr)
+        # What is wrong with a name or a password shows here, before anything is sent.
+        Keyspace(bucket)
+        if bucket is not None and target.scheme is Scheme.MEMCACHED:
+            raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
+        authenticator = _authenticator(target, username, password)
+    except InvalidArgumentException as error:
+        raise WrongInput(error.message) from error
+    plan = Plan(authenticator, bucket, _ssl_context(target, ca_file), timeout)
+    nodes = run_trio(_ping_all, target, plan)
+    if as_json:
+        click.echo(nodes_as_json(nodes))
+    else:
+        show_nodes(nodes)
+    problems = [node.problem for node in nodes if node.problem is not None]
+    for problem in problems:
+        click.echo(f"Error: {problem}", err=True)
+    if problems:
+        ctx.exit(1)
+
+
+async def _ping_all(target: ConnectionString, plan: Plan) -> list[PingedNode]:
+    """Return what the nodes say: those of the connection string in its order, then those that they know."""
+    answers = await _ping_each(target, target.addresses, plan)
+    asked = {*target.addresses, *(answer.itself for answer in answers)}
+    told = dict.fromkeys(address for answer in answers for address in answer.cluster)
+    return [*answers, *await _ping_each(target, [address for address in told if address not in asked], plan)]
+
+
+async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:
+    """Return what the nodes at these addresses say, in this order; they are asked at the same time."""
+    answers: dict[int, PingedNode] = {}
+
+    async def ask(number: int, one: ConnectionString) -> None:
+        answers[number] = await ping_node(one, plan)
+
+    async with trio.open_nursery() as nursery:
+        for number, address in enumerate(addresses):
+            nursery.start_soon(ask, number, replace(target, addresses=(address,)))
+    return [answers[number] for number in sorted(answers)]
+
+
+def _authenticator(
+    target: ConnectionString, username: str | None, password: str | None
+) -> PasswordAuthenticator | None:
+    if target.scheme is Scheme.MEMCACHED:
+        return None
+    return PasswordAuthenticator(
+        _asked_for("username", username, hide_input=False), _asked_for("password", password, hide_input=True)
+    )
+
+
+def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
+    if value is not None:
+        return value
+    if not is_interactive():
+        raise WrongInput(f"--{name} is missing; TRICLINIUM_{name.upper()} may say it too")
+    answer: str = click.prompt(name.capitalize(), hide_input=hide_input, err=True)
+    return answer
+
+
+def is_interactive() -> bool:
+    """Tell whether somebody is there to be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _ssl_context(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
+    if ca_file is None:
+        return None
+    if not target.tls:
+        raise WrongInput(f"--ca-file is of no use with {target.scheme}://, which speaks no TLS; use couchbases://")
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise WrongInput(f"--ca-file {ca_file} holds no certificates: {error}") from error
