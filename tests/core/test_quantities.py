@@ -27,7 +27,6 @@ from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOption
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.bounds import backoff_delay
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
@@ -202,15 +201,11 @@ def test_what_keeps_durations_is_a_dataclass(made: Any) -> None:
 
 
 def test_what_answers_delays_may_answer_either() -> None:
-    """Backoffs and policies of one's own, of all three traditions."""
+    """A policy of one's own, and the helper for a strategy's answer; Smithy's shape demands seconds."""
 
     class Answering:
-        def compute_next_backoff_delay(self, retry_attempt: int) -> Duration:
-            return timedelta(seconds=1.5)
-
         def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
             return timedelta(seconds=1.5)
 
-    assert 1.5 == backoff_delay(Answering(), 1)
     assert 1.5 == next_delay(Answering(), node="a", running=1)
     assert RetryAction.after(1.5) == best_effort(timedelta(seconds=1.5))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
-from triclinium_core.quantities import Duration
 
 Fault = Literal["client", "server"] | None
 """Who is at fault; None where nobody knows."""
@@ -45,8 +44,8 @@ class RetryToken(Protocol):
 class RetryBackoffStrategy(Protocol):
     """How long to wait before a retry; it keeps no state."""
 
-    def compute_next_backoff_delay(self, retry_attempt: int) -> Duration:
-        """Return the delay before retry ``retry_attempt``; 1 is the first retry, and 0 no retry: no delay."""
+    def compute_next_backoff_delay(self, retry_attempt: int) -> float:
+        """Return the seconds before retry ``retry_attempt``; 1 is the first retry, and 0 no retry: no delay."""
         ...
 
 
