@@ -79,10 +79,10 @@ class DurableHour:
         assert not any(self.nodes.documents.get_prepared("travel", key) for key in KEYS)
 
     def _trouble(self) -> None:
-        self.simulation.troubles.withheld(self.simulation.links, self.simulation.model.instant())
+        self.simulation.excuses.withheld(self.simulation.links, self.simulation.model.instant())
 
     def _write(self, kind: type[Upsert | Insert], key: str) -> DocumentOperation:
-        value = self.simulation.model.marks.fragment()
+        value = self.simulation.model.unique_values.fragment()
         return kind(PLACE, key, value, JSON_FLAGS, durability=self._random.choice(LEVELS))
 
     def _ask(self) -> None:

@@ -29,12 +29,11 @@ from tests.properties.scripts import (
     Together,
     Wait,
 )
-from tests.properties.watch import BREAKER_VOLUME, Watch, WatchedNode
+from tests.properties.watch import BREAKER, Watch, WatchedNode
 from tests.trio_client.cancelling import Moments, run_in_virtual_time
 from triclinium import (
     AbandonedOperation,
     AnyRetryStrategy,
-    CircuitBreakerOptions,
     Cluster,
     Collection,
     TimeoutOptions,
@@ -129,7 +128,7 @@ class Player:
             with trio.CancelScope() as scope:
                 client = fake.open_client(
                     seed=self._script.seed,
-                    circuit_breaker=CircuitBreakerOptions(volume_threshold=BREAKER_VOLUME),
+                    circuit_breaker=BREAKER,
                     timeouts=TimeoutOptions(),
                 )
                 try:
@@ -248,7 +247,7 @@ class Player:
     async def _call(
         self, call: Call, begun: Callable[[Submission], None] = lambda submission: None, *, is_counted: bool = False
     ) -> None:
-        operation = call.recipe.make(self._watch.model)
+        operation = call.template.make(self._watch.model)
         submission = self._watch.submitted(next(self._tokens), operation)
         begun(submission)
         began = trio.current_time()
@@ -282,7 +281,7 @@ class Player:
 
     async def _perform(self, operation: DocumentOperation, call: Call, strategy: AnyRetryStrategy | None) -> Result:
         collection = self._collection(operation.keyspace)
-        if call.recipe.flag and isinstance(operation, Get):
+        if call.template.flag and isinstance(operation, Get):
             found = await collection.get_or_none(operation.key, transcoder=BINARY, retry_strategy=strategy)
             if found is None:
                 raise DocumentNotFoundException("None was returned")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.testing.fakes.faults import Fault, WrongLength
-from triclinium_core.testing.hypothesis_strategies import Strike, data_faults, recipes, strikes
+from triclinium_core.testing.hypothesis_strategies import Strike, data_faults, operation_templates, strikes
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.submissions import Place
 
@@ -40,7 +40,7 @@ RETRY_STRATEGIES = (
 class Call:
     """One operation, and when its caller leaves."""
 
-    recipe: OperationTemplate
+    template: OperationTemplate
     strategy: str = "default"
     within: float | None = None
     """Seconds after which the caller leaves; None for never."""
@@ -151,7 +151,7 @@ def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStr
     texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "ada", "bob")))
     counters = st.builds(Place, keyspaces, st.just("hits"))
     limits = st.one_of(st.none(), st.none(), st.sampled_from(_SHORT))
-    return st.builds(Call, recipes(texts, counters).map(_possible), strategies, limits)
+    return st.builds(Call, operation_templates(texts, counters).map(_possible), strategies, limits)
 
 
 def _is_honest(fault: Fault) -> bool:
@@ -159,6 +159,6 @@ def _is_honest(fault: Fault) -> bool:
     return not isinstance(fault, WrongLength) or fault.announced == 0 or fault.announced >= REPLIES_SIZE
 
 
-def _possible(recipe: OperationTemplate) -> OperationTemplate:
-    """Return a recipe that the client does not refuse: an expiry cannot be set and preserved."""
-    return replace(recipe, expiry=0) if recipe.kind == "replace" and recipe.flag else recipe
+def _possible(template: OperationTemplate) -> OperationTemplate:
+    """Return a template that the client does not refuse: an expiry cannot be set and preserved."""
+    return replace(template, expiry=0) if template.kind == "replace" and template.flag else template

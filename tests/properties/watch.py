@@ -14,31 +14,23 @@ from dataclasses import dataclass, field
 import trio
 
 from tests.properties.scripts import KEYSPACES
-from triclinium import ClientStatistics
-from triclinium.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-    TimeoutException,
-)
+from triclinium import CircuitBreakerOptions, ClientStatistics
+from triclinium.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing import FakeNode, FakeNodeOptions, HangUp, LoggedCommand, NodeAction, SendReply
+from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.oracle.excuses import Excuses
 from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Submission, Violation, may_be_applied
 
-BREAKER_VOLUME = 3
-"""Operations that have to time out until the circuit breaker opens."""
+NODE = 0
+"""The only one, by its place in the cluster."""
 
-ANSWERS = (CasMismatchException, DocumentExistsException, DocumentNotFoundException, DocumentNotLockedException)
-"""Failures that are what the caller asked for: they need no excuse, but a history."""
+BREAKER = CircuitBreakerOptions(volume_threshold=3)
+"""Few timeouts open it, so that a short script meets it."""
 
 
 @dataclass
@@ -58,15 +50,17 @@ class Watch:
     def __post_init__(self) -> None:
         self._model = Model()
         self._ledger = Ledger(KEYSPACES)
-        self._troubles = Excuses()
-        self._began_healthy: dict[int, bool] = {}
-        self._timeouts = 0
+        self._excuses: Excuses
         self._ended: set[int] = set()
         """Connections that the node has hung up, and the client has not closed."""
         self._open: set[int] = set()
         self._commands_read = 0
         self._unanswered: dict[int, list[CommandFault]] = {}
         """What kept answers from the client, by connection."""
+
+    def follow(self, node: FakeNode) -> None:
+        """Name the node, the only one."""
+        self._excuses = Excuses(FakeNodes.around(node), self._model, self._ledger, BREAKER)
 
     # What callers do and are told.
 
@@ -77,11 +71,11 @@ class Watch:
         return self._model
 
     def submitted(self, token: int, operation: DocumentOperation) -> Submission:
-        """Take note that a caller asks for something."""
+        """Record that a caller asks for something."""
         submission = self.model.submitted(token, operation)
         assert submission is not None
         self._ledger.submitted(submission, deadline=0)
-        self._began_healthy[token] = self.is_healthy
+        self._excuses.submitted(submission, ill=set() if self.is_healthy else {NODE})
         return submission
 
     def completed(self, submission: Submission, result: Result) -> None:
@@ -93,10 +87,7 @@ class Watch:
         """Check what a caller is told, and the excuse for it."""
         self._ledger.abandoned(submission, ambiguous=may_be_applied(error))
         self.model.failed(submission.token, error)
-        if isinstance(error, TimeoutException):
-            self._timeouts += 1
-        if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
-            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+        self._excuses.check_failure(submission, error)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
         """Check what a caller is told who leaves."""
@@ -111,11 +102,11 @@ class Watch:
     # What the node sees.
 
     def opened(self, connection: int) -> None:
-        """Take note of a connection."""
+        """Record a connection."""
         self._open.add(connection)
 
     def sent(self, connection: int, data: bytes) -> None:
-        """Take note of what the client has sent."""
+        """Record what the client has sent."""
         self._ledger.ordered(connection, data)
         self._ledger.left(connection, sys.maxsize)
 
@@ -124,7 +115,7 @@ class Watch:
         for command in log[self._commands_read :]:
             instant = self.model.instant()
             if command.fault is not None:
-                self._troubles.struck(command, instant)
+                self._excuses.struck(command, instant, NODE)
             if isinstance(command.fault, DropResponse | WrongLength):
                 self._unanswered.setdefault(connection, []).append(command.fault)
             try:
@@ -134,25 +125,25 @@ class Watch:
         self._commands_read = len(log)
 
     def answered(self, actions: Sequence[NodeAction]) -> None:
-        """Take note of what the node sends."""
+        """Record what the node sends."""
         for action in actions:
             match action:
                 case SendReply(connection, data):
-                    self._troubles.delivered(connection, data)
+                    self._excuses.delivered(connection, data)
                 case HangUp(connection):
                     self._ended.add(connection)
                     self.broke()
 
     def lost(self, connection: int) -> None:
-        """Take note that the client has closed a connection."""
+        """Record that the client has closed a connection."""
         self._open.discard(connection)
         self._ended.discard(connection)
         self._unanswered.pop(connection, None)
         self.broke()
 
     def broke(self) -> None:
-        """Take note that something went wrong with a connection."""
-        self._troubles.lost(self.model.instant())
+        """Record that something went wrong with a connection."""
+        self._excuses.lost(self.model.instant(), NODE)
 
     # Whether there is an excuse.
 
@@ -164,7 +155,7 @@ class Watch:
             all(connection.state == "READY" for connection in connections)
             and not self._ended
             and not self.is_cut_off()
-            and not any(self._troubles.is_stuck(connection) for connection in self._open)
+            and not any(self._excuses.is_stuck(connection) for connection in self._open)
             and not self._open_breakers()
         )
 
@@ -180,16 +171,6 @@ class Watch:
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         return "; ".join([*states, *map(str, self._open_breakers())])
 
-    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
-        reasons = {*error.context.retry_reasons, error.context.refused_reason}
-        return (
-            not self._began_healthy[submission.token]
-            or self._troubles.newest > submission.begin
-            or self._ledger.was_struck(submission)
-            or self.model.may_be_locked(submission)
-            or (RetryReason.CIRCUIT_BREAKER_OPEN in reasons and 2 * self._timeouts >= BREAKER_VOLUME)
-        )
-
     def _open_breakers(self) -> Sequence[BreakerState]:
         breakers = [connection.circuit_breaker for connection in self.statistics().connections]
         return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
@@ -201,6 +182,7 @@ class WatchedNode(FakeNode):
     def __init__(self, options: FakeNodeOptions, watch: Watch) -> None:
         super().__init__(options)
         self._watch = watch
+        watch.follow(self)
 
     def accepts(self, now: float) -> bool:
         """Tell of a refusal."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from triclinium_core.kv.operation.validation import UINT32_MAX
-from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
@@ -21,23 +19,8 @@ from triclinium_core.retry.couchbase.strategy import (
     RetryAction,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
-    Fault,
-    Faults,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    refuse_connection,
-    status,
-    temporary_failure,
-    wrong_length,
-)
+from triclinium_core.testing.fakes.faults import DATA_OPCODES, Fault, Faults, refuse_connection
+from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS, TIMES
 from triclinium_core.testing.operation_templates import (
     COUNTER_KINDS,
     DURABILITY_LEVELS,
@@ -46,21 +29,20 @@ from triclinium_core.testing.operation_templates import (
     OperationTemplate,
     choices_of,
 )
-from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.submissions import Place
 
 
-def recipes(
+def operation_templates(
     texts: st.SearchStrategy[Place], counters: st.SearchStrategy[Place]
 ) -> st.SearchStrategy[OperationTemplate]:
     """Return operations of every kind, on documents of bytes and on counters."""
     return st.one_of(
-        *(_recipes(name, texts) for name in TEXT_KINDS),
-        *(_recipes(name, counters) for name in COUNTER_KINDS),
+        *(_templates(name, texts) for name in TEXT_KINDS),
+        *(_templates(name, counters) for name in COUNTER_KINDS),
     )
 
 
-def _recipes(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy[OperationTemplate]:
+def _templates(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy[OperationTemplate]:
     parameters = {parameter: st.sampled_from(choices) for parameter, choices in choices_of(name).items()}
     if name in DURABLE_KINDS:
         parameters["durability"] = st.sampled_from(DURABILITY_LEVELS)
@@ -82,48 +64,22 @@ class Strike:
 
 def reply_faults() -> st.SearchStrategy[Fault]:
     """Return faults that may strike any command: its answer is lost, late, broken, or a failure."""
-    return st.one_of(
-        st.just(temporary_failure()),
-        st.just(drop_response()),
-        st.just(hang_up()),
-        st.just(hang_up_after_applying()),
-        st.sampled_from((12, 25, 0, 1, 23, 24, 30)).map(lambda size: hang_up_mid_reply(bytes_sent=size)),
-        st.just(garble()),
-        st.sampled_from((100_000, UINT32_MAX, 100, 0, 10, 40)).map(lambda size: wrong_length(announced=size)),
-        st.sampled_from((0.001, 0.3, 2.5, 3.0)).map(delay),
-    )
+    return st.one_of(*map(st.sampled_from, REPLY_FAULTS))
 
 
 def data_faults() -> st.SearchStrategy[Fault]:
     """Return faults for commands on documents; none of them lies about the document."""
-    return st.one_of(
-        reply_faults(),
-        st.booleans().map(not_my_vbucket),
-        st.just(locked()),
-        st.sampled_from(HARMLESS_STATUSES).map(status),
-        st.sampled_from(INVALIDATING_STATUSES).map(status),
-    )
+    return st.one_of(*map(st.sampled_from, DATA_FAULTS))
 
 
 def strikes() -> st.SearchStrategy[Strike]:
     """Return faults of every kind, on data commands, on the bootstrap and on our own requests."""
-    own = (
-        Opcode.HELLO,
-        Opcode.GET_ERROR_MAP,
-        Opcode.SASL_LIST_MECHS,
-        Opcode.SASL_AUTH,
-        Opcode.SASL_STEP,
-        Opcode.SELECT_BUCKET,
-        Opcode.GET_CLUSTER_CONFIG,
-        Opcode.GET_COLLECTION_ID,
-        Opcode.NOOP,
-    )
-    times = st.sampled_from((1, 1, 2, 5))
+    times = st.sampled_from(TIMES)
     return st.one_of(
         st.builds(Strike, st.none(), data_faults(), times),
         st.builds(Strike, st.sampled_from(sorted(DATA_OPCODES)), data_faults(), times),
-        st.builds(Strike, st.sampled_from(own), reply_faults(), times),
-        st.builds(Strike, st.just(None), st.just(refuse_connection()), times),
+        st.builds(Strike, st.sampled_from(OWN_OPCODES), reply_faults(), times),
+        st.builds(Strike, st.none(), st.just(refuse_connection()), times),
     )
 
 

@@ -88,7 +88,7 @@ _CHOICES: Mapping[type[Operation], Mapping[str, Sequence[object]]] = {
 
 @dataclass(frozen=True, slots=True)
 class OperationTemplate:
-    """An operation but for what only the history tells: its mark, and a CAS that was returned earlier."""
+    """An operation but for what only the history tells: its value, and a CAS that was returned earlier."""
 
     kind: str
     place: Place
@@ -102,11 +102,11 @@ class OperationTemplate:
     """Of a write. Not drawn with the others: where nodes are lost it is an excuse that few histories know of."""
 
     def make(self, model: Model) -> DocumentOperation:
-        """Return the operation; a get where there is no CAS to unlock with, or no mark to count with."""
+        """Return the operation; a get where there is no CAS to unlock with, or no value to count with."""
         known = model.known_cas(self.place)
         cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
         kind = _KINDS[self.kind]
-        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.marks.has_counters):
+        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.unique_values.has_counters):
             kind = Get
         operation = self._make(kind, model, cas)
         if isinstance(operation, Mutation):
@@ -116,16 +116,16 @@ class OperationTemplate:
     def _make(self, kind: type[Operation], model: Model, cas: Cas) -> DocumentOperation:
         place, expiry = self.place, self.expiry
         if issubclass(kind, Store):
-            value = model.marks.fragment()
+            value = model.unique_values.fragment()
             if issubclass(kind, Replace):
                 return kind(*place, value, BINARY_FLAGS, expiry, self.flag, cas)
             if issubclass(kind, Upsert):
                 return kind(*place, value, BINARY_FLAGS, expiry, self.flag)
             return kind(*place, value, BINARY_FLAGS, expiry)
         if issubclass(kind, Concatenate):
-            return kind(*place, model.marks.fragment(), cas)
+            return kind(*place, model.unique_values.fragment(), cas)
         if issubclass(kind, Count):
-            delta, initial = model.marks.counter()
+            delta, initial = model.unique_values.counter()
             return kind(*place, delta, initial if self.flag else None, expiry)
         if issubclass(kind, Touch | GetAndTouch):
             return kind(*place, expiry)
@@ -138,7 +138,7 @@ class OperationTemplate:
 
 
 def draw_template(kind: str, place: Place, choose: Callable[[Sequence[object]], object]) -> OperationTemplate:
-    """Return a recipe of this kind, whose fields are what ``choose`` picks."""
+    """Return a template of this kind, whose fields are what ``choose`` picks."""
     make: Callable[..., OperationTemplate] = OperationTemplate
     return make(kind, place, **{parameter: choose(choices) for parameter, choices in choices_of(kind).items()})
 

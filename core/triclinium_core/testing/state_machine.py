@@ -20,32 +20,27 @@ from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import Document
+from triclinium_core.testing.fault_catalogue import SHORT_ERROR_MAP
 from triclinium_core.testing.hypothesis_strategies import (
     RETRY_STRATEGIES,
     Strike,
     cuts,
     data_faults,
-    recipes,
+    operation_templates,
     retry_strategies,
     strikes,
 )
 from triclinium_core.testing.operation_templates import OperationTemplate
-from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.model import Model
-from triclinium_core.testing.oracle.submissions import Place, Violation
+from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 BUCKET = "default"
 SCOPE, COLLECTION, COLLECTION_ID = "inventory", "airline", 8
-ERROR_MAP_ROWS = tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
-RECOVERY_STEP = 0.5
-RECOVERY_SECONDS = 60.0
-"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
 
 _positions = st.integers(0, 3)
 
@@ -54,7 +49,7 @@ class KVStateMachine(RuleBasedStateMachine):
     """One client, one node, and everything that may happen between them.
 
     It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults strike,
-    time passes; and it checks every one, as ``simulation.watched`` says. Now and then, and at the end of every run,
+    time passes; and it checks every one, as ``simulation.checked`` says. Now and then, and at the end of every run,
     the faults are cleared, and the client has to recover and serve.
 
     Derive from it to add a rule or a law::
@@ -73,7 +68,7 @@ class KVStateMachine(RuleBasedStateMachine):
         TestLockedDocuments = LockedDocuments.TestCase
 
     ``keys`` and ``counters`` draw keys, of documents of bytes and of counters. What a rule writes must come from
-    ``self.model.marks``, which makes every document tell who wrote it.
+    ``self.model.unique_values``, which makes every document tell who wrote it.
     """
 
     keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
@@ -81,7 +76,7 @@ class KVStateMachine(RuleBasedStateMachine):
     keyspace: ClassVar[Keyspace] = Keyspace(BUCKET)
     keyspaces: ClassVar[Sequence[Keyspace]] = (keyspace, Keyspace(BUCKET, SCOPE, COLLECTION))
 
-    _recipes = recipes(
+    _templates = operation_templates(
         st.tuples(st.sampled_from(keyspaces), keys).map(lambda parts: Place(*parts)),
         st.tuples(st.sampled_from(keyspaces), counters).map(lambda parts: Place(*parts)),
     )
@@ -97,7 +92,7 @@ class KVStateMachine(RuleBasedStateMachine):
             FakeNodeOptions(
                 buckets=(BUCKET,),
                 vbuckets=128,
-                error_map=ErrorMapDocument(ERROR_MAP.revision, ERROR_MAP_ROWS),
+                error_map=SHORT_ERROR_MAP,
                 collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
             )
         )
@@ -153,23 +148,23 @@ class KVStateMachine(RuleBasedStateMachine):
         if strike is not None:
             strike.arm(self.node.faults)
 
-    @rule(recipe=_recipes, retry_strategy=retry_strategies())
-    def operate(self, recipe: OperationTemplate, retry_strategy: str) -> None:
+    @rule(template=_templates, retry_strategy=retry_strategies())
+    def operate(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation."""
-        self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
+        self.submit(template.make(self.model), retry_strategy=retry_strategy)
 
-    @rule(recipe=_recipes, retry_strategy=retry_strategies())
-    def exchange(self, recipe: OperationTemplate, retry_strategy: str) -> None:
+    @rule(template=_templates, retry_strategy=retry_strategies())
+    def exchange(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation, and let everything move."""
-        self.submit(recipe.make(self.model), retry_strategy=retry_strategy)
+        self.submit(template.make(self.model), retry_strategy=retry_strategy)
         self.simulation.flow()
 
-    @rule(recipe=_recipes, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
+    @rule(template=_templates, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
     def struck_exchange(
-        self, recipe: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
+        self, template: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
     ) -> None:
         """Let a fault strike an operation, or the question for its collection; then read what is beside it."""
-        operation = recipe.make(self.model)
+        operation = template.make(self.model)
         is_for_question = is_for_question and not operation.keyspace.is_default_collection
         self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
         self.submit(operation, retry_strategy=retry_strategy)
@@ -177,12 +172,12 @@ class KVStateMachine(RuleBasedStateMachine):
         self.submit(Exists(operation.keyspace, "ada"))
         self.simulation.flow()
 
-    @rule(members=st.lists(_recipes, min_size=1, max_size=5))
+    @rule(members=st.lists(_templates, min_size=1, max_size=5))
     def go_silent(self, members: list[OperationTemplate]) -> None:
         """Let the node swallow its answers until several operations have timed out, and with luck the breaker opens."""
         self.node.faults.always(None, drop_response())
-        for recipe in members:
-            self.submit(recipe.make(self.model))
+        for template in members:
+            self.submit(template.make(self.model))
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         self.node.faults.clear()
 
@@ -248,23 +243,14 @@ class KVStateMachine(RuleBasedStateMachine):
     @rule(is_busy=st.booleans())
     def recover(self, is_busy: bool) -> None:
         """Clear all faults: the client becomes healthy again, whether it has work meanwhile or not, and then serves."""
-        simulation = self.simulation
         self.node.faults.clear()
-        give_up = simulation.now + RECOVERY_SECONDS
-        simulation.flow()
-        while not simulation.is_healthy or self.model.open:
-            if simulation.now >= give_up:
-                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {simulation.describe()}")
-            if is_busy and not simulation.is_healthy:
-                self.submit(Get(self.keyspace, "ada"))
-            simulation.flow_for(RECOVERY_STEP)
-        simulation.check_frames()
+        self.simulation.recover((lambda: self.submit(Get(self.keyspace, "ada"))) if is_busy else None)
         self._serve()
 
     def _serve(self) -> None:
         """Write and read every kind of document; whatever is wrong now has no excuse."""
         for keyspace in self.keyspaces:
-            self.submit(Upsert(keyspace, "ada", self.model.marks.fragment(), BINARY_FLAGS))
+            self.submit(Upsert(keyspace, "ada", self.model.unique_values.fragment(), BINARY_FLAGS))
             self.submit(Get(keyspace, "ada"))
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
 

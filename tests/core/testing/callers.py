@@ -57,13 +57,13 @@ class Callers:
 
     def upsert(self) -> bytes:
         """Write a document, successfully, and return its content."""
-        value = self.model.marks.fragment()
+        value = self.model.unique_values.fragment()
         self.change(upsert(value))
         return value
 
     def append(self) -> bytes:
         """Add to a document, successfully, and return what."""
-        value = self.model.marks.fragment()
+        value = self.model.unique_values.fragment()
         self.change(append(value))
         return value
 
@@ -80,5 +80,5 @@ def two_versions() -> Model:
     """Return what callers know who were told two versions of a document."""
     callers = Callers()
     for cas in (OLD_CAS, NEW_CAS):
-        callers.change(upsert(callers.model.marks.fragment()), cas)
+        callers.change(upsert(callers.model.unique_values.fragment()), cas)
     return callers.model

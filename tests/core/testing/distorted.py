@@ -68,8 +68,8 @@ class DistortedMachine(ClientMachine):
         return not self.denies and super().is_ambiguous(token)
 
 
-class Watched(CheckedSimulation):
-    """A watched simulation of a client that may be distorted at any time."""
+class Distorted(CheckedSimulation):
+    """A checked simulation of a client that may be distorted at any time."""
 
     def __init__(self, distort: Distort | None = None, **options: Any) -> None:
         node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP))
@@ -90,15 +90,15 @@ class Watched(CheckedSimulation):
 
     def store(self, make: Callable[[bytes], DocumentOperation]) -> bytes:
         """Write a new value, and return it."""
-        value = self.model.marks.fragment()
+        value = self.model.unique_values.fragment()
         token = self.serve(make(value))
         assert token in self.results
         return value
 
 
-def ready(distort: Distort | None = None, **options: Any) -> Watched:
+def ready(distort: Distort | None = None, **options: Any) -> Distorted:
     """Return a simulation of a client that is connected, and is distorted from now on."""
-    simulation = Watched(**options)
+    simulation = Distorted(**options)
     simulation.tick()
     simulation.serve(get())
     assert simulation.is_healthy
@@ -194,7 +194,7 @@ def always_finds(data: bytes) -> Distort:
     return distort
 
 
-def content(simulation: Watched, token: Token) -> bytes:
+def content(simulation: Distorted, token: Token) -> bytes:
     """Return what a reader was told."""
     result = simulation.results[token]
     assert isinstance(result, GetResult)

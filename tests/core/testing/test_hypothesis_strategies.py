@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TypeVar, get_args
+from itertools import chain
+from typing import TypeVar
 
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
@@ -16,58 +17,34 @@ from triclinium_core.kv.operation.requests import (
     Count,
     Store,
 )
-from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, is_async
-from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
-    AnswerNotMyVbucket,
-    AnswerStatus,
-    CommandFault,
-    Delay,
-    Fault,
-    Faults,
-    HangUpMidReply,
-    RefuseConnection,
-    WrongLength,
-)
+from triclinium_core.testing.fakes.faults import DATA_OPCODES, Faults, RefuseConnection
+from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS
 from triclinium_core.testing.hypothesis_strategies import (
     RETRY_STRATEGIES,
     Strike,
     cuts,
     data_faults,
-    recipes,
+    operation_templates,
     reply_faults,
     retry_strategies,
     strikes,
 )
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate
-from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation import Midpoint
 
 T = TypeVar("T")
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
-OWN_OPCODES = {
-    Opcode.HELLO,
-    Opcode.GET_ERROR_MAP,
-    Opcode.SASL_LIST_MECHS,
-    Opcode.SASL_AUTH,
-    Opcode.SASL_STEP,
-    Opcode.SELECT_BUCKET,
-    Opcode.GET_CLUSTER_CONFIG,
-    Opcode.GET_COLLECTION_ID,
-    Opcode.NOOP,
-}
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
 
 
 DRAWS = settings(max_examples=600, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
-"""More than there are kinds of recipes, faults and strikes."""
+"""More than there are kinds of templates, faults and strikes."""
 
 
 def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
@@ -84,9 +61,9 @@ def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
 
 
 @cache
-def drawn_recipes() -> Sequence[OperationTemplate]:
-    """Return recipes."""
-    return draws(recipes(st.just(TEXT), st.just(COUNTER)))
+def drawn_templates() -> Sequence[OperationTemplate]:
+    """Return templates."""
+    return draws(operation_templates(st.just(TEXT), st.just(COUNTER)))
 
 
 @cache
@@ -95,53 +72,27 @@ def drawn_strikes() -> Sequence[Strike]:
     return draws(strikes())
 
 
-@cache
-def reply_draws() -> Sequence[Fault]:
-    """Return the faults that may strike any command."""
-    return draws(reply_faults())
-
-
 def test_every_kind_is_drawn() -> None:
     """On documents of bytes and on counters, but for what would make the one the other."""
     texts = {name for name, kind in KINDS.items() if not issubclass(kind, Count)}
     counters = {name for name, kind in KINDS.items() if not issubclass(kind, Store | Concatenate)}
 
-    assert texts == {recipe.kind for recipe in drawn_recipes() if recipe.place == TEXT}
-    assert counters == {recipe.kind for recipe in drawn_recipes() if recipe.place == COUNTER}
+    assert texts == {template.kind for template in drawn_templates() if template.place == TEXT}
+    assert counters == {template.kind for template in drawn_templates() if template.place == COUNTER}
 
 
 def test_what_is_drawn_is_lawful() -> None:
     """A model takes what is made."""
-    for recipe in drawn_recipes():
+    for template in drawn_templates():
         model = two_versions()
 
-        assert model.submitted(9, recipe.make(model)) is not None
+        assert model.submitted(9, template.make(model)) is not None
 
 
 def test_every_fault_is_drawn() -> None:
-    """For commands on documents, and but for what concerns a document, for any command."""
-    kinds = set(get_args(CommandFault))
-
-    assert kinds == {type(fault) for fault in draws(data_faults())}
-    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in reply_draws()}
-
-
-def test_no_fault_lies_about_the_document() -> None:
-    """Each status is drawn that says nothing of it, and none that a client has to believe."""
-    codes = {fault.code for fault in draws(data_faults()) if isinstance(fault, AnswerStatus)}
-    codes_for_any = {fault.code for fault in reply_draws() if isinstance(fault, AnswerStatus)}
-
-    assert {*HARMLESS_STATUSES, *INVALIDATING_STATUSES} == codes
-    assert {Status.TEMPORARY_FAILURE} == codes_for_any
-
-
-def test_faults_are_of_several_sizes() -> None:
-    """A reply may be cut everywhere, say that it is longer or shorter than it is, or be too late."""
-    faults = reply_draws()
-
-    assert {0, 12, 24, 30} <= {fault.bytes_sent for fault in faults if isinstance(fault, HangUpMidReply)}
-    assert {0, 10, 0xFFFF_FFFF} <= {fault.announced for fault in faults if isinstance(fault, WrongLength)}
-    assert {0.001, 3.0} <= {fault.seconds for fault in faults if isinstance(fault, Delay)}
+    """All of the catalogue, each of which may strike what it is for."""
+    assert set(chain(*DATA_FAULTS)) == set(draws(data_faults()))
+    assert set(chain(*REPLY_FAULTS)) == set(draws(reply_faults()))
 
 
 def test_every_command_is_struck() -> None:
@@ -160,7 +111,7 @@ def test_strikes_fit_what_they_strike() -> None:
         strike.arm(waiting)
 
         assert strike.times == waiting.pending
-        assert strike.opcode not in OWN_OPCODES or strike.fault in reply_draws()
+        assert strike.opcode not in OWN_OPCODES or strike.fault in chain(*REPLY_FAULTS)
 
 
 def test_every_retry_strategy_is_drawn() -> None:

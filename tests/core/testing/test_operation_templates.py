@@ -44,7 +44,7 @@ MAJORITY = DurabilityLevel.MAJORITY
 
 
 @rows(
-    ("recipe", "operation"),
+    ("template", "operation"),
     [
         (OperationTemplate("get", TEXT), Get(TRAVEL, "ada")),
         (OperationTemplate("exists", TEXT), Exists(TRAVEL, "ada")),
@@ -75,9 +75,9 @@ MAJORITY = DurabilityLevel.MAJORITY
         (OperationTemplate("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
     ],
 )
-def test_making(recipe: OperationTemplate, operation: Operation) -> None:
+def test_making(template: OperationTemplate, operation: Operation) -> None:
     """An operation is made of what was drawn, a new mark, and a CAS that is known."""
-    assert operation == recipe.make(two_versions())
+    assert operation == template.make(two_versions())
 
 
 def test_making_without_a_known_cas() -> None:

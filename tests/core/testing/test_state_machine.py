@@ -94,7 +94,7 @@ def test_documents_on_the_node() -> None:
     """They are found where they are, as they are now."""
     machine = connected()
     for keyspace, expiry in ((DEFAULT, 0), (OTHER, 5)):
-        machine.submit(Upsert(keyspace, "ada", machine.model.marks.fragment(), 0, expiry))
+        machine.submit(Upsert(keyspace, "ada", machine.model.unique_values.fragment(), 0, expiry))
     machine.run(0.0)
     found = [machine.document(place) for place in (ADA, FAR_ADA, HITS)]
 

@@ -42,9 +42,9 @@ def commands(machine: KVStateMachine, opcode: Opcode) -> list[Fault | None]:
 def test_exchanging() -> None:
     """An operation is submitted, and nothing moves, or everything does."""
     machine = connected()
-    machine.operate(recipe=OperationTemplate("upsert", FAR_ADA), retry_strategy="default")
+    machine.operate(template=OperationTemplate("upsert", FAR_ADA), retry_strategy="default")
     waiting = [submission.operation.name for submission in machine.model.open], commands(machine, Opcode.SET)
-    machine.exchange(recipe=OperationTemplate("upsert", FAR_ADA), retry_strategy="default")
+    machine.exchange(template=OperationTemplate("upsert", FAR_ADA), retry_strategy="default")
 
     assert (["upsert"], []) == waiting
     assert [] == machine.model.open
@@ -56,7 +56,7 @@ def test_struck_exchange() -> None:
     """A fault strikes the operation, and somebody reads beside it."""
     machine = connected()
     machine.struck_exchange(
-        recipe=OperationTemplate("upsert", FAR_ADA),
+        template=OperationTemplate("upsert", FAR_ADA),
         retry_strategy="fail fast",
         fault=temporary_failure(),
         is_for_question=False,
@@ -71,13 +71,13 @@ def test_struck_question() -> None:
     """It strikes the question for the collection instead, where there is one."""
     machine = connected()
     machine.struck_exchange(
-        recipe=OperationTemplate("upsert", FAR_ADA),
+        template=OperationTemplate("upsert", FAR_ADA),
         retry_strategy="default",
         fault=drop_response(),
         is_for_question=True,
     )
     machine.struck_exchange(
-        recipe=OperationTemplate("upsert", ADA), retry_strategy="default", fault=drop_response(), is_for_question=True
+        template=OperationTemplate("upsert", ADA), retry_strategy="default", fault=drop_response(), is_for_question=True
     )
 
     assert [drop_response()] == commands(machine, Opcode.GET_COLLECTION_ID)
@@ -112,7 +112,7 @@ def test_abandoning(position: int, left: list[str]) -> None:
     """Whoever stands at that place leaves; behind the last it begins again."""
     machine = connected()
     for kind in ("upsert", "get", "touch"):
-        machine.operate(recipe=OperationTemplate(kind, ADA), retry_strategy="default")
+        machine.operate(template=OperationTemplate(kind, ADA), retry_strategy="default")
     machine.abandon(position=position)
 
     assert left == [submission.operation.name for submission in machine.model.open]
@@ -132,7 +132,7 @@ def test_deciding(answer: str, error: type[Exception] | None) -> None:
     machine = connected()
     machine.node.faults.next(Opcode.SET, temporary_failure(), times=2)
     for _ in range(2):
-        machine.exchange(recipe=OperationTemplate("upsert", ADA), retry_strategy="asks")
+        machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy="asks")
     asked = [consulted.token for consulted in machine.simulation.consulted]
     machine.decide(answer=answer)
     machine.run(0.1)
@@ -170,7 +170,7 @@ def test_losing_a_stream(begun: int, error: type[Exception] | None) -> None:
     """What the driver had begun to hand over may have been applied; the rest is sent again."""
     machine = connected()
     stream = newest(machine)
-    machine.operate(recipe=OperationTemplate("upsert", ADA), retry_strategy="default")
+    machine.operate(template=OperationTemplate("upsert", ADA), retry_strategy="default")
     machine.lose_stream(position=sorted(machine.simulation.links).index(stream), cause=LossCause.RESET, begun=begun)
     machine.run(1.0)
 
@@ -204,7 +204,7 @@ def test_striking(strike: Strike, is_standing: bool, refusals: list[bool]) -> No
 def test_stalling_and_running() -> None:
     """Time passes for both, and bytes move for one."""
     machine = connected()
-    machine.operate(recipe=OperationTemplate("get", ADA), retry_strategy="default")
+    machine.operate(template=OperationTemplate("get", ADA), retry_strategy="default")
     machine.stall(seconds=0.6)
 
     assert 0.6 == machine.now

@@ -1,19 +1,31 @@
-"""What went wrong between a client and its node, and when: the excuses that a client has. Without one it must succeed.
+"""What went wrong between clients and nodes, and when. Without an excuse an operation has to succeed.
 
-A stream is *suspect* once a fault struck it or its bytes were withheld: the client may close it. It is *stuck* while what
-was delivered ends within a frame: the client waits for the rest, or comes to close it.
+A node is *out of order* while it is dead, cut off, slow, or knows an old map. A stream is *suspect* once a fault struck
+it, its bytes were withheld, or its node was out of order: the client may close it. It is *stuck* while what was
+delivered ends within a frame: the client waits for the rest, or closes it later.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set as AbstractSet
+from typing import NamedTuple
 
-from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
-from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.errors import (
+    CasMismatchException,
+    CouchbaseException,
+    DocumentExistsException,
+    DocumentNotFoundException,
+    DocumentNotLockedException,
+    TimeoutException,
+)
+from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.header import MalformedFrame, scan_headers
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import (
     DATA_OPCODES,
     AnswerNotMyVbucket,
@@ -22,60 +34,135 @@ from triclinium_core.testing.fakes.faults import (
     Delay,
     DropResponse,
 )
-from triclinium_core.testing.oracle.submissions import Instant, Violation
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
+from triclinium_core.testing.fakes.store.documents import vbucket_of
+from triclinium_core.testing.fault_catalogue import HARMLESS_STATUSES
+from triclinium_core.testing.oracle.ledger import Ledger
+from triclinium_core.testing.oracle.model import Model
+from triclinium_core.testing.oracle.submissions import NEVER, Instant, Submission, Violation
 
-RETRIED_STATUSES: tuple[int, ...] = (
-    Status.LOCKED,
-    Status.TEMPORARY_FAILURE,
-    Status.UNKNOWN_COLLECTION,
-    Status.SYNC_WRITE_IN_PROGRESS,
-    Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
-)
-"""Statuses that every client retries."""
-
-RETRIED_BY_MAP: tuple[int, ...] = (
-    Status.WOULD_THROTTLE,
-    Status.CANCELLED,
-    Status.OUT_OF_MEMORY,
-    Status.BUSY,
-    0x7FF0,
-    0x7FF1,
-    0x7FF2,
-)
-"""Statuses that a client retries because the error map says so."""
-
-HARMLESS_STATUSES: tuple[int, ...] = (
-    *RETRIED_STATUSES,
-    *RETRIED_BY_MAP,
-    Status.NOT_SUPPORTED,
-    Status.INTERNAL_ERROR,
-    Status.DURABILITY_IMPOSSIBLE,
-    Status.SYNC_WRITE_AMBIGUOUS,
-    0x7ABC,
-)
-"""Statuses that say nothing of the document and leave the connection as it is; nobody knows the last one."""
-
-INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
-"""Statuses after which the connection is of no more use."""
+ANSWERS = (CasMismatchException, DocumentExistsException, DocumentNotFoundException, DocumentNotLockedException)
+"""Failures that tell the caller about the document: they need no excuse, but a history."""
 
 LONG_AGO: Instant = (-1.0, 0)
 
-SURVIVABLE_DELAY = 0.5
-"""Seconds by which an answer may be late and still be in time."""
+Revision = tuple[int, int]
+"""Epoch and revision of a cluster config."""
+
+
+class Outset(NamedTuple):
+    """How things stood when an operation was submitted."""
+
+    ill: AbstractSet[int]
+    """Nodes with a connection that was not ready."""
+    known: Revision | None
+    """The config that the client had; None before it has one."""
+    oldest: Revision
+    """The oldest config that the client may go by: the one that it had, or one that a node answers."""
+    is_patient: bool
+    """Whether its retry strategy gets over faults that permit a retry."""
 
 
 class Excuses:
-    """The excuses of one client."""
+    """The excuses of all clients of one cluster.
 
-    def __init__(self) -> None:
+    Args:
+        nodes: the cluster. Whoever changes nodes or map calls ``look`` afterwards, so that nothing passes unseen.
+        model: what callers know.
+        ledger: what nodes were sent.
+        breaker: the options of the clients' circuit breakers.
+    """
+
+    def __init__(self, nodes: FakeNodes, model: Model, ledger: Ledger, breaker: CircuitBreakerOptions) -> None:
+        self._nodes = nodes
+        self._model = model
+        self._ledger = ledger
+        self._timeouts_least = breaker.volume_threshold * breaker.error_threshold_percentage / 100
+        """Operations that have to time out before a breaker may open."""
+        self._timeouts = 0
+        self._outsets: dict[int, Outset] = {}
+        self._maps: list[FakeMap] = [nodes.map]
+        """All maps that there were, oldest first."""
+        self._out_of_order: frozenset[int] = frozenset()
         self._newest: dict[int | None, Instant] = {}
-        """When something went wrong last that an operation may notice which was not struck itself; by the node where it
-        did, None for all of them."""
+        """When something went wrong last that an operation may notice although it was not struck itself, by node; None
+        for all of them."""
+        self._dropped: dict[Keyspace, Instant] = {}
+        """Until when a collection was not there."""
         self._suspect: set[int] = set()
         self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
         """What came on each stream behind its last whole frame."""
         self._broken: set[int] = set()
         self._withholds = False
+
+    # What happens.
+
+    def submitted(
+        self,
+        submission: Submission,
+        *,
+        ill: AbstractSet[int] = frozenset(),
+        known: Revision | None = None,
+        is_patient: bool = False,
+    ) -> None:
+        """Record how things stand when an operation is submitted; see ``Outset``."""
+        oldest = min(node.config_version for node in self._nodes) if known is None else known
+        self._outsets[submission.token] = Outset(ill, known, oldest, is_patient)
+
+    def struck(self, command: LoggedCommand, instant: Instant, node: int) -> None:
+        """Record a command that was struck by a fault, and the node that took it up."""
+        if command.fault is None or command.opcode not in DATA_OPCODES or not _is_of_one_operation(command.fault):
+            self._newest[node] = instant
+            self._suspect.add(command.connection)
+
+    def lost(self, instant: Instant, node: int | None) -> None:
+        """Record that a stream is gone, whoever ended it, and the node that it led to."""
+        self._newest[node] = instant
+
+    def out_of_order(self, node: int, streams: Iterable[int], instant: Instant) -> None:
+        """Record that a node is out of order, or was until now, and the streams to it."""
+        self._newest[node] = instant
+        self._suspect.update(streams)
+
+    def withholding(self, instant: Instant) -> None:
+        """Record that from now on time passes while bytes are withheld."""
+        self._newest[None] = instant
+        self._withholds = True
+
+    def withheld(self, streams: Iterable[int], instant: Instant) -> None:
+        """Record that the bytes of these streams were withheld up to now."""
+        self._newest[None] = instant
+        self._withholds = False
+        self._suspect.update(streams)
+
+    def delivered(self, stream: int, data: bytes) -> None:
+        """Record bytes that the client received."""
+        received = self._received[stream]
+        received += data
+        try:
+            if fields := scan_headers(received, 0, len(received)):
+                del received[: fields[-1]]
+            scan_headers(received, 0, len(received))
+        except MalformedFrame:
+            self._broken.add(stream)
+
+    def dropped(self, keyspace: Keyspace) -> None:
+        """Record that a collection is gone."""
+        self._dropped[keyspace] = NEVER
+
+    def created(self, keyspace: Keyspace, instant: Instant) -> None:
+        """Record that a collection that was gone is there."""
+        self._dropped[keyspace] = instant
+
+    def look(self) -> AbstractSet[int]:
+        """Return the nodes that are out of order now, or were at the last look."""
+        if self._nodes.map is not self._maps[-1]:
+            self._maps.append(self._nodes.map)
+        before = self._out_of_order
+        self._out_of_order = frozenset(index for index, node in enumerate(self._nodes) if self._is_wrong(node))
+        return before | self._out_of_order
+
+    # What is known.
 
     @property
     def newest(self) -> Instant:
@@ -86,55 +173,64 @@ class Excuses:
         """Return when something went wrong last at one of these nodes, or at all of them together."""
         return max(self._newest.get(node, LONG_AGO) for node in (None, *nodes))
 
-    def struck(self, command: LoggedCommand, instant: Instant, node: int | None = None) -> None:
-        """Take note of a command that was struck by a fault, and of the node that took it up."""
-        if command.fault is None or command.opcode not in DATA_OPCODES or not _is_of_one_operation(command.fault):
-            self._newest[node] = instant
-            self._suspect.add(command.connection)
-
-    def lost(self, instant: Instant, node: int | None = None) -> None:
-        """Take note of a stream that is gone, whoever ended it, and of the node that it led to."""
-        self._newest[node] = instant
-
-    def out_of_order(self, node: int, streams: Iterable[int], instant: Instant) -> None:
-        """Take note that a node is not as it should be now, or was until now, and of the streams to it."""
-        self._newest[node] = instant
-        self._suspect.update(streams)
-
-    def withholding(self, instant: Instant) -> None:
-        """Take note that from now on time passes while bytes are withheld."""
-        self._newest[None] = instant
-        self._withholds = True
-
-    def withheld(self, streams: Iterable[int], instant: Instant) -> None:
-        """Take note that the bytes of these streams were withheld up to now."""
-        self._newest[None] = instant
-        self._withholds = False
-        self._suspect.update(streams)
-
-    def delivered(self, stream: int, data: bytes) -> None:
-        """Take note of bytes that the client received."""
-        received = self._received[stream]
-        received += data
-        try:
-            if fields := scan_headers(received, 0, len(received)):
-                del received[: fields[-1]]
-            scan_headers(received, 0, len(received))
-        except MalformedFrame:
-            self._broken.add(stream)
+    def is_out_of_order(self, index: int) -> bool:
+        """Tell whether a node was out of order at the last look."""
+        return index in self._out_of_order
 
     def is_broken(self, stream: int) -> bool:
-        """Tell whether the client has received what begins no frame."""
+        """Tell whether the client has received bytes that begin no frame."""
         return stream in self._broken
 
     def is_stuck(self, stream: int) -> bool:
         """Tell whether the client has received part of a frame."""
         return bool(self._received[stream])
 
+    # Whether it is an excuse.
+
     def check_end(self, stream: int, reason: str) -> None:
         """Raise ``Violation`` where a client closes, or a node hangs up, for no reason."""
         if stream not in self._suspect and not self._withholds:
             raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
+
+    def check_failure(self, submission: Submission, error: CouchbaseException) -> None:
+        """Raise ``Violation`` where an operation fails for no reason."""
+        self._timeouts += isinstance(error, TimeoutException)
+        if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
+            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+
+    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+        outset = self._outsets[submission.token]
+        nodes = self.nodes_asked(submission)
+        reasons = {*error.context.retry_reasons, error.context.refused_reason}
+        return (
+            bool(outset.ill & nodes)
+            or self.newest_at(nodes) > submission.begin
+            or self.had_no_node(submission)
+            or self._dropped.get(submission.place.keyspace, LONG_AGO) > submission.begin
+            or (self._ledger.was_struck(submission) and not outset.is_patient)
+            or self._ledger.is_struck_down(submission)
+            or self._model.may_be_locked(submission)
+            or (RetryReason.CIRCUIT_BREAKER_OPEN in reasons and self._timeouts >= self._timeouts_least)
+        )
+
+    def nodes_asked(self, submission: Submission) -> AbstractSet[int]:
+        """Return the nodes that an operation has to do with: any may be asked for a map or for a collection's id."""
+        known = self._outsets[submission.token].known
+        if known is None or not submission.place.keyspace.is_default_collection:
+            return set(range(len(self._nodes)))
+        return {owner for owner in self._owners(submission, known) if owner != NO_NODE}
+
+    def had_no_node(self, submission: Submission) -> bool:
+        """Tell whether its client may have been told that the document has no node."""
+        return NO_NODE in self._owners(submission, self._outsets[submission.token].oldest)
+
+    def _owners(self, submission: Submission, known: Revision) -> list[int]:
+        vbucket = vbucket_of(submission.place.key.encode(), len(self._maps[0].owners))
+        return [each.owners[vbucket] for each in self._maps if each.version >= known]
+
+    def _is_wrong(self, node: FakeNode) -> bool:
+        is_stale = node.config_version != self._nodes.map.version
+        return not node.is_alive or node.network.cuts_some or node.network.slowness > 0 or is_stale
 
 
 def _is_of_one_operation(fault: CommandFault) -> bool:
@@ -142,24 +238,3 @@ def _is_of_one_operation(fault: CommandFault) -> bool:
     if isinstance(fault, AnswerStatus):
         return fault.code in HARMLESS_STATUSES
     return isinstance(fault, Delay | DropResponse | AnswerNotMyVbucket)
-
-
-def frame_size(frame: Frame) -> int:
-    """Return how many bytes a frame has on the wire."""
-    return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)
-
-
-def is_survivable(fault: CommandFault, opcode: int) -> bool:
-    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times.
-
-    Statuses that only an error map permits to retry need a client that has one.
-    """
-    match fault:
-        case AnswerNotMyVbucket():
-            return True
-        case Delay(seconds):
-            return seconds <= SURVIVABLE_DELAY
-        case AnswerStatus(code):
-            return code in RETRIED_STATUSES + RETRIED_BY_MAP and (opcode, code) != (Opcode.UNLOCK, Status.LOCKED)
-        case _:
-            return False

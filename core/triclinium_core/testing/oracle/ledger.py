@@ -1,8 +1,8 @@
 """What a client claims of its operations, held against what its node saw: frames sent, commands applied, retries reported.
 
-A frame does not say whose it is. Operations that look alike on the wire, such as two gets of one key, are one *account*,
-and what is claimed of all of them together must fit what was seen of all of them together; a write has a mark of its
-own, so its account is its own too.
+A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
+*account*: what is claimed of all of them must fit what was seen of all of them. A write has a value of its own, so it
+has an account of its own too.
 """
 
 from __future__ import annotations
@@ -16,19 +16,30 @@ from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import decode_unsigned
 from triclinium_core.retry.backoff import RESOLUTION
+from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
-from triclinium_core.testing.fakes.faults import DATA_OPCODES, AnswerStatus, CommandFault, WrongLength
-from triclinium_core.testing.oracle.excuses import RETRIED_BY_MAP, frame_size, is_survivable
+from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
+    AnswerNotMyVbucket,
+    AnswerStatus,
+    CommandFault,
+    Delay,
+    WrongLength,
+)
+from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STATUSES
 from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
 
 CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
 """Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
+
+SURVIVABLE_DELAY = 0.5
+"""Seconds by which an answer may be late and still be in time."""
 
 SURVIVABLE_STRIKES = 5
 """So many faults in a row leave time enough for an answer."""
@@ -270,3 +281,24 @@ def _needs_a_frame(error: CouchbaseException) -> bool:
     if context.refused_reason is not None:
         return context.refused_reason in NEEDS_A_FRAME
     return context.status is not None and not isinstance(error, TimeoutException)
+
+
+def frame_size(frame: Frame) -> int:
+    """Return how many bytes a frame has on the wire."""
+    return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)
+
+
+def is_survivable(fault: CommandFault, opcode: int) -> bool:
+    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times.
+
+    Statuses that only an error map permits to retry need a client that has one.
+    """
+    match fault:
+        case AnswerNotMyVbucket():
+            return True
+        case Delay(seconds):
+            return seconds <= SURVIVABLE_DELAY
+        case AnswerStatus(code):
+            return code in RETRIED_STATUSES + RETRIED_BY_MAP and (opcode, code) != (Opcode.UNLOCK, Status.LOCKED)
+        case _:
+            return False

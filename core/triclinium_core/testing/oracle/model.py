@@ -63,12 +63,12 @@ class Lock(NamedTuple):
 class Model:
     """The history of all documents, as the callers of one client see it.
 
-    Feed it with what callers do and what they are told. Values must come from ``marks``, so that a document tells who
+    Feed it with what callers do and what they are told. Values must come from ``unique_values``, so that a document tells who
     wrote it, and nobody but these callers may write. ``now`` is the time in seconds; whoever feeds the model keeps it.
     """
 
     def __init__(self) -> None:
-        self.marks: UniqueValues = UniqueValues()
+        self.unique_values: UniqueValues = UniqueValues()
         self.now: float = 0.0
         self.submissions: dict[int, Submission] = {}
         self._histories: defaultdict[Place, DocumentHistory] = defaultdict(DocumentHistory)
@@ -99,7 +99,7 @@ class Model:
         """Take note that a caller asked for something, and return it; None where it concerns no document.
 
         Raises:
-            ValueError: a value or a delta is not a new one of ``marks``.
+            ValueError: a value or a delta is not a new one of ``unique_values``.
         """
         if not isinstance(operation, DocumentOperation):
             return None
@@ -203,11 +203,11 @@ class Model:
         match submission.operation:
             case Store(value=value) | Concatenate(value=value):
                 if not is_fragment(value) or value in self._by_fragment:
-                    raise ValueError(f"value={value!r} must be new and from model.marks.fragment()")
+                    raise ValueError(f"value={value!r} must be new and from model.unique_values.fragment()")
                 self._by_fragment[value] = submission
             case Count(delta=delta):
                 if delta != 4 ** len(self._counts):
-                    raise ValueError(f"delta={delta} must be the newest of model.marks.counter()")
+                    raise ValueError(f"delta={delta} must be the newest of model.unique_values.counter()")
                 self._counts.append(submission)
             case _:
                 pass

@@ -1,4 +1,4 @@
-"""Values that tell who wrote them: from what a document holds, one reads which operations made it, and how often.
+"""Values that are written once: what a document holds tells which operations made it, and how often.
 
 A document is a row of fragments, ``<7>``: whoever stored it, with whatever was appended and prepended. A counter is a
 number whose upper bits say who created it and whose lower bits are digits to the base 4, one for each later count: a
@@ -19,11 +19,11 @@ _FRAGMENT = re.compile(rb"<\d+>")
 
 
 class Unreadable(ValueError):
-    """A document that no sequence of marked writes can have made; the message says why."""
+    """A document that no sequence of unique writes can have made; the message says why."""
 
 
 class UniqueValues:
-    """Hands out marks, each once."""
+    """Gives out values, each once."""
 
     def __init__(self) -> None:
         self._fragments = 0
@@ -31,7 +31,7 @@ class UniqueValues:
 
     @property
     def has_counters(self) -> bool:
-        """Whether ``counter`` has another mark to give."""
+        """Whether ``counter`` has another value to give."""
         return self._counters < COUNTERS_MAX
 
     def fragment(self) -> bytes:
@@ -43,7 +43,7 @@ class UniqueValues:
         """Return delta and initial value for a count.
 
         Raises:
-            IndexError: all marks were given; ask ``has_counters`` before.
+            IndexError: all values were given; ask ``has_counters`` before.
         """
         if not self.has_counters:
             raise IndexError(f"only {COUNTERS_MAX} counts can be told apart")
@@ -53,15 +53,15 @@ class UniqueValues:
 
 
 def is_fragment(value: bytes) -> bool:
-    """Tell whether ``value`` is one mark, as ``UniqueValues.fragment`` makes them."""
+    """Tell whether ``value`` is one value, as ``UniqueValues.fragment`` makes them."""
     return _FRAGMENT.fullmatch(value) is not None
 
 
 def read_fragments(data: bytes) -> Sequence[bytes]:
-    """Return the marks in a document, in their order.
+    """Return the values in a document, in their order.
 
     Raises:
-        Unreadable: there is something else in it, or a mark twice.
+        Unreadable: there is something else in it, or a value twice.
     """
     fragments = _FRAGMENT.findall(data)
     if b"".join(fragments) != data or not fragments:

@@ -8,63 +8,20 @@ from collections.abc import Callable, Sequence
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    refuse_connection,
-    status,
-    temporary_failure,
-    wrong_length,
-)
-from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
+from triclinium_core.testing.fakes.faults import DATA_OPCODES, Fault, refuse_connection
+from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS, TIMES
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
-REPLY_FAULTS: Sequence[Fault] = (
-    drop_response(),
-    delay(0.3),
-    delay(3.0),
-    temporary_failure(),
-    hang_up(),
-    hang_up_after_applying(),
-    hang_up_mid_reply(),
-    hang_up_mid_reply(bytes_sent=30),
-    garble(),
-    wrong_length(),
-    wrong_length(announced=40),
-)
-"""May strike any command."""
-DATA_FAULTS: Sequence[Fault] = (
-    *REPLY_FAULTS,
-    locked(),
-    not_my_vbucket(),
-    not_my_vbucket(with_config=False),
-    *map(status, HARMLESS_STATUSES),
-    *map(status, INVALIDATING_STATUSES),
-)
-"""May strike a command on a document; none of them lies about it."""
 ANY_OPCODE: Sequence[int | None] = (None,)
 """Any command on a document: the fault will hardly wait in vain."""
-OWN_OPCODES: Sequence[int | None] = (
-    Opcode.HELLO,
-    Opcode.GET_ERROR_MAP,
-    Opcode.SASL_LIST_MECHS,
-    Opcode.SASL_AUTH,
-    Opcode.SASL_STEP,
-    Opcode.SELECT_BUCKET,
-    Opcode.GET_CLUSTER_CONFIG,
-    Opcode.GET_COLLECTION_ID,
-    Opcode.NOOP,
+TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[Fault]]]]] = (
+    (4, (ANY_OPCODE, REPLY_FAULTS)),
+    (3, (ANY_OPCODE, DATA_FAULTS)),
+    (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
+    (2, (OWN_OPCODES, REPLY_FAULTS)),
 )
-"""Commands of the client's own."""
+"""Commands and the faults that may strike them, with their weights."""
 SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
 """Seconds: within all limits, within the caller's, and beyond."""
 
@@ -81,7 +38,7 @@ class Chaos:
 
     def __init__(self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace) -> None:
         self.changes: Counter[str] = Counter()
-        self.troubles: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
         self._simulation = simulation
         self._nodes: FakeNodes = simulation.nodes
         self._chance = chance
@@ -128,8 +85,8 @@ class Chaos:
         self._simulation.tell("everything is in order again")
         self._simulation.look_around()
 
-    def _happen(self, upheaval: Disruption) -> None:
-        what = upheaval()
+    def _happen(self, disruption: Disruption) -> None:
+        what = disruption()
         if what is not None:
             self._simulation.tell(f"-- {what}")
         self._simulation.look_around()
@@ -198,7 +155,7 @@ class Chaos:
         if sum(node.is_alive for node in self._nodes) == 1:
             return None
         self._nodes.kill(index)
-        self.troubles["deaths of nodes"] += 1
+        self.faults["deaths of nodes"] += 1
         return f"node {index} dies"
 
     def _cut_or_heal(self) -> str:
@@ -206,7 +163,7 @@ class Chaos:
         if self._nodes[index].network.cuts_some:
             self._nodes.heal(index)
             return f"node {index} is reached again"
-        self.troubles["partitions"] += 1
+        self.faults["partitions"] += 1
         if self._chance.happens(0.5):
             self._nodes.partition(index)
             return f"node {index} is cut off from everybody"
@@ -220,7 +177,7 @@ class Chaos:
         index = self._any()
         seconds = 0.0 if self._nodes[index].network.slowness else self._chance.choose(SLOWNESSES)
         self._nodes.slow_down(index, seconds)
-        self.troubles["slow nodes"] += bool(seconds)
+        self.faults["slow nodes"] += bool(seconds)
         return f"node {index} answers {seconds:g} s late"
 
     def _hold_config(self) -> str:
@@ -229,20 +186,13 @@ class Chaos:
             self._nodes.release_config(index)
             return f"node {index} learns the newest map"
         self._nodes.hold_config(index)
-        self.troubles["stale maps"] += 1
+        self.faults["stale maps"] += 1
         return f"node {index} keeps to its map of revision {self._nodes[index].config_version.revision}"
 
     def _set_fault(self) -> str:
-        index, times = self._any(), self._chance.choose((1, 1, 2, 5))
-        opcodes, faults = self._chance.weigh(
-            (
-                (4, (ANY_OPCODE, REPLY_FAULTS)),
-                (3, (ANY_OPCODE, DATA_FAULTS)),
-                (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
-                (2, (OWN_OPCODES, REPLY_FAULTS)),
-            )
-        )
-        opcode, fault = self._chance.choose(opcodes), self._chance.choose(faults)
+        index, times = self._any(), self._chance.choose(TIMES)
+        opcodes, kinds = self._chance.weigh(TARGETS)
+        opcode, fault = self._chance.choose(opcodes), self._chance.choose(self._chance.choose(kinds))
         self._nodes[index].faults.next(opcode, fault, times)
         name = "any command on a document" if opcode is None else Opcode(opcode).name
         often = "once" if times == 1 else f"{times} times"
@@ -259,5 +209,5 @@ class Chaos:
             return None
         stream = self._chance.choose(streams)
         self._simulation.lose(stream)
-        self.troubles["broken streams"] += 1
+        self.faults["broken streams"] += 1
         return f"stream {stream} is broken"

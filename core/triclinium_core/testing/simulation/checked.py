@@ -2,24 +2,16 @@
 
 *Safety*: an operation settles exactly once, never after it was abandoned, and what its caller is told fits a history
 (``model``); nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than
-reported (``ledger``). *Liveness*: without trouble there is no excuse (``troubles``): no timeout, no cancellation, no closed
+reported (``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
 connection; after its deadline no operation is open, and time never stands still.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-    TimeoutException,
-)
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
 from triclinium_core.kv.actions import (
     Action,
     CloseStream,
@@ -58,23 +50,18 @@ from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.store.config import address_of
-from triclinium_core.testing.oracle.excuses import LONG_AGO, Excuses
+from triclinium_core.testing.oracle.excuses import Excuses, Revision
 from triclinium_core.testing.oracle.ledger import CHANGING_OPCODES, Ledger
 from triclinium_core.testing.oracle.model import Model
-from triclinium_core.testing.oracle.outages import Outages, Revision
-from triclinium_core.testing.oracle.submissions import NEVER, Instant, Submission, Violation
+from triclinium_core.testing.oracle.submissions import Submission, Violation
 from triclinium_core.testing.simulation.simulation import Simulation
 
 TICKS_MAX = 1_000
 """More ticks than this at one moment, and time stands still."""
 
-_ANSWERS = (
-    CasMismatchException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-)
-"""Failures that are what the caller asked for: they need no excuse, but a history."""
+RECOVERY_SECONDS = 60.0
+"""The longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
+RECOVERY_STEP = 0.5
 
 
 class CheckedSimulation(Simulation):
@@ -104,27 +91,17 @@ class CheckedSimulation(Simulation):
         """Of the operations that are open, by token."""
         self.model: Model = Model()
         self.ledger: Ledger = Ledger(collection_ids)
-        self.troubles: Excuses = Excuses()
-        self.outages: Outages = Outages(self.nodes)
-        self._began_ill: dict[int, AbstractSet[int]] = {}
-        """By token, the nodes whose connections were not ready when an operation was submitted."""
-        self._known: dict[int, Revision | None] = {}
-        """By token, the revision of the config that a client knew when it was asked; None for none."""
-        self._oldest: dict[int, Revision] = {}
-        """By token, the revision of the oldest config that a client may go by: what it knew, or what a node tells."""
+        self.excuses: Excuses = Excuses(self.nodes, self.model, self.ledger, options.circuit_breaker)
         self._node_of: dict[int, int] = {}
         """By stream, the node that it leads to."""
         self._left: set[int] = set()
         """Streams to nodes that have left the map."""
-        self._dropped: dict[Keyspace, Instant] = {}
-        """Until when a collection was not there."""
         self._strategies: dict[int, AnyRetryStrategy] = {}
         self._commands_read = [0] * len(self.nodes)
         self._index_of = {id(node): index for index, node in enumerate(self.nodes)}
         self._index_at = {
             address_of(node.options.host, node.options.port): index for index, node in enumerate(self.nodes)
         }
-        self._timeouts = 0
         self._ticks = 0
         self._ticked_at = -1.0
 
@@ -139,7 +116,7 @@ class CheckedSimulation(Simulation):
         connections = self.machine.statistics().connections
         return (
             self.is_quiet
-            and not any(self.troubles.is_stuck(stream) for stream in self.links)
+            and not any(self.excuses.is_stuck(stream) for stream in self.links)
             and all(connection.state == NodeState.READY.name for connection in connections)
             and not self._open_breakers()
         )
@@ -148,32 +125,32 @@ class CheckedSimulation(Simulation):
         """Return what is not as it should be, for a failing example."""
         connections = self.machine.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
-        stuck = [f"stream {stream} is within a frame" for stream in self.links if self.troubles.is_stuck(stream)]
+        stuck = [f"stream {stream} is within a frame" for stream in self.links if self.excuses.is_stuck(stream)]
         return "; ".join([*states, *map(str, self._open_breakers()), *stuck, *map(repr, self.model.open)])
 
     def look_around(self) -> None:
-        """Take note of how nodes and map are: after each change of them, and before anybody is blamed."""
+        """Record how nodes and map are: after each change of them, and before anybody is blamed."""
         instant = self.model.instant()
-        for index in self.outages.look():
+        for index in self.excuses.look():
             streams = [stream for stream in self.links if self._node_of.get(stream) == index]
-            self.troubles.out_of_order(index, streams, instant)
+            self.excuses.out_of_order(index, streams, instant)
 
     def drop_collection(self, keyspace: Keyspace) -> None:
         """Drop a collection, with all its documents."""
         self.nodes.collections.drop(keyspace.scope, keyspace.collection)
         self.model.dropped(keyspace)
-        self._dropped[keyspace] = NEVER
+        self.excuses.dropped(keyspace)
 
     def create_collection(self, keyspace: Keyspace) -> None:
         """Create a collection that was dropped; it is another one, and empty."""
         self.ledger.renamed(keyspace, self.nodes.collections.create(keyspace.scope, keyspace.collection))
-        self._dropped[keyspace] = self.model.instant()
+        self.excuses.created(keyspace, self.model.instant())
 
     def open(self, stream: StreamId) -> None:
         """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
         index = self._node_of.get(stream)
-        if index is not None and self.outages.is_out_of_order(index):
-            self.troubles.out_of_order(index, [stream], self.model.instant())
+        if index is not None and self.excuses.is_out_of_order(index):
+            self.excuses.out_of_order(index, [stream], self.model.instant())
         super().open(stream)
 
     def hand_over(self, stream: StreamId, size: int | None = None) -> None:
@@ -186,9 +163,9 @@ class CheckedSimulation(Simulation):
         """Let the client have bytes, and see whether they make whole frames."""
         # A durable write that had to wait is logged when it is settled.
         self._read_logs()
-        self.troubles.delivered(stream, bytes(self.links[stream].incoming[:size]))
+        self.excuses.delivered(stream, bytes(self.links[stream].incoming[:size]))
         super().deliver(stream, size)
-        if stream in self.links and self.troubles.is_broken(stream):
+        if stream in self.links and self.excuses.is_broken(stream):
             raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")
 
     def tick(self) -> None:
@@ -205,10 +182,10 @@ class CheckedSimulation(Simulation):
 
     def advance(self, seconds: float) -> None:
         """Let time pass while no byte moves."""
-        self.troubles.withholding(self.model.instant())
+        self.excuses.withholding(self.model.instant())
         super().advance(seconds)
         self.model.now = self.now
-        self.troubles.withheld((stream for stream, _ in self._busy_links()), self.model.instant())
+        self.excuses.withheld((stream for stream, _ in self._busy_links()), self.model.instant())
 
     def flow_for(self, seconds: float) -> None:
         """Let time pass while everything moves as soon as it can."""
@@ -220,6 +197,25 @@ class CheckedSimulation(Simulation):
         self.now: float = end
         self.model.now = end
 
+    def recover(self, submit: Callable[[], object] | None) -> None:
+        """Let time pass until every client is healthy and every operation settled, and check the frames.
+
+        Args:
+            submit: submits an operation; called for as long as a client is not healthy. None for clients without work.
+
+        Raises:
+            Violation: it takes too long.
+        """
+        give_up = self.now + RECOVERY_SECONDS
+        self.flow()
+        while not self.is_healthy or self.open_operations:
+            if self.now >= give_up:
+                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self.describe()}")
+            if submit is not None and not self.is_healthy:
+                submit()
+            self.flow_for(RECOVERY_STEP)
+        self.check_frames()
+
     def check_frames(self) -> None:
         """Check, once nothing is under way, that frames, retries and results agree."""
         self.model.quieted()
@@ -230,21 +226,25 @@ class CheckedSimulation(Simulation):
         self.model.now = self.now
         match event:
             case OperationSubmitted(token, operation, strategy):
-                self._began_ill[token] = self._ill_nodes()
-                known = self._known[token] = self._revision_known(token)
-                self._oldest[token] = self.outages.oldest_told() if known is None else known
-                self._deadlines[token] = self.now + timeout_of(operation, self._timeouts_given)
-                self._strategies[token] = self.options.retry_strategy if strategy is None else strategy
+                strategy = self.options.retry_strategy if strategy is None else strategy
+                self._strategies[token] = strategy
+                deadline = self._deadlines[token] = self.now + timeout_of(operation, self._timeouts_given)
                 submission = self.model.submitted(token, operation)
                 if submission is not None:
-                    self.ledger.submitted(submission, self._deadlines[token])
+                    self.ledger.submitted(submission, deadline)
+                    self.excuses.submitted(
+                        submission,
+                        ill=self._ill_nodes(),
+                        known=self._revision_known(token),
+                        is_patient=isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy),
+                    )
             case OperationAbandoned(token):
                 self._deadlines.pop(token, None)
                 self._abandon(token)
             case StreamLost(stream, cause, _, handed_over):
                 self._lose(stream, sys.maxsize if handed_over is None else handed_over)
                 if cause is LossCause.END_OF_STREAM:
-                    self.troubles.check_end(stream, "the node hung up")
+                    self.excuses.check_end(stream, "the node hung up")
             case _:
                 pass
         actions = super()._handle(event)
@@ -262,7 +262,7 @@ class CheckedSimulation(Simulation):
                 if len(self.nodes) > 1 and reason == LEFT_THE_MAP:
                     self._left.add(stream)
                 else:
-                    self.troubles.check_end(stream, reason)
+                    self.excuses.check_end(stream, reason)
             case ReportRetry(token) if token in self.model.submissions:
                 self.ledger.retried(self.model.submissions[token], action, self.now)
             case CompleteOperation(token, result) if token in self.model.submissions:
@@ -296,7 +296,7 @@ class CheckedSimulation(Simulation):
         for command in commands:
             instant = self.model.instant()
             if command.fault is not None:
-                self.troubles.struck(command, instant, node)
+                self.excuses.struck(command, instant, node)
             self.ledger.commanded(command, instant)
 
     def _settled(self, token: Token) -> Submission:
@@ -315,15 +315,14 @@ class CheckedSimulation(Simulation):
     def _lose(self, stream: StreamId, handed_over: int) -> None:
         self.ledger.left(stream, handed_over)
         if stream not in self._left:
-            self.troubles.lost(self.model.instant(), self._node_of.get(stream))
+            self.excuses.lost(self.model.instant(), self._node_of.get(stream))
 
     def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
         self._check_refusal(submission, error.context.refused_reason)
         if isinstance(error, AmbiguousTimeoutException) and not _may_change(submission):
             raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
-        self._timeouts += isinstance(error, TimeoutException)
-        if not isinstance(error, _ANSWERS) and not self._is_excused(submission, error):
-            raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
+        self.look_around()
+        self.excuses.check_failure(submission, error)
 
     def _check_refusal(self, submission: Submission, refused: str | None) -> None:
         if refused is None:
@@ -337,31 +336,6 @@ class CheckedSimulation(Simulation):
             if not is_forbidden and not is_terminal:
                 raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
 
-    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
-        self.look_around()
-        is_patient = isinstance(self._strategies[submission.token], BestEffortRetryStrategy | ErrorMapRetryStrategy)
-        nodes = self._nodes_of(submission)
-        return (
-            bool(self._began_ill[submission.token] & nodes)
-            or self.troubles.newest_at(nodes) > submission.begin
-            or self._had_no_node(submission)
-            or self._dropped.get(submission.place.keyspace, LONG_AGO) > submission.begin
-            or (self.ledger.was_struck(submission) and not is_patient)
-            or self.ledger.is_struck_down(submission)
-            or self.model.may_be_locked(submission)
-            or self._is_excused_by_breaker(error)
-        )
-
-    def _had_no_node(self, submission: Submission) -> bool:
-        return self.outages.had_no_node(submission.place.key, self._oldest[submission.token])
-
-    def _nodes_of(self, submission: Submission) -> AbstractSet[int]:
-        """Return the nodes that an operation has to do with: any may be asked for a map or for a collection's id."""
-        known = self._known[submission.token]
-        if known is None or not submission.place.keyspace.is_default_collection:
-            return set(range(len(self.nodes)))
-        return self.outages.nodes_of(submission.place.key, known)
-
     def _revision_known(self, token: Token) -> Revision | None:
         connections = self.clients[token % len(self.clients)].statistics().connections
         return next((each.config_revision for each in connections if each.bucket is not None), None)
@@ -371,18 +345,12 @@ class CheckedSimulation(Simulation):
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere
-        ill = {self._node_of[stream] for stream in self.links if self.troubles.is_stuck(stream)}
+        ill = {self._node_of[stream] for stream in self.links if self.excuses.is_stuck(stream)}
         for connection in self.machine.statistics().connections:
             is_closed = connection.circuit_breaker is None or connection.circuit_breaker.state is BreakerState.CLOSED
             if connection.state != NodeState.READY.name or not is_closed:
                 ill.add(self._index_at[connection.node])
         return ill
-
-    def _is_excused_by_breaker(self, error: CouchbaseException) -> bool:
-        options = self.options.circuit_breaker
-        reasons = {*error.context.retry_reasons, error.context.refused_reason}
-        failures_least = options.volume_threshold * options.error_threshold_percentage / 100
-        return RetryReason.CIRCUIT_BREAKER_OPEN in reasons and self._timeouts >= failures_least
 
     def _open_breakers(self) -> list[BreakerState]:
         breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]

@@ -113,7 +113,7 @@ def _show_failure(outcome: Outcome, steps: Sequence[str], write: Callable[[str],
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Plays eventful hours of clients and a fake cluster in virtual time, and holds them to their laws.",
+        description="Plays eventful histories of clients and a fake cluster in virtual time, and holds them to their laws.",
         epilog="The same seed is the same history, everywhere.",
         allow_abbrev=False,
     )

@@ -1,4 +1,4 @@
-"""Some clients of some nodes in an eventful hour: one seed, one history, the same every time.
+"""Several clients of several nodes, and a lot of trouble: one seed, one history, the same every time.
 
 Theory of operation. A history is a few rounds, and each has three parts. In the *storm* operations are submitted and
 left, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep to an old map, join and leave, and
@@ -23,10 +23,9 @@ from triclinium_core.retry.couchbase.strategy import (
     FailFastRetryStrategy,
 )
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fault_catalogue import SHORT_ERROR_MAP
 from triclinium_core.testing.operation_templates import COUNTER_KINDS, TEXT_KINDS, draw_template
-from triclinium_core.testing.oracle.excuses import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.submissions import Place, Violation
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import Chaos
@@ -44,9 +43,6 @@ STORM_STEPS = 90
 PEACE_STEPS = 15
 BURST_MOST = 5
 """Operations that are submitted at one moment."""
-RECOVERY_SECONDS = 60.0
-"""The longest chain of waits after the last trouble: connect, silence, keep-alive, backoff, breaker, canary; and more."""
-RECOVERY_STEP = 0.5
 FREQUENT_KINDS = ("get", "upsert", "append")
 """What every document meets often enough, so that there is something to lose."""
 PIECES = (None, 1, 30)
@@ -61,14 +57,11 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 )
 """Retry strategies of an operation, with their weights; None for the client's own."""
 
-# A short error map: a history has many bootstraps.
-_ERROR_MAP_ROWS = tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
-
 NODE_OPTIONS = FakeNodeOptions(
     buckets=(BUCKET,),
     collections={"_default": {"_default": 0}, NAMED.scope: {NAMED.collection: COLLECTION_IDS[NAMED]}},
     vbuckets=128,
-    error_map=ErrorMapDocument(ERROR_MAP.revision, _ERROR_MAP_ROWS),
+    error_map=SHORT_ERROR_MAP,
 )
 
 MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
@@ -88,15 +81,15 @@ class Outcome:
 
 def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> Outcome:
     """Return what comes of the history that a seed determines."""
-    hour = ClusterHistory(seed, make_nodes)
+    history = ClusterHistory(seed, make_nodes)
     law = None
     try:
-        hour.run()
+        history.run()
     except AssertionError as violation:
         law = str(violation)
     except Exception as crash:
         law = f"client or node crashed: {type(crash).__name__}: {crash}"
-    return Outcome(seed, hour.figures(), hour.simulation.timeline, law)
+    return Outcome(seed, history.figures(), history.simulation.timeline, law)
 
 
 class ClusterHistory:
@@ -117,13 +110,13 @@ class ClusterHistory:
         self.simulation: LoggedSimulation = LoggedSimulation(
             self.nodes, client, COLLECTION_IDS, rng=self._chance.fork(), clients=self._chance.between(1, 3)
         )
-        self.upheavals: Chaos = Chaos(self.simulation, self._chance, NAMED)
+        self.chaos: Chaos = Chaos(self.simulation, self._chance, NAMED)
         self._storm: Sequence[tuple[int, Callable[[], object]]] = (
             (45, self._ask),
             (3, self._leave),
             (25, self._pass_time),
             (6, self._move_bytes),
-            (30, self.upheavals.strike),
+            (30, self.chaos.strike),
         )
 
     def run(self) -> None:
@@ -139,7 +132,7 @@ class ClusterHistory:
         for _ in range(ROUNDS):
             for _ in range(STORM_STEPS):
                 self._chance.weigh(self._storm)()
-            self.upheavals.calm_down()
+            self.chaos.calm_down()
             self._recover()
             self._live_in_peace()
 
@@ -149,8 +142,8 @@ class ClusterHistory:
         figures = Figures(self.simulation.operations, self.simulation.outcomes.copy())
         figures.faults.update(_words(type(fault).__name__) for fault in struck)
         figures.faults.update({"refused connections": self.simulation.refused_connections})
-        figures.faults.update(self.upheavals.troubles)
-        figures.changes.update(self.upheavals.changes)
+        figures.faults.update(self.chaos.faults)
+        figures.changes.update(self.chaos.changes)
         figures.virtual_seconds = self.simulation.now
         return figures
 
@@ -182,23 +175,14 @@ class ClusterHistory:
 
     def _recover(self) -> None:
         """See the clients become healthy, whether they have work meanwhile or not."""
-        simulation, is_busy = self.simulation, self._chance.happens(0.5)
-        give_up = simulation.now + RECOVERY_SECONDS
-        simulation.flow()
-        while not simulation.is_healthy or simulation.open_operations:
-            if simulation.now >= give_up:
-                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last trouble: {simulation.describe()}")
-            if is_busy and not simulation.is_healthy:
-                self._submit()
-            simulation.flow_for(RECOVERY_STEP)
-        simulation.check_frames()
-        simulation.tell("everybody is served")
+        self.simulation.recover(self._submit if self._chance.happens(0.5) else None)
+        self.simulation.tell("everybody is served")
 
     def _live_in_peace(self) -> None:
         """Work on while the map changes; then read everything back."""
         for _ in range(PEACE_STEPS):
             self._ask()
-            self._chance.weigh(((2, self._pass_time), (1, self.simulation.flow), (1, self.upheavals.rearrange)))()
+            self._chance.weigh(((2, self._pass_time), (1, self.simulation.flow), (1, self.chaos.rearrange)))()
         for place in [*TEXTS, *COUNTERS]:
             self.simulation.submit(Get(*place))
         self.simulation.flow_for(self.simulation.options.timeouts.kv)

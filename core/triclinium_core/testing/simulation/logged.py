@@ -1,19 +1,11 @@
-"""A watched simulation that writes down what happens, one line a step, for whoever has to find out why it went wrong."""
+"""A checked simulation that writes down what happens, one line a step, for whoever has to find out why it went wrong."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-    TimeoutException,
-)
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation, ReportConnection
 from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
 from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
@@ -21,14 +13,8 @@ from triclinium_core.kv.operation.results import CounterResult, ExistsResult, Ge
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.oracle.excuses import ANSWERS
 from triclinium_core.testing.simulation.checked import CheckedSimulation
-
-_ANSWERS = (
-    CasMismatchException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-)
 
 
 class LoggedSimulation(CheckedSimulation):
@@ -115,7 +101,7 @@ def _content(result: Result) -> str:
 
 
 def _kind_of_failure(error: CouchbaseException) -> str:
-    if isinstance(error, _ANSWERS):
+    if isinstance(error, ANSWERS):
         return "refused by the document"
     if isinstance(error, AmbiguousTimeoutException):
         return "timed out, ambiguous"

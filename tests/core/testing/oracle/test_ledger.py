@@ -11,7 +11,7 @@ from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.faults import AnswerStatus, Delay, DropResponse, Garble, WrongLength
-from triclinium_core.testing.oracle.excuses import RETRIED_BY_MAP
+from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP
 from triclinium_core.testing.oracle.ledger import SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 

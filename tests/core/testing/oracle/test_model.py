@@ -51,7 +51,7 @@ def test_read_beside_a_write() -> None:
     callers = Callers()
     older = callers.upsert()
     reads = [callers.ask(get()) for _ in range(2)]
-    newer = callers.model.marks.fragment()
+    newer = callers.model.unique_values.fragment()
     callers.ask(upsert(newer))
     callers.find(older)
     callers.find(newer)
@@ -93,8 +93,8 @@ def test_order_of_parts() -> None:
     """What was prepended stands in front of what was stored, and what was appended behind; a store adds nothing."""
     callers = Callers()
     older, root = callers.upsert(), callers.upsert()
-    callers.change(append(behind := callers.model.marks.fragment()))
-    callers.change(prepend(before := callers.model.marks.fragment()))
+    callers.change(append(behind := callers.model.unique_values.fragment()))
+    callers.change(prepend(before := callers.model.unique_values.fragment()))
     callers.find(before + root + behind)
 
     for data in (behind + root + before, root + behind + before, before + behind + root, before + behind, before):
@@ -109,7 +109,7 @@ def test_failure_of_what_is_found(error: CouchbaseException | None) -> None:
     """A write that failed for certain, or was certainly not applied when its caller left, is not found afterwards."""
     callers = Callers()
     root = callers.upsert()
-    value = callers.model.marks.fragment()
+    value = callers.model.unique_values.fragment()
     write = callers.ask(insert(value))
     if error is None:
         callers.leave(write, ambiguous=False)
@@ -126,7 +126,7 @@ def test_failure_of_what_is_found(error: CouchbaseException | None) -> None:
 def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
     """Nor can it be denied once somebody has found it, to those who wait or to those who leave."""
     callers = Callers()
-    value = callers.model.marks.fragment()
+    value = callers.model.unique_values.fragment()
     write = callers.ask(upsert(value))
     callers.find(value)
 
@@ -140,7 +140,7 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
 def test_late_write() -> None:
     """What nobody knows of may be applied at any time until nothing is under way; what is waited for is under way."""
     callers = Callers()
-    late, awaited = callers.model.marks.fragment(), callers.model.marks.fragment()
+    late, awaited = callers.model.unique_values.fragment(), callers.model.unique_values.fragment()
     callers.leave(callers.ask(upsert(late)), ambiguous=True)
     callers.ask(upsert(awaited))
     callers.upsert()
@@ -170,7 +170,7 @@ def test_late_write() -> None:
 def test_success_without_a_document(operation: DocumentOperation, result: Result) -> None:
     """What needs a document does not succeed where certainly none is."""
     callers = Callers()
-    callers.model.marks.fragment()
+    callers.model.unique_values.fragment()
     callers.upsert()
     callers.change(remove())
     token = callers.ask(operation)
@@ -183,7 +183,7 @@ def test_success_without_a_document(operation: DocumentOperation, result: Result
 def test_success_that_needs_that_there_is_none(operation: DocumentOperation, result: Result) -> None:
     """What needs that there is no document does not succeed where certainly one is; beside its removal it may."""
     callers = Callers()
-    callers.model.marks.fragment()
+    callers.model.unique_values.fragment()
     callers.upsert()
     removal = callers.ask(remove())
     token = callers.ask(operation)
@@ -197,7 +197,7 @@ def test_success_that_needs_that_there_is_none(operation: DocumentOperation, res
 def test_document_exists() -> None:
     """An insert is refused only where a document may be."""
     callers = Callers()
-    inserts = [callers.ask(insert(callers.model.marks.fragment())) for _ in range(3)]
+    inserts = [callers.ask(insert(callers.model.unique_values.fragment())) for _ in range(3)]
     callers.miss(inserts[0], DocumentExistsException())
     callers.miss(inserts[1], UnambiguousTimeoutException())
 
@@ -212,7 +212,7 @@ def test_a_collection_that_is_dropped() -> None:
     callers.model.dropped(Keyspace("travel", "inventory", "another"))
     with pytest.raises(Violation, match=THERE):
         callers.miss(callers.ask(get()), DocumentNotFoundException())
-    under_way = callers.ask(upsert(callers.model.marks.fragment()))
+    under_way = callers.ask(upsert(callers.model.unique_values.fragment()))
     callers.model.dropped(get().keyspace)
     callers.miss(callers.ask(get()), DocumentNotFoundException())
     callers.hear(under_way, CHANGED)

@@ -20,7 +20,7 @@ CAS = 7
 def counter() -> tuple[Callers, int]:
     """Return callers of whom one has made a counter, and its number."""
     callers = Callers()
-    delta, initial = callers.model.marks.counter()
+    delta, initial = callers.model.unique_values.counter()
     callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
     return callers, initial
 
@@ -28,9 +28,9 @@ def counter() -> tuple[Callers, int]:
 def test_counting() -> None:
     """Each count is told the number with all counts before it, and its own."""
     callers, number = counter()
-    up, _ = callers.model.marks.counter()
+    up, _ = callers.model.unique_values.counter()
     callers.count(Increment(TRAVEL, "ada", up), number + up)
-    down, _ = callers.model.marks.counter()
+    down, _ = callers.model.unique_values.counter()
     callers.count(Decrement(TRAVEL, "ada", down), number + up - down)
 
     callers.find(b"%d" % (number + up - down))
@@ -39,14 +39,14 @@ def test_counting() -> None:
 def test_counter_made_anew() -> None:
     """Who counts is told what came of it, and no counter that is there is made again: its first count would be lost."""
     callers, number = counter()
-    delta, initial = callers.model.marks.counter()
+    delta, initial = callers.model.unique_values.counter()
 
     with pytest.raises(Violation, match=r"operation 2 \(increment 'ada'\) is not in its own result"):
         callers.count(Increment(TRAVEL, "ada", delta, initial), number)
-    delta, initial = callers.model.marks.counter()
+    delta, initial = callers.model.unique_values.counter()
     with pytest.raises(Violation, match=r"operation 3 \(increment 'ada'\) found no document"):
         callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
-    delta, _ = callers.model.marks.counter()
+    delta, _ = callers.model.unique_values.counter()
     with pytest.raises(Violation, match=r"operation 4 \(increment 'ada'\): counter .* has a count twice"):
         callers.count(Increment(TRAVEL, "ada", delta), number + 2 * delta)
 
@@ -54,8 +54,8 @@ def test_counter_made_anew() -> None:
 def test_success_with_an_outdated_cas() -> None:
     """A CAS that a newer write replaced does not pass; that of the newest does, and an unlock says nothing of it."""
     callers = Callers()
-    callers.change(upsert(callers.model.marks.fragment()), CAS)
-    callers.change(replace(CAS, callers.model.marks.fragment()))
+    callers.change(upsert(callers.model.unique_values.fragment()), CAS)
+    callers.change(replace(CAS, callers.model.unique_values.fragment()))
     callers.miss(callers.ask(Unlock(TRAVEL, "ada", Cas(CAS))), CasMismatchException())
 
     with pytest.raises(Violation, match=r"succeeded with a CAS that operation 2 \(replace 'ada'\) had replaced"):
@@ -65,10 +65,10 @@ def test_success_with_an_outdated_cas() -> None:
 def test_lost_count() -> None:
     """A count that was acknowledged is in every number after it; one that is under way may be."""
     callers, number = counter()
-    first, _ = callers.model.marks.counter()
+    first, _ = callers.model.unique_values.counter()
     callers.ask(Increment(TRAVEL, "ada", first))
     callers.find(b"%d" % number)
-    second, _ = callers.model.marks.counter()
+    second, _ = callers.model.unique_values.counter()
     callers.count(Increment(TRAVEL, "ada", second), number + second)
     callers.find(b"%d" % (number + second))
     callers.find(b"%d" % (number + first + second))
@@ -80,7 +80,7 @@ def test_lost_count() -> None:
 def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
     """Before that nobody knows whether it made one, and a reader may tell."""
     callers = Callers()
-    delta, initial = callers.model.marks.counter()
+    delta, initial = callers.model.unique_values.counter()
     token = callers.ask(Increment(TRAVEL, "ada", delta, initial))
 
     assert not callers.model.submissions[token].created
@@ -93,13 +93,13 @@ def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
 def test_mismatch_though_nobody_changed_anything() -> None:
     """The newest CAS is current, until somebody asks for a change."""
     callers = Callers()
-    callers.change(upsert(callers.model.marks.fragment()), CAS)
+    callers.change(upsert(callers.model.unique_values.fragment()), CAS)
     tokens = [callers.ask(remove(CAS)) for _ in range(2)]
     callers.miss(tokens[0], CasMismatchException())
     callers.miss(tokens[1], AmbiguousTimeoutException())
     callers.miss(callers.ask(remove(CAS)), CasMismatchException())
     callers.model.quieted()
-    callers.change(upsert(callers.model.marks.fragment()), CAS + 1)
+    callers.change(upsert(callers.model.unique_values.fragment()), CAS + 1)
 
     with pytest.raises(Violation, match="was told that its CAS is outdated, but nobody changed the document"):
         callers.miss(callers.ask(remove(CAS + 1)), CasMismatchException())
@@ -126,7 +126,7 @@ def test_one_cas_for_two_writes(is_counted: bool) -> None:
     operation: DocumentOperation = touch()
     result: Result = MutationResult(Cas(cas))
     if is_counted:
-        delta, _ = callers.model.marks.counter()
+        delta, _ = callers.model.unique_values.counter()
         operation, result = Increment(TRAVEL, "ada", delta), CounterResult(number + delta, Cas(cas))
     token = callers.ask(operation)
 
@@ -137,7 +137,7 @@ def test_one_cas_for_two_writes(is_counted: bool) -> None:
 def test_known_cas() -> None:
     """Reads, writes and counts tell it, a question and a locked document do not; each document has its own."""
     callers = Callers()
-    callers.change(upsert(value := callers.model.marks.fragment()), 5)
+    callers.change(upsert(value := callers.model.unique_values.fragment()), 5)
     callers.find(value, 5)
     callers.hear(callers.ask(get()), found(value, LOCKED_CAS))
     callers.hear(callers.ask(get()), found(value, LOCKED_CAS))
@@ -173,7 +173,7 @@ def test_locks() -> None:
 def test_lock_of_a_document_that_expires() -> None:
     """It is held at most until the document may have expired."""
     callers = Callers()
-    callers.change(upsert(value := callers.model.marks.fragment(), expiry=5))
+    callers.change(upsert(value := callers.model.unique_values.fragment(), expiry=5))
     asked = callers.model.now - 1
     callers.hear(callers.ask(lock(15)), found(value, CAS))
 

@@ -24,15 +24,15 @@ SIGNS = tuple(itertools.product((1, -1), repeat=COUNTS))
 
 def counter_of(root: int, applied: Sequence[int], signs: Sequence[int]) -> int:
     """Return the number that these counts make, as a node computes it."""
-    marks = UniqueValues()
-    given = [marks.counter() for _ in signs]
+    values = UniqueValues()
+    given = [values.counter() for _ in signs]
     return given[root][1] + sum(signs[position] * given[position][0] for position in applied)
 
 
 def test_fragments_are_given_once() -> None:
     """Each is new, and is recognised."""
-    marks = UniqueValues()
-    given = [marks.fragment() for _ in range(12)]
+    values = UniqueValues()
+    given = [values.fragment() for _ in range(12)]
 
     assert [b"<1>", b"<2>", b"<12>"] == [given[0], given[1], given[11]]
     assert 12 == len({*given})
@@ -41,36 +41,36 @@ def test_fragments_are_given_once() -> None:
 
 @pytest.mark.parametrize("value", [b"", b"1", b"<>", b"<1", b"<a>", b"<1><2>", b" <1>", b"<1>\n"])
 def test_what_is_no_fragment(value: bytes) -> None:
-    """One mark is a fragment; nothing, two, or something beside it is not."""
+    """One value is a fragment; nothing, two, or something beside it is not."""
     assert not is_fragment(value)
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"<1>x", b"x<1>", b"<1>x<2>", b"<1><2", b"\xc3<1>"])
 def test_reading_what_nobody_wrote(data: bytes) -> None:
-    """Anything beside marks, or nothing at all, is not what was written."""
+    """Anything beside values, or nothing at all, is not what was written."""
     with pytest.raises(Unreadable, match="is not what was written"):
         read_fragments(data)
 
 
 @pytest.mark.parametrize("data", [b"<1><1>", b"<2><1><3><2>"])
 def test_reading_a_write_twice(data: bytes) -> None:
-    """A mark is given once, so it cannot stand twice."""
+    """A value is given once, so it cannot stand twice."""
     with pytest.raises(Unreadable, match="has a write twice"):
         read_fragments(data)
 
 
 def test_counters_are_given_once_and_run_out() -> None:
     """Each count has a delta and an initial value of its own, as many as can be told apart."""
-    marks = UniqueValues()
+    values = UniqueValues()
     given = []
-    while marks.has_counters:
-        given.append(marks.counter())
+    while values.has_counters:
+        given.append(values.counter())
 
     assert (1, 1 << 48) == given[0]
     assert (4, 2 << 48) == given[1]
     assert COUNTERS_MAX == len({delta for delta, _ in given}) == len({initial for _, initial in given})
     with pytest.raises(IndexError, match="only 24 counts"):
-        marks.counter()
+        values.counter()
     assert (23, (*range(23),)) == unpacked(read_counter(counter_of(23, range(23), [-1] * 24), [-1] * 24))
 
 

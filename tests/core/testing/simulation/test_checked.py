@@ -1,4 +1,4 @@
-"""The watched simulation: clients that break one law each are caught, and the client as it is passes beside them."""
+"""The checked simulation: clients that break one law each are caught, and the client as it is passes beside them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.core.testing.asked import TRAVEL, append, exists, get, remove, upsert
 from tests.core.testing.distorted import (
     AnswersFromMemory,
-    Watched,
+    Distorted,
     acknowledges_at_once,
     always_finds,
     content,
@@ -44,7 +44,7 @@ DENIED = "was applied, and is said not to have been"
 
 def test_the_client_as_it_is() -> None:
     """It keeps the laws while nothing happens and while everything does."""
-    simulation = Watched()
+    simulation = Distorted()
     simulation.tick()
     value = simulation.store(upsert)
     part = simulation.store(append)
@@ -87,7 +87,7 @@ def test_write_is_sent_twice() -> None:
     simulation = ready()
     simulation.store(upsert)
     simulation.client.distort = sends_twice
-    token = simulation.submit(append(simulation.model.marks.fragment()))
+    token = simulation.submit(append(simulation.model.unique_values.fragment()))
 
     with pytest.raises(Violation, match="APPEND.* b'ada' was applied 2 times, and asked for 1 times"):
         simulation.flow()
@@ -98,7 +98,7 @@ def test_write_is_sent_again_after_its_connection_was_lost() -> None:
     """What may have been applied is not retried but fails."""
     simulation = ready(retries_what_fails)
     simulation.node.faults.next(Opcode.SET, hang_up_after_applying())
-    simulation.submit(upsert(simulation.model.marks.fragment()))
+    simulation.submit(upsert(simulation.model.unique_values.fragment()))
 
     with pytest.raises(Violation, match="is retried for SOCKET_CLOSED_WHILE_IN_FLIGHT: it may have been applied"):
         simulation.flow()
@@ -109,7 +109,7 @@ def test_write_is_acknowledged_and_lost() -> None:
     simulation = ready(acknowledges_at_once)
 
     with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
-        simulation.submit(upsert(simulation.model.marks.fragment()))
+        simulation.submit(upsert(simulation.model.unique_values.fragment()))
 
 
 def test_stale_read() -> None:
@@ -128,7 +128,7 @@ def test_late_write(is_quiet: bool) -> None:
     """What nobody knows of may still be applied, but not after everything has come to rest."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, drop_response())
-    simulation.serve(upsert(simulation.model.marks.fragment()))
+    simulation.serve(upsert(simulation.model.unique_values.fragment()))
     simulation.flow_for(TIMEOUT)
     if is_quiet:
         simulation.check_frames()
@@ -194,7 +194,7 @@ def test_abandoning_what_was_applied() -> None:
     """The client says that nobody knows."""
     simulation = ready()
     simulation.client.denies = True
-    token = simulation.submit(upsert(simulation.model.marks.fragment()))
+    token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
     simulation.hand_over(simulation.newest)
 
     with pytest.raises(Violation, match=DENIED):
@@ -205,7 +205,7 @@ def test_timeout_of_what_was_applied() -> None:
     """It is ambiguous."""
     simulation = ready(is_never_ambiguous)
     simulation.node.faults.next(Opcode.SET, drop_response())
-    simulation.serve(upsert(simulation.model.marks.fragment()))
+    simulation.serve(upsert(simulation.model.unique_values.fragment()))
 
     with pytest.raises(Violation, match=DENIED):
         simulation.flow_for(TIMEOUT)

@@ -1,4 +1,4 @@
-"""The watched simulation of several nodes: an excuse stays with the nodes that it concerns."""
+"""The checked simulation of several nodes: an excuse stays with the nodes that it concerns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THERE = "found no document, but one was certainly there"
 ALL = range(128)
 
 
-class Watched(CheckedSimulation):
+class TwoNodes(CheckedSimulation):
     """A client of two nodes, which may fail whatever it is asked."""
 
     def __init__(self) -> None:
@@ -46,13 +46,13 @@ class Watched(CheckedSimulation):
 
 
 @pytest.fixture
-def simulation() -> Watched:
+def simulation() -> TwoNodes:
     """Return one that is connected to both nodes, and knows the id of the collection."""
-    simulation = Watched()
+    simulation = TwoNodes()
     simulation.tick()
     for node in (0, 1):
         for keyspace in (TRAVEL, HOTELS):
-            value = simulation.model.marks.fragment()
+            value = simulation.model.unique_values.fragment()
             simulation.submit(upsert(simulation.key_of(node), keyspace, value=value))
     simulation.flow()
     assert 4 == len(simulation.results)
@@ -69,7 +69,7 @@ def simulation() -> Watched:
     ],
     ids=["slow", "cut off from somebody", "stale", "hanging up"],
 )
-def test_trouble_at_one_node(simulation: Watched, trouble: Callable[[FakeNodes], object]) -> None:
+def test_trouble_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes], object]) -> None:
     """It excuses what that node has, and nothing that the other has."""
     trouble(simulation.nodes)
     simulation.look_around()
@@ -80,7 +80,7 @@ def test_trouble_at_one_node(simulation: Watched, trouble: Callable[[FakeNodes],
         simulation.fail(0)
 
 
-def test_the_end_of_trouble(simulation: Watched) -> None:
+def test_the_end_of_trouble(simulation: TwoNodes) -> None:
     """It excuses what was under way, and nothing that comes later."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.look_around()
@@ -91,7 +91,7 @@ def test_the_end_of_trouble(simulation: Watched) -> None:
         simulation.fail(1)
 
 
-def test_a_collection_is_everybodys(simulation: Watched) -> None:
+def test_a_collection_is_everybodys(simulation: TwoNodes) -> None:
     """Any node may have been asked for its id, so the trouble of any is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.look_around()
@@ -101,7 +101,7 @@ def test_a_collection_is_everybodys(simulation: Watched) -> None:
         simulation.fail(0)
 
 
-def test_a_document_without_a_node(simulation: Watched) -> None:
+def test_a_document_without_a_node(simulation: TwoNodes) -> None:
     """Nobody serves it; the others are served."""
     lost, kept = simulation.key_of(1), simulation.key_of(0)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
@@ -116,7 +116,7 @@ def test_a_document_without_a_node(simulation: Watched) -> None:
 
 def test_who_knows_no_map_may_be_told_of_a_document_without_a_node() -> None:
     """Its client learns the map when it asks, as any node tells it."""
-    simulation = Watched()
+    simulation = TwoNodes()
     simulation.tick()
     simulation.flow()
     lost = simulation.key_of(1)
@@ -130,7 +130,7 @@ def test_who_knows_no_map_may_be_told_of_a_document_without_a_node() -> None:
 
 def test_a_map_that_no_node_tells_excuses_nobody() -> None:
     """A client that knows no map cannot learn of a document without a node, where that is over."""
-    simulation = Watched()
+    simulation = TwoNodes()
     simulation.tick()
     simulation.flow()
     found = simulation.key_of(1)
@@ -145,7 +145,7 @@ def test_a_map_that_no_node_tells_excuses_nobody() -> None:
         simulation.flow()
 
 
-def test_an_old_owner_may_still_be_asked(simulation: Watched) -> None:
+def test_an_old_owner_may_still_be_asked(simulation: TwoNodes) -> None:
     """A client that has not heard of the newest map goes to the node that had the document."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.nodes.move(ALL, to=0)
@@ -157,7 +157,7 @@ def test_an_old_owner_may_still_be_asked(simulation: Watched) -> None:
         simulation.fail(0)
 
 
-def test_a_collection_that_was_dropped(simulation: Watched) -> None:
+def test_a_collection_that_was_dropped(simulation: TwoNodes) -> None:
     """While it is gone operations in it fail; then it is there again, and empty."""
     key = simulation.key_of(0)
     simulation.drop_collection(HOTELS)
@@ -166,7 +166,7 @@ def test_a_collection_that_was_dropped(simulation: Watched) -> None:
     simulation.create_collection(HOTELS)
     simulation.flow_for(3.0)
     token = simulation.submit(get(key, HOTELS))
-    simulation.submit(upsert(key, HOTELS, value=simulation.model.marks.fragment()))
+    simulation.submit(upsert(key, HOTELS, value=simulation.model.unique_values.fragment()))
     simulation.flow()
     simulation.check_frames()
 
@@ -175,7 +175,7 @@ def test_a_collection_that_was_dropped(simulation: Watched) -> None:
         simulation.fail(0, HOTELS)
 
 
-def test_nothing_else_is_dropped(simulation: Watched) -> None:
+def test_nothing_else_is_dropped(simulation: TwoNodes) -> None:
     """Whoever does not find what is in another collection was lied to."""
     simulation.drop_collection(HOTELS)
     simulation.client.distort = fails_instead(DocumentNotFoundException("", ErrorContext()))

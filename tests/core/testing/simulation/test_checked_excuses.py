@@ -1,4 +1,4 @@
-"""The watched simulation: what excuses a failure, each beside the same failure without the excuse."""
+"""The checked simulation: what excuses a failure, each beside the same failure without the excuse."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from triclinium_core.testing.fakes.faults import (
     drop_response,
     temporary_failure,
 )
-from triclinium_core.testing.oracle.excuses import SURVIVABLE_DELAY
-from triclinium_core.testing.oracle.ledger import SURVIVABLE_STRIKES
+from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY, SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 
 TIMEOUT = 2.5
@@ -58,7 +57,7 @@ def test_failure_for_no_reason(error: CouchbaseException) -> None:
 def test_failure_beside_a_lost_connection() -> None:
     """A connection that is lost while one waits is an excuse, one that was lost before and is back is none."""
     simulation = ready()
-    token = simulation.submit(upsert(simulation.model.marks.fragment()))
+    token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
     simulation.hand_over(simulation.newest, 1)
     simulation.lose(simulation.newest)
     simulation.flow_for(1.0)
@@ -110,7 +109,7 @@ def test_failure_of_an_impatient_client() -> None:
 def test_refusing_what_must_always_be_retried(reason: RetryReason) -> None:
     """No excuse helps."""
     simulation = ready(fails_with(refusal(reason)))
-    simulation.troubles.lost((9.0, 0))
+    simulation.excuses.lost((9.0, 0), 0)
 
     with pytest.raises(Violation, match=f"is not retried for {reason}, which is always retried"):
         simulation.submit(get(), retry_strategy=FailFastRetryStrategy())
@@ -136,7 +135,7 @@ def test_refusing_what_the_strategy_wants(
 ) -> None:
     """Best effort retries what may be retried, the default does too unless it is terminal, others may refuse."""
     simulation = ready(fails_with(refusal(reason)))
-    simulation.troubles.lost((9.0, 0))
+    simulation.excuses.lost((9.0, 0), 0)
 
     if is_lawful:
         assert simulation.submit(operation, retry_strategy=strategy) in simulation.errors
@@ -197,7 +196,7 @@ def test_failure_beside_a_lock(is_locked: bool) -> None:
     if is_locked:
         simulation.serve(lock(15))
     simulation.node.documents.lock("travel", "ada", seconds=15)
-    token = simulation.serve(upsert(simulation.model.marks.fragment()))
+    token = simulation.serve(upsert(simulation.model.unique_values.fragment()))
 
     if is_locked:
         simulation.flow_for(TIMEOUT)

@@ -1,9 +1,9 @@
-"""The watched simulation: what it says of a client's health, and of what is under way."""
+"""The checked simulation: what it says of a client's health, and of what is under way."""
 
 from __future__ import annotations
 
 from tests.core.testing.asked import exists, get
-from tests.core.testing.distorted import Watched, ready
+from tests.core.testing.distorted import Distorted, ready
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
@@ -91,10 +91,10 @@ def test_frames_of_a_stream_that_is_lost() -> None:
     simulation.check_frames()
 
 
-def is_excused(simulation: Watched, stream: int) -> bool:
+def is_excused(simulation: Distorted, stream: int) -> bool:
     """Tell whether a stream may end."""
     try:
-        simulation.troubles.check_end(stream, "")
+        simulation.excuses.check_end(stream, "")
     except Violation:
         return False
     return True
@@ -107,6 +107,6 @@ def test_withholding() -> None:
     simulation.submit(get())
     simulation.advance(1.0)
 
-    assert 1.0 == simulation.model.now == simulation.troubles.newest[0]
+    assert 1.0 == simulation.model.now == simulation.excuses.newest[0]
     assert is_excused(simulation, stream)
     assert not is_excused(simulation, other)

@@ -42,14 +42,14 @@ def simulation() -> LoggedSimulation:
 def test_operations_are_told(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
     """Who asks for what under which number, and what that client is told or reads."""
     if operation.name == "upsert":
-        simulation.model.marks.fragment()
+        simulation.model.unique_values.fragment()
     token = simulation.submit(operation)
     simulation.flow()
 
     assert [f"     0.000  client 0 asks for {token}: {asked}", f"     0.000  client 0 is told of {token}: {told}"] == (
         simulation.timeline
     )
-    value = simulation.model.marks.fragment()
+    value = simulation.model.unique_values.fragment()
     for later in (upsert("read", value=value), Exists(TRAVEL, "read"), get("read")):
         simulation.submit(later)
     simulation.flow()
@@ -59,7 +59,7 @@ def test_operations_are_told(simulation: LoggedSimulation, operation: Operation,
 def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
     """By their kind, in words."""
     before = simulation.outcomes.copy()
-    mark = simulation.model.marks.fragment
+    mark = simulation.model.unique_values.fragment
     simulation.submit(upsert(value=mark()))
     simulation.submit(Unlock(TRAVEL, "nobody", Cas(7)))
     simulation.abandon(simulation.submit(get()))

@@ -1,0 +1,100 @@
+"""The faults that a history draws, and what a client makes of each status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
+from triclinium_core.testing.fakes.faults import (
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    status,
+    temporary_failure,
+    wrong_length,
+)
+
+RETRIED_STATUSES: tuple[int, ...] = (
+    Status.LOCKED,
+    Status.TEMPORARY_FAILURE,
+    Status.UNKNOWN_COLLECTION,
+    Status.SYNC_WRITE_IN_PROGRESS,
+    Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS,
+)
+"""Statuses that every client retries."""
+
+RETRIED_BY_MAP: tuple[int, ...] = (
+    Status.WOULD_THROTTLE,
+    Status.CANCELLED,
+    Status.OUT_OF_MEMORY,
+    Status.BUSY,
+    0x7FF0,
+    0x7FF1,
+    0x7FF2,
+)
+"""Statuses that a client retries because the error map says so."""
+
+HARMLESS_STATUSES: tuple[int, ...] = (
+    *RETRIED_STATUSES,
+    *RETRIED_BY_MAP,
+    Status.NOT_SUPPORTED,
+    Status.INTERNAL_ERROR,
+    Status.DURABILITY_IMPOSSIBLE,
+    Status.SYNC_WRITE_AMBIGUOUS,
+    0x7ABC,
+)
+"""Statuses that say nothing about the document and leave the connection as it is; the last one is in no table."""
+
+INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
+"""Statuses after which the connection is of no more use."""
+
+SHORT_ERROR_MAP = ErrorMapDocument(
+    ERROR_MAP.revision, tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
+)
+"""Says what the whole map says of these statuses. A history has many bootstraps, and each one parses it."""
+
+REPLY_FAULTS: Sequence[Sequence[Fault]] = (
+    (temporary_failure(),),
+    (drop_response(),),
+    (hang_up(),),
+    (hang_up_after_applying(),),
+    [hang_up_mid_reply(bytes_sent=size) for size in (12, 25, 0, 1, 23, 24, 30)],
+    (garble(),),
+    [wrong_length(announced=size) for size in (100_000, UINT32_MAX, 100, 0, 10, 40)],
+    [delay(seconds) for seconds in (0.001, 0.3, 2.5, 3.0)],
+)
+"""Faults that may strike any command, a kind a row: its answer is lost, late, broken, or a failure."""
+
+DATA_FAULTS: Sequence[Sequence[Fault]] = (
+    *REPLY_FAULTS,
+    (locked(),),
+    (not_my_vbucket(), not_my_vbucket(with_config=False)),
+    [status(code) for code in HARMLESS_STATUSES],
+    [status(code) for code in INVALIDATING_STATUSES],
+)
+"""Faults that may strike a command on a document, a kind a row. None of them lies about the document."""
+
+OWN_OPCODES: Sequence[Opcode] = (
+    Opcode.HELLO,
+    Opcode.GET_ERROR_MAP,
+    Opcode.SASL_LIST_MECHS,
+    Opcode.SASL_AUTH,
+    Opcode.SASL_STEP,
+    Opcode.SELECT_BUCKET,
+    Opcode.GET_CLUSTER_CONFIG,
+    Opcode.GET_COLLECTION_ID,
+    Opcode.NOOP,
+)
+"""Commands that the client sends for itself."""
+
+TIMES: Sequence[int] = (1, 1, 2, 5)
+"""How often a fault strikes."""

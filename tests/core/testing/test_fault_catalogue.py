@@ -1,0 +1,76 @@
+"""The faults that histories draw: what a client really does about each status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import get_args
+
+import pytest
+
+from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.error_map import ERROR_MAP
+from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, status
+from triclinium_core.testing.fault_catalogue import (
+    DATA_FAULTS,
+    HARMLESS_STATUSES,
+    INVALIDATING_STATUSES,
+    REPLY_FAULTS,
+    RETRIED_BY_MAP,
+    RETRIED_STATUSES,
+)
+from triclinium_core.testing.simulation import Simulation
+
+DEFAULT = Keyspace("default")
+
+
+@pytest.fixture(scope="module")
+def fates() -> Mapping[int, tuple[bool, bool]]:
+    """Return, for each status in an answer to a read, whether a client gets over it and whether it leaves its stream."""
+    simulation = Simulation(FakeNode())
+    found: dict[int, tuple[bool, bool]] = {}
+    for code in [*Status, *(row.code for row in ERROR_MAP.rows), 0x7ABC]:
+        simulation.submit(Get(DEFAULT, "ada"))
+        simulation.run()
+        streams = set(simulation.links)
+        simulation.node.faults.next(Opcode.GET, status(code))
+        token = simulation.submit(Get(DEFAULT, "ada"))
+        simulation.run()
+        error = simulation.errors.get(token)
+        is_survived = isinstance(error, DocumentNotFoundException) and error.context.retry_attempts == 1
+        found[code] = is_survived, streams != set(simulation.links)
+    return found
+
+
+def test_every_kind_of_fault() -> None:
+    """A command on a document meets all of them; only those that are not about a document strike any other."""
+    kinds = set(get_args(CommandFault))
+
+    assert kinds == {type(fault) for fault in chain(*DATA_FAULTS)}
+    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in chain(*REPLY_FAULTS)}
+    assert {Status.TEMPORARY_FAILURE} == {
+        fault.code for fault in chain(*REPLY_FAULTS) if isinstance(fault, AnswerStatus)
+    }
+
+
+def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """They are those that a client really gets over, but for what a node says that has not the right config."""
+    survived = {code for code, (is_survived, _) in fates.items() if is_survived}
+    retried = {*RETRIED_STATUSES, *RETRIED_BY_MAP}
+
+    assert set() == retried - survived
+    assert {Status.NOT_MY_VBUCKET, Status.CONFIG_ONLY} >= survived - retried
+
+
+def test_statuses_that_spoil_the_stream(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """They are among those after which a client really connects again; harmless ones are not."""
+    spoiling = {code for code, (_, is_spoilt) in fates.items() if is_spoilt}
+
+    assert {Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED} == {*INVALIDATING_STATUSES}
+    assert {*INVALIDATING_STATUSES} <= spoiling
+    assert set() == spoiling & {*HARMLESS_STATUSES}
+    assert {*RETRIED_STATUSES, *RETRIED_BY_MAP, Status.NOT_SUPPORTED, Status.INTERNAL_ERROR} < {*HARMLESS_STATUSES}
