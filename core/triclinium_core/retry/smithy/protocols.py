@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from typing import Literal, Protocol, TypeGuard, runtime_checkable
 
-
 Fault = Literal["client", "server"] | None
 """Who is at fault; None where nobody knows."""
 
