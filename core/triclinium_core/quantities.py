@@ -43,6 +43,8 @@ def require_duration(
     Raises:
         InvalidArgumentException: it is no duration, or out of range.
     """
+    if type(duration) is float and 0.0 < duration <= most:
+        return duration
     seconds = in_seconds(duration)
     is_long_enough = is_number(seconds) and (seconds > 0 or (seconds == 0 and not above_zero))
     if is_long_enough and (seconds <= most or (endless and seconds == math.inf)):

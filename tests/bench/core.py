@@ -17,14 +17,13 @@ from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     KvResponse,
     ResponseReceived,
     TimePassed as RetryTimePassed,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 

@@ -7,11 +7,12 @@ decisions C2, C3, C23.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.quantities import Duration, is_number, require_duration
+from triclinium_core.retry.values import lean
 
 RESOLUTION = 1e-9
 """Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
@@ -68,6 +69,8 @@ class ExponentialBackoff:
     most: float = 0.5
     factor: float = 2.0
     jitter: float = 0.0
+    _retries_max: float = field(init=False, repr=False, compare=False)
+    """As many retries as have reached any ceiling, and more than would overflow a float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = require_duration("most", most)
@@ -80,6 +83,8 @@ class ExponentialBackoff:
                     parameter=name,
                 )
             object.__setattr__(self, name, value)
+        retries = _EXPONENT_MAX / math.log2(self.factor) if self.factor > 1 else math.inf
+        object.__setattr__(self, "_retries_max", min(retries, _RETRIES_MAX))
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> float:
         """Return the delay in seconds after ``retry_attempts`` retries.
@@ -87,11 +92,12 @@ class ExponentialBackoff:
         Raises:
             InvalidArgumentException: that is no count.
         """
-        require_retry_attempts(retry_attempts)
+        if type(retry_attempts) is not int or retry_attempts < 0:
+            require_retry_attempts(retry_attempts)
         delay = self.most
-        exponent = min(retry_attempts, _RETRIES_MAX)
-        if exponent * math.log2(self.factor) < _EXPONENT_MAX:
-            delay = min(self.first * self.factor**exponent, self.most)
+        if retry_attempts < self._retries_max:
+            grown = self.first * self.factor**retry_attempts
+            delay = grown if grown < delay else delay
         return delay * (1.0 - self.jitter * rng.random()) if self.jitter else delay
 
 
@@ -122,6 +128,7 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
     return CONTROLLED_DELAY_MAX
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class CappedDelay:
     """A delay that fits a limit; ``dispatches`` is False when the limit cut it, so nothing is sent afterwards."""

@@ -30,12 +30,12 @@ from triclinium_core.retry.couchbase.actions import (
     RefreshCollection,
     RefreshTopology,
 )
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import (
     DispatchFailed,
     HandedOver,
     SocketClosed,
 )
+from triclinium_core.retry.couchbase.machine import RequestAnnotation
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,

@@ -13,9 +13,8 @@ from triclinium_core.explain.couchbase.explanation import Outcome
 from triclinium_core.explain.couchbase.occasions import NODE, Occasion
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import ErrorMapLoaded, KvResponse, ResponseReceived, TimePassed
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 

@@ -47,9 +47,8 @@ from triclinium_core.explain.vectors.fields import (
 )
 from triclinium_core.explain.vectors.terminal_script import terminal_reason
 from triclinium_core.retry.backoff import cap
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, TimePassed
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,

@@ -20,8 +20,7 @@ from triclinium_core.kv.timers import TimerId
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore

@@ -9,6 +9,7 @@ from triclinium_core.retry.couchbase.events import Response
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.values import lean
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,7 @@ class Dispatch:
     """Send the request as a new frame: new opaque, vbucket and collection id resolved again (decision C29)."""
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
     """Feed ``TimePassed`` in ``delay`` seconds; the machine then orders ``Dispatch`` or ``Fail``."""
@@ -70,6 +72,7 @@ class CloseConnection:
     why: str
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class ReportRetry:
     """For the log, at DEBUG: a retry was decided (SDK-RFC 0049 "logRetryAttempt")."""

@@ -11,8 +11,10 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
 from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.values import lean
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class Dispatched:
     """The request was handed over to a connection."""
@@ -66,6 +68,7 @@ class SocketClosed:
     """The reason where nothing was handed over; a terminal one may stand in its place."""
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class KvResponse:
     """What classification needs of a KV response."""
@@ -95,6 +98,7 @@ class ServiceResponse:
 Response = KvResponse | ServiceResponse
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
     """The answer to the newest attempt has come, whole."""
@@ -118,6 +122,7 @@ class StrategyDecided:
     raised: BaseException | None = None
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class TimePassed:
     """``wakeup`` has come; harmless at any other time."""

@@ -18,7 +18,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.retry.couchbase.events import Dispatched, KvResponse, Load
+from triclinium_core.retry.couchbase.events import KvResponse, Load
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_status import status_name
 from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
@@ -52,30 +52,24 @@ def subject(context: ErrorContext) -> str:
     return f"{context.operation} {context.key!r}" if context.key is not None else context.operation
 
 
-def answered(context: ErrorContext, response: KvResponse, entry: ErrorMapEntry | None) -> ErrorContext:
-    """Return the context with what a KV response says, and what the error map of its node says of the status."""
-    if response.failed_path is not None:
-        context = response.failed_path.noted_in(context)
-    return replace(
-        context,
-        status=response.status,
-        status_name=status_name(response.status) or (entry.name if entry is not None else None),
-        status_text=entry.description if entry is not None else None,
-        server_context=response.server_context,
-        server_ref=response.server_ref,
-        server_duration=response.server_duration,
-    )
+def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
+    """Return the fields of a context that a KV response fills, and what the error map of its node says of the status."""
+    path = response.failed_path
+    return {
+        "status": response.status,
+        "status_name": status_name(response.status) or (entry.name if entry is not None else None),
+        "status_text": entry.description if entry is not None else None,
+        "server_context": response.server_context,
+        "server_ref": response.server_ref,
+        "server_duration": response.server_duration,
+        **({} if path is None else {"path": path.path, "path_index": path.index, "path_status": path.status}),
+    }
 
 
-def answered_by_service(context: ErrorContext, http_status: int, verdict: ServiceVerdict) -> ErrorContext:
-    """Return the context with what the response of an HTTP service says."""
+def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
+    """Return the fields of a context that the response of an HTTP service fills."""
     name = None if verdict.code is None else f"error {verdict.code}"
-    return replace(context, status=http_status, status_name=name, status_text=verdict.text or None)
-
-
-def dispatched(context: ErrorContext, attempt: Dispatched) -> ErrorContext:
-    """Return the context with where an attempt went."""
-    return replace(context, last_dispatched_to=attempt.node, last_dispatched_from=attempt.sender, opaque=attempt.opaque)
+    return {"status": http_status, "status_name": name, "status_text": verdict.text or None}
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
@@ -141,7 +135,8 @@ def surfaced(
 
 def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
     """Return the exception for one path of a lookup that was answered."""
-    return failed.error(f"{subject(context)}: {failed}", failed.noted_in(context))
+    context = replace(context, path=failed.path, path_index=failed.index, path_status=failed.status)
+    return failed.error(f"{subject(context)}: {failed}", context)
 
 
 def _hint(reason: RetryReason | None, context: ErrorContext) -> str:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
@@ -32,7 +32,6 @@ from triclinium_core.retry.couchbase.actions import (
     RequestAction,
     RetryAfter,
 )
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import (
     Abandoned,
     Dispatched,
@@ -43,7 +42,6 @@ from triclinium_core.retry.couchbase.events import (
     Load,
     RequestEvent,
     ResponseReceived,
-    ServiceResponse,
     SocketClosed,
     StrategyDecided,
     TimePassed,
@@ -51,31 +49,40 @@ from triclinium_core.retry.couchbase.events import (
 from triclinium_core.retry.couchbase.orchestrator import (
     Refuse,
     Retry,
-    TimeOut,
     Verdict,
-    decide,
     decide_without_strategy,
     judge,
 )
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
-from triclinium_core.retry.couchbase.strategy import RetryStrategy, is_async
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.retry.values import lean
 
 
-@dataclass(slots=True)
-class _Failure:
-    """The failure that the machine is busy with."""
+@lean
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestAnnotation:
+    """What is fixed about a request when it is submitted. Instants are monotonic seconds.
 
-    reason: RetryReason
-    error: ErrorClass | None
-    """The class that a response stands for; None where there was none."""
-    entry: ErrorMapEntry | None = None
+    Source: SDK-RFC 0049 "Request Annotation".
+    """
+
+    operation: str
+    idempotent: bool
+    strategy: AnyRetryStrategy
+    submitted_at: float
+    deadline: float
+    service: Service = Service.KV
+    client_context: Mapping[str, object] = field(default_factory=dict)
+    error_context: ErrorContext = field(default_factory=ErrorContext)
+    """What is known of the request already: bucket, scope, collection, key."""
 
 
 class RetryMachine:
@@ -103,6 +110,10 @@ class RetryMachine:
         first_failure_at: float | None = None,
     ) -> None:
         self.annotation: RequestAnnotation = annotation
+        self.wakeup: float = annotation.deadline
+        """When ``TimePassed`` is due; ``inf`` for never."""
+        self._is_async: bool | None = None
+        """Whether the strategy has to be awaited; None until it is looked at."""
         self._rng = rng
         self._error_maps = error_maps if error_maps is not None else ErrorMapStore()
         self._state = state
@@ -123,7 +134,10 @@ class RetryMachine:
         """HTTP status of the newest response, and what it means."""
         self._dispatch_error = annotation.error_context.last_dispatch_error
         self._load: Load | None = None
-        self._failure: _Failure | None = None
+        self._error: ErrorClass | None = None
+        """The class that the response of the newest failure stands for; None where there was none."""
+        self._entry: ErrorMapEntry | None = None
+        """What the error map of the node says of the newest failure."""
         self._resume_at = math.inf
         self._verdict: Retry | None = None
 
@@ -151,49 +165,38 @@ class RetryMachine:
         return self._last_reason
 
     @property
-    def wakeup(self) -> float:
-        """When ``TimePassed`` is due; ``inf`` for never."""
-        if self._state.is_final:
-            return math.inf
-        return min(self._resume_at, self.annotation.deadline)
-
-    @property
     def is_ambiguous(self) -> bool:
         """Whether the request, given up now, may still be applied or have been (decision C25)."""
         return self._unanswered and not self.annotation.idempotent
 
     def handle(self, event: RequestEvent, now: float) -> Sequence[RequestAction]:
-        """Take note of ``event`` and return what to do, in order.
+        """Hear ``event`` and return what to do, in order.
 
         Raises:
             InvalidEvent: the event cannot happen in this state; nothing was changed.
         """
-        allowed = REQUEST_TRANSITIONS[self._state].get(type(event))
-        if allowed is None:
+        handler = _HANDLERS[self._state].get(type(event))
+        if handler is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
-        if self._state.is_final:
-            return [Ignore()]
-        actions = _HANDLERS[type(event)](self, event, now)
-        assert self._state in allowed, f"{type(event).__name__} led to {self._state.value}"
-        return actions
+        return handler(self, event, now)
 
     def snapshot(self, now: float, entry: ErrorMapEntry | None = None) -> RetryRequest:
         """Return the request as a strategy sees it at ``now``."""
-        first = self._first_failure_at if self._first_failure_at is not None else now
+        annotation, first = self.annotation, self._first_failure_at
         return RetryRequest(
-            service=self.annotation.service,
-            operation=self.annotation.operation,
-            idempotent=self.annotation.idempotent,
+            service=annotation.service,
+            operation=annotation.operation,
+            idempotent=annotation.idempotent,
             rng=self._rng,
-            key=self.annotation.error_context.key,
+            key=annotation.error_context.key,
             retry_attempts=self._retry_attempts,
             retry_reasons=self._retry_reasons,
-            age=now - self.annotation.submitted_at,
-            remaining=self.annotation.deadline - now,
-            since_first_failure=now - first,
+            age=now - annotation.submitted_at,
+            remaining=annotation.deadline - now,
+            since_first_failure=0.0 if first is None else now - first,
             attempts_this_status=self._attempts_this_status,
             error_map_entry=entry,
-            client_context=self.annotation.client_context,
+            client_context=annotation.client_context,
         )
 
     def _on_dispatched(self, event: Dispatched, now: float) -> Sequence[RequestAction]:
@@ -208,60 +211,49 @@ class RetryMachine:
             self._dispatch_error = event.detail
         self._load = event.load or self._load
         self._node = event.node
-        return self._maybe_retry(_Failure(event.reason, event.error), now)
+        return self._maybe_retry(event.reason, event.error, None, now)
 
     def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
         if event.detail is not None:
             self._dispatch_error = event.detail
         if event.handed_over is HandedOver.NOTHING:
             self._unanswered = False
-            return self._maybe_retry(_Failure(event.reason, None), now)
-        return self._maybe_retry(_Failure(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, None), now)
+            return self._maybe_retry(event.reason, None, None, now)
+        return self._maybe_retry(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, None, None, now)
 
     def _on_response_received(self, event: ResponseReceived, now: float) -> Sequence[RequestAction]:
-        match event.response:
-            case KvResponse() as response:
-                return self._on_response_received_from_kv(event, response, now)
-            case ServiceResponse() as response:
-                return self._on_response_received_from_service(event, response, now)
-
-    def _on_response_received_from_kv(
-        self, event: ResponseReceived, response: KvResponse, now: float
-    ) -> Sequence[RequestAction]:
+        self._unanswered = False
+        response = event.response
+        if not isinstance(response, KvResponse):
+            answer = service_responses.classify(response.service, response.http_status, response.body)
+            self._count_status(response.http_status)
+            self._service_answer, self._kv_answer = (response.http_status, answer), None
+            if answer.reason is not None:
+                return self._maybe_retry(answer.reason, answer.error, None, now)
+            return self._settle(event, answer.error, now)
         entry = self._error_maps.entry(response.node, response.status)
         verdict = kv_responses.classify(self.annotation.operation, response.status, entry)
-        self._unanswered = False
-        self._note_status(response.status)
+        self._count_status(response.status)
         self._kv_answer, self._service_answer = (response, entry), None
-        actions: list[RequestAction] = []
-        if verdict.refresh_topology:
-            actions.append(RefreshTopology())
+        reason, error = verdict.reason, verdict.error
+        actions = self._settle(event, error, now) if reason is None else self._maybe_retry(reason, error, entry, now)
         if verdict.refresh_collection:
-            actions.append(RefreshCollection())
-        if verdict.reason is not None:
-            actions += self._maybe_retry(_Failure(verdict.reason, verdict.error, entry), now)
-        elif verdict.error is not None:
-            error = response.error or verdict.error
-            actions += self._fail(failures.surfaced(error, self.error_context(now), response.failed_path))
-        else:
-            actions += self._complete(event)
+            actions = [RefreshCollection(), *actions]
+        if verdict.refresh_topology:
+            actions = [RefreshTopology(), *actions]
         if verdict.close_connection is not None:
             # RFC 0013 §Processing Chain: settle or retry the request first, then close the connection.
-            actions.append(CloseConnection(verdict.close_connection))
+            actions = [*actions, CloseConnection(verdict.close_connection)]
         return actions
 
-    def _on_response_received_from_service(
-        self, event: ResponseReceived, response: ServiceResponse, now: float
-    ) -> Sequence[RequestAction]:
-        self._unanswered = False
-        verdict = service_responses.classify(response.service, response.http_status, response.body)
-        self._note_status(response.http_status)
-        self._service_answer, self._kv_answer = (response.http_status, verdict), None
-        if verdict.reason is not None:
-            return self._maybe_retry(_Failure(verdict.reason, verdict.error), now)
-        if verdict.error is not None:
-            return self._fail(failures.surfaced(verdict.error, self.error_context(now)))
-        return self._complete(event)
+    def _settle(self, event: ResponseReceived, error: ErrorClass | None, now: float) -> Sequence[RequestAction]:
+        if error is None:
+            self._end(RequestState.COMPLETED)
+            return [Complete(event.response)]
+        response, failed_path = event.response, None
+        if isinstance(response, KvResponse):
+            error, failed_path = response.error or error, response.failed_path
+        return self._fail(failures.surfaced(error, self.error_context(now), failed_path))
 
     def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> Sequence[RequestAction]:
         self._error_maps.load(event.node, event.error_map)
@@ -276,86 +268,94 @@ class RetryMachine:
         return ()
 
     def _on_abandoned(self, event: Abandoned, now: float) -> Sequence[RequestAction]:
-        self._state = RequestState.ABANDONED
+        self._end(RequestState.ABANDONED)
         return ()
 
-    def _maybe_retry(self, failure: _Failure, now: float) -> Sequence[RequestAction]:
-        """Ask whoever decides about ``failure``; the RFC's ``maybeRetry``."""
-        self._failure = failure
-        self._last_reason = failure.reason
+    def _on_anything_late(self, event: RequestEvent, now: float) -> Sequence[RequestAction]:
+        return [Ignore()]
+
+    def _maybe_retry(
+        self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
+    ) -> Sequence[RequestAction]:
+        """Ask whoever decides about a failure; the RFC's ``maybeRetry``."""
+        self._last_reason, self._error, self._entry = reason, error, entry
         if self._first_failure_at is None:
             self._first_failure_at = now
-        request = self.snapshot(now, failure.entry)
-        strategy = self.annotation.strategy
-        verdict: Verdict | None
-        try:
-            if is_async(strategy):
-                verdict = decide_without_strategy(request, failure.reason)
-                if verdict is None:
+        request = self.snapshot(now, entry)
+        verdict = decide_without_strategy(request, reason)
+        if verdict is None:
+            strategy = self.annotation.strategy
+            try:
+                if self._is_async is None:
+                    self._is_async = is_async(strategy)
+                if self._is_async:
                     self._state = RequestState.CONSULTING
-                    return [ConsultStrategy(strategy, request, failure.reason)]
-            else:
-                verdict = decide(request, failure.reason, cast(RetryStrategy, strategy))
-        except Exception as error:
-            return self._refuse(failure, now, None, error)
-        return self._carry_out(verdict, failure, request, now)
+                    return [ConsultStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
+                verdict = judge(request, reason, strategy.retry_after(request, reason))
+            except Exception as raised:
+                return self._refuse(reason, now, None, raised)
+        return self._carry_out(verdict, reason, request, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> Sequence[RequestAction]:
-        failure = cast(_Failure, self._failure)
-        request = self.snapshot(now, failure.entry)
+        reason = cast(RetryReason, self._last_reason)
         if event.raised is not None:
-            return self._refuse(failure, now, None, event.raised)
+            return self._refuse(reason, now, None, event.raised)
+        request = self.snapshot(now, self._entry)
         try:
-            verdict = judge(request, failure.reason, event.answer)
+            verdict = judge(request, reason, event.answer)
         except TypeError as error:
-            return self._refuse(failure, now, None, error)
-        return self._carry_out(verdict, failure, request, now)
+            return self._refuse(reason, now, None, error)
+        return self._carry_out(verdict, reason, request, now)
 
     def _carry_out(
-        self, verdict: Verdict, failure: _Failure, request: RetryRequest, now: float
+        self, verdict: Verdict, reason: RetryReason, request: RetryRequest, now: float
     ) -> Sequence[RequestAction]:
-        match verdict:
-            case TimeOut():
-                return self._report_refusal(failure, self._timeout(now), now)
-            case Refuse(error):
-                return self._refuse(failure, now, error)
-            case Retry(delay, dispatches):
-                self._retry_attempts += 1
-                # Decision C17: what was retried before any status came is no part of a status's schedule.
-                self._attempts_this_status += self._last_status is not None
-                self._retry_reasons |= {failure.reason}
-                self._verdict = verdict
-                delay = max(delay, DELAY_LEAST) if dispatches else delay
-                self._resume_at = now + delay
-                self._state = RequestState.WAITING if dispatches else RequestState.EXPIRING
-                report = ReportRetry(request, failure.reason, delay, dispatches, self._node)
-                return [report, RetryAfter(delay, dispatches)]
+        if isinstance(verdict, Refuse):
+            return self._refuse(reason, now, verdict.error)
+        if not isinstance(verdict, Retry):
+            return self._report_refusal(reason, self._timeout(now), now)
+        self._retry_attempts += 1
+        # Decision C17: what was retried before any status came is no part of a status's schedule.
+        self._attempts_this_status += self._last_status is not None
+        if reason not in self._retry_reasons:
+            self._retry_reasons |= {reason}
+        self._verdict = verdict
+        delay, dispatches = verdict.delay, verdict.dispatches
+        if dispatches and delay < DELAY_LEAST:
+            delay = DELAY_LEAST
+        self._resume_at = now + delay
+        # A delay of the least length may reach beyond the deadline.
+        deadline = self.annotation.deadline
+        self.wakeup = deadline if deadline < self._resume_at else self._resume_at
+        self._state = RequestState.WAITING if dispatches else RequestState.EXPIRING
+        return [ReportRetry(request, reason, delay, dispatches, self._node), RetryAfter(delay, dispatches)]
 
     def _refuse(
-        self, failure: _Failure, now: float, asked: ErrorClass | None, cause: BaseException | None = None
+        self, reason: RetryReason, now: float, asked: ErrorClass | None, cause: BaseException | None = None
     ) -> Sequence[RequestAction]:
-        error = (asked or failure.error) if cause is None else None
+        error = (asked or self._error) if cause is None else None
         context = self.error_context(now)
         try:
-            exception = failures.refused(error, failure.reason, context, cause)
+            exception = failures.refused(error, reason, context, cause)
         except Exception as raised:  # an application's own class may not take what all our errors take
-            exception = failures.refused(None, failure.reason, context, raised)
-        return self._report_refusal(failure, exception, now)
+            exception = failures.refused(None, reason, context, raised)
+        return self._report_refusal(reason, exception, now)
 
-    def _report_refusal(self, failure: _Failure, error: CouchbaseException, now: float) -> Sequence[RequestAction]:
-        request = self.snapshot(now, failure.entry)
-        return [ReportRefusal(request, failure.reason, type(error).__name__, self._node), *self._fail(error)]
+    def _report_refusal(self, reason: RetryReason, error: CouchbaseException, now: float) -> Sequence[RequestAction]:
+        request = self.snapshot(now, self._entry)
+        return [ReportRefusal(request, reason, type(error).__name__, self._node), *self._fail(error)]
 
     def _resume(self, now: float) -> Sequence[RequestAction]:
         verdict, self._verdict, self._resume_at = cast(Retry, self._verdict), None, math.inf
+        self.wakeup = self.annotation.deadline
         if verdict.dispatches and now < self.annotation.deadline:
             self._state = RequestState.PENDING
             return [Dispatch()]
         if verdict.times_out or verdict.dispatches:
             return self._time_out(now)
         # Decision C15: the end of the map's schedule fails the request with its own error.
-        failure = cast(_Failure, self._failure)
-        return self._fail(failures.refused(failure.error, failure.reason, self.error_context(now)))
+        reason = cast(RetryReason, self._last_reason)
+        return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
     def _time_out(self, now: float) -> Sequence[RequestAction]:
         return self._fail(self._timeout(now))
@@ -365,47 +365,45 @@ class RetryMachine:
         return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self._last_reason)
 
     def _fail(self, error: CouchbaseException) -> Sequence[RequestAction]:
-        self._state = RequestState.FAILED
-        self._resume_at = math.inf
+        self._end(RequestState.FAILED)
         return [Fail(error)]
 
-    def _complete(self, event: ResponseReceived) -> Sequence[RequestAction]:
-        self._state = RequestState.COMPLETED
-        return [Complete(event.response)]
+    def _end(self, state: RequestState) -> None:
+        self._state = state
+        self._resume_at = self.wakeup = math.inf
 
-    def _note_status(self, status: int) -> None:
+    def _count_status(self, status: int) -> None:
         # RFC 0013 §Questions: the retry count of the schedule is reset when a different error code is received.
-        if self._last_status is not None and status != self._last_status:
-            self._attempts_this_status = 0
-        self._last_status = status
+        if status != self._last_status:
+            if self._last_status is not None:
+                self._attempts_this_status = 0
+            self._last_status = status
 
     def error_context(self, now: float) -> ErrorContext:
         """Return what is known of the request at ``now``. It is written when an error needs it, not before."""
-        annotation = self.annotation
-        context = replace(
-            annotation.error_context,
-            service=str(annotation.service),
-            operation=annotation.operation,
-            idempotent=annotation.idempotent,
-            retry_attempts=self._retry_attempts,
-            retry_reasons=frozenset(str(reason) for reason in self._retry_reasons),
-            elapsed=now - annotation.submitted_at,
-            timeout=annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
-            last_dispatch_error=self._dispatch_error,
-        )
-        if self._dispatched is not None:
-            context = failures.dispatched(context, self._dispatched)
-        if self._load is not None:
-            context = failures.loaded(context, self._load)
+        annotation, sent, load = self.annotation, self._dispatched, self._load
+        known: dict[str, Any] = {
+            "service": str(annotation.service),
+            "operation": annotation.operation,
+            "idempotent": annotation.idempotent,
+            "retry_attempts": self._retry_attempts,
+            "retry_reasons": frozenset(map(str, self._retry_reasons)),
+            "elapsed": now - annotation.submitted_at,
+            "timeout": annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
+            "last_dispatch_error": self._dispatch_error,
+        }
+        if sent is not None:
+            known |= {"last_dispatched_to": sent.node, "last_dispatched_from": sent.sender, "opaque": sent.opaque}
+        if load is not None:
+            known |= {"in_flight": load.in_flight, "waiting": load.waiting}
         if self._kv_answer is not None:
-            context = failures.answered(context, *self._kv_answer)
+            known |= failures.told_by_node(*self._kv_answer)
         if self._service_answer is not None:
-            context = failures.answered_by_service(context, *self._service_answer)
-        return context
+            known |= failures.told_by_service(*self._service_answer)
+        return replace(annotation.error_context, **known)
 
 
-# Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
-_HANDLERS: Mapping[type, Callable[..., Sequence[RequestAction]]] = {
+_ON: Mapping[type[RequestEvent], Callable[..., Sequence[RequestAction]]] = {
     Dispatched: RetryMachine._on_dispatched,
     DispatchFailed: RetryMachine._on_dispatch_failed,
     SocketClosed: RetryMachine._on_socket_closed,
@@ -414,4 +412,10 @@ _HANDLERS: Mapping[type, Callable[..., Sequence[RequestAction]]] = {
     StrategyDecided: RetryMachine._on_strategy_decided,
     TimePassed: RetryMachine._on_time_passed,
     Abandoned: RetryMachine._on_abandoned,
+}
+
+# Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
+_HANDLERS: Mapping[RequestState, Mapping[type[RequestEvent], Callable[..., Sequence[RequestAction]]]] = {
+    state: {event: RetryMachine._on_anything_late if state.is_final else _ON[event] for event in row}
+    for state, row in REQUEST_TRANSITIONS.items()
 }

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.backoff import RESOLUTION, cap, controlled
 from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.values import lean
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Wait ``delay`` seconds, then send the request again, or fail it unsent where the delay was cut."""
@@ -53,37 +55,25 @@ def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdi
     return None
 
 
-def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
-    """Return what happens to ``request``, asking ``strategy`` where one has to be asked.
-
-    Raises:
-        TypeError: the strategy answered something that is no RetryAction.
-        Exception: whatever the strategy raised.
-    """
-    verdict = decide_without_strategy(request, reason)
-    return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
-
-
 def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
     """Return what happens to ``request`` when a strategy gave ``answer``.
 
     Raises:
         TypeError: ``answer`` is no RetryAction.
     """
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
     if not isinstance(answer, RetryAction):
+        if inspect.iscoroutine(answer):
+            answer.close()
+            raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
         raise TypeError(f"the retry strategy answered {answer!r}; it must answer a RetryAction")
     if request.remaining <= RESOLUTION:
         # Decision C23: a strategy that had to be awaited may answer when the deadline has passed.
         return TimeOut()
-    if answer.delay is None:
+    # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
+    if answer.delay is None or not (request.idempotent or reason.allows_non_idempotent_retry):
         return Refuse(answer.error)
-    if not (request.idempotent or reason.allows_non_idempotent_retry):
-        # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
-        return Refuse(answer.error)
-    limit = request.remaining if answer.within is None else min(request.remaining, answer.within)
+    limit = request.remaining
+    if answer.within is not None and answer.within < limit:
+        limit = answer.within
     capped = cap(answer.delay, limit)
-    times_out = not capped.dispatches and limit == request.remaining
-    return Retry(capped.delay, capped.dispatches, times_out)
+    return Retry(capped.delay, capped.dispatches, not capped.dispatches and limit == request.remaining)

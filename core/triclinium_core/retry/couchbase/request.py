@@ -12,8 +12,10 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.values import lean
 
 
+@lean
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRequest:
     """A snapshot of a request at the moment of a failure. Durations are seconds."""

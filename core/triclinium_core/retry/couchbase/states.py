@@ -50,6 +50,9 @@ class RequestState(Enum):
     FAILED = "failed"
     ABANDONED = "abandoned"
 
+    # Members are singletons, and ask for no hash written in Python.
+    __hash__ = object.__hash__
+
     @property
     def is_final(self) -> bool:
         """Whether the request is settled."""

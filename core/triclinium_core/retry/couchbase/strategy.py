@@ -16,9 +16,11 @@ from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.kinds import COUCHBASE, other_kind
+from triclinium_core.retry.values import lean
 from triclinium_core.shown import shown
 
 
+@lean
 @dataclass(frozen=True, slots=True, init=False)
 class RetryAction:
     """A strategy's answer. Build it with ``after`` or ``no_retry``.
@@ -45,9 +47,9 @@ class RetryAction:
             raise InvalidArgumentException(
                 f"error={error!r} must be CouchbaseException or a subclass of it", parameter="error"
             )
-        object.__setattr__(self, "delay", None if delay is None else require_duration("delay", delay))
-        object.__setattr__(self, "error", error)
-        object.__setattr__(self, "within", None if within is None else require_duration("within", within))
+        self.delay = None if delay is None else require_duration("delay", delay)  # type: ignore[misc]
+        self.error = error  # type: ignore[misc]
+        self.within = None if within is None else require_duration("within", within)  # type: ignore[misc]
 
     @classmethod
     def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
@@ -56,7 +58,7 @@ class RetryAction:
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
         """
-        return cls(require_duration("delay", seconds), None, within)
+        return cls(seconds if type(seconds) is float else require_duration("delay", seconds), None, within)
 
     @classmethod
     def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     DispatchFailed,
@@ -19,7 +18,7 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
     TimePassed,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import RetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore

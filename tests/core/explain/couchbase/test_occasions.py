@@ -7,7 +7,7 @@ import pytest
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.explain.couchbase.occasions import OCCASIONS, Occasion, kv_answered, service_answered_code
 from triclinium_core.explain.couchbase.trial import put_to_machine
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
+from triclinium_core.retry.couchbase.machine import RequestAnnotation
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_responses import KvVerdict
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -9,9 +9,8 @@ from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.actions import Fail, RequestAction
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, RetryAction

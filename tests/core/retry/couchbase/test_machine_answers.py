@@ -63,7 +63,7 @@ def test_an_error_map_that_comes_later() -> None:
     loaded = ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})
 
     assert [] == hear(machine, ErrorMapLoaded(NODE, loaded))
-    assert loaded == store.map_of(NODE)
+    assert loaded.entries[UNKNOWN] == store.entry(NODE, UNKNOWN)
 
     hear(machine, Dispatched(NODE, 17))
 

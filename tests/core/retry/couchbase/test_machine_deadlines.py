@@ -14,7 +14,6 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.retry.couchbase.actions import Dispatch, Fail, ReportRetry, RetryAfter
-from triclinium_core.retry.couchbase.annotation import RequestAnnotation
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     HandedOver,
@@ -23,6 +22,7 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
     TimePassed,
 )
+from triclinium_core.retry.couchbase.machine import RequestAnnotation
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

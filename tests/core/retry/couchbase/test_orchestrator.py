@@ -16,12 +16,12 @@ from triclinium_core.retry.couchbase.orchestrator import (
     Refuse,
     Retry,
     TimeOut,
-    decide,
+    Verdict,
     decide_without_strategy,
     judge,
 )
 from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryStrategy
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 R = RetryReason
@@ -31,6 +31,12 @@ SOMETIMES = [reason for reason in RetryReason if not reason.always_retry]
 UNSAFE = [reason for reason in RetryReason if not reason.allows_non_idempotent_retry]
 
 each_kind = rows("idempotent", [True, False])
+
+
+def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
+    """Return the verdict as a machine comes to it, asking the strategy where one has to be asked."""
+    verdict = decide_without_strategy(request, reason)
+    return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
 
 
 @rows("reason", ALWAYS)

@@ -23,7 +23,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
-from triclinium_core.retry.couchbase import orchestrator
+from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
 from triclinium_core.retry.couchbase.request import RetryRequest
@@ -144,7 +144,7 @@ def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
         assert isinstance(answer, RetryAction)
         return orchestrator.Refuse() if answer.delay is None else Retry(answer.delay, dispatches=True)
 
-    monkeypatch.setattr(orchestrator, "judge", judge)
+    monkeypatch.setattr(machine, "judge", judge)
 
 
 def forget_a_status(status: Status) -> Break:

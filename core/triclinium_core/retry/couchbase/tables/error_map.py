@@ -226,15 +226,7 @@ class ErrorMapStore:
         if known is None or error_map.revision >= known.revision:
             self._maps[node] = error_map
 
-    def map_of(self, node: str) -> ErrorMap | None:
-        """Return the map of ``node``, or None before it has sent one."""
-        return self._maps.get(node)
-
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:
         """Return what ``node`` says of ``status``, or None where it says nothing."""
         error_map = self._maps.get(node) if node is not None else None
         return error_map.entries.get(status) if error_map is not None else None
-
-    def forget(self, node: str) -> None:
-        """Drop the map of a node that left the cluster."""
-        self._maps.pop(node, None)

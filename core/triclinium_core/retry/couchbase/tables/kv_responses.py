@@ -13,6 +13,7 @@ from triclinium_core import errors
 from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, ErrorClass, Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.values import lean
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
 """The class of an unknown status: the first attribute that its entry has decides (decision C31)."""
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class KvVerdict:
     """What a response asks for.
@@ -109,26 +111,25 @@ class KvVerdict:
         return self.reason is None and self.error is None
 
 
+_LIST = "RFC 0049 Response Code Retry List: "
+_NOT_MY_VBUCKET, _COLLECTION_OUTDATED = RetryReason.KV_NOT_MY_VBUCKET, RetryReason.KV_COLLECTION_OUTDATED
+
+
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     """Return what ``status`` asks of ``operation``; ``entry`` is what the error map of its node says of the status."""
     line = RETRYABLE_STATUSES.get(status)
     if line is not None and line.covers(operation):
-        return KvVerdict(
-            line.reason,
-            KV_STATUSES[status].error_of(operation),
-            f"RFC 0049 Response Code Retry List: {line.clause}",
-            refresh_topology=line.reason is RetryReason.KV_NOT_MY_VBUCKET,
-            refresh_collection=line.reason is RetryReason.KV_COLLECTION_OUTDATED,
-        )
+        reason, error = line.reason, KV_STATUSES[status].error_of(operation)
+        return KvVerdict(reason, error, _LIST + line.clause, reason is _NOT_MY_VBUCKET, reason is _COLLECTION_OUTDATED)
     row = KV_STATUSES.get(status)
     if row is not None and not row.fits(operation):
         clause = "no clause: the operation has no such answer, so nobody knows whether it was applied (decision D12)"
         return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
-        clause = "RFC 0049 Response Code Retry List: a known response that is not in the list is not retried"
+        clause = _LIST + "a known response that is not in the list is not retried"
         if line is not None and not line.only_of:
-            clause = f"RFC 0049 Response Code Retry List: {line.clause}"
+            clause = _LIST + line.clause
         close = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
         return KvVerdict(None, row.error_of(operation), clause, close_connection=close)
     return _classify_unknown(status, entry)

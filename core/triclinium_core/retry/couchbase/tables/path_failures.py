@@ -6,10 +6,9 @@ Source: SDK-RFC 0053 "LookupIn", "MutateIn"; SDK-RFC 0058, 113 to 130.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from triclinium_core import errors
-from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, ErrorClass, Status, status_name
 
@@ -37,7 +36,3 @@ class FailedPath:
         """The exception that it surfaces as."""
         row = KV_STATUSES.get(self.status)
         return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or CouchbaseException
-
-    def noted_in(self, context: ErrorContext) -> ErrorContext:
-        """Return the context with what is known of the path."""
-        return replace(context, path=self.path, path_index=self.index, path_status=self.status)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.tables.error_map import (
     ERROR_MAP_ENTRIES_MAX,
     ERROR_MAP_SIZE_BYTES_MAX,
@@ -427,8 +425,6 @@ def test_store_by_node() -> None:
     names = [entry.name for node in ("a:11210", "b:11210") if (entry := store.entry(node, 0x7FF0)) is not None]
 
     assert ["of a", "of b"] == names
-    assert error_map(1, "of a") == store.map_of("a:11210")
-    assert store.map_of("c:11210") is None
     assert store.entry("c:11210", 0x7FF0) is None
     assert store.entry(None, 0x7FF0) is None
     assert store.entry("a:11210", 0x7FF1) is None
@@ -441,27 +437,4 @@ def test_store_by_revision(first: int, second: int, kept: str) -> None:
     store.load("a:11210", error_map(first, "first"))
     store.load("a:11210", error_map(second, "second"))
 
-    assert error_map({"first": first, "second": second}[kept], kept) == store.map_of("a:11210")
-
-
-def test_forget() -> None:
-    """A node that left the cluster is forgotten; when it comes back, its revisions start anew."""
-    store = ErrorMapStore()
-    store.load("a:11210", error_map(9))
-    store.forget("a:11210")
-    store.forget("never seen")
-
-    assert store.map_of("a:11210") is None
-
-    store.load("a:11210", error_map(1))
-
-    assert error_map(1) == store.map_of("a:11210")
-
-
-@rows("document", [5, None, ["{}"]])
-def test_what_is_no_document(document: Any) -> None:
-    """A caller's mistake, not a server's."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        parse_error_map(document)
-
-    assert "document" == caught.value.parameter
+    assert error_map(9, kept).entries[0x7FF0] == store.entry("a:11210", 0x7FF0)

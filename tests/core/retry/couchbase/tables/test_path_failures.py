@@ -49,6 +49,6 @@ def test_words() -> None:
 
 def test_context() -> None:
     """It has the three as fields."""
-    context = FailedPath(2, "a.b", 0xC0).noted_in(CONTEXT)
+    context = at_path(CONTEXT, FailedPath(2, "a.b", 0xC0)).context
 
     assert (2, "a.b", 0xC0, "ada") == (context.path_index, context.path, context.path_status, context.key)

@@ -1,0 +1,29 @@
+"""Values that are made on the way of every retry: frozen to type checkers, and as cheap to make as plain ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def lean(cls: type[T]) -> type[T]:
+    """Return ``cls``, a frozen dataclass without ``__post_init__``, with the ``__init__`` of one that is not frozen.
+
+    At run time nothing refuses an assignment: to be frozen is two thirds of the price of such an object. A class with an
+    ``__init__`` of its own keeps that one.
+    """
+    del cls.__setattr__, cls.__delattr__
+    if not cls.__dataclass_params__.init:  # type: ignore[attr-defined]
+        return cls
+    own = fields(cls)  # type: ignore[arg-type]
+    copies: dict[str, Any] = {
+        one.name: field(default=one.default, default_factory=one.default_factory, kw_only=one.kw_only) for one in own
+    }
+    annotations = {one.name: one.type for one in own}
+    plain: type = dataclass(eq=False, repr=False)(
+        type(cls.__name__, (), {"__module__": cls.__module__, "__annotations__": annotations, **copies})
+    )
+    cls.__init__ = plain.__init__  # type: ignore[misc, method-assign]
+    return cls
