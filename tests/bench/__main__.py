@@ -1,4 +1,7 @@
-"""``python -m tests.bench``: every figure of docs/internals/performance.md, all contenders of a row in turn."""
+"""``python -m tests.bench``: every figure of docs/internals/performance.md, all contenders of a row in turn.
+
+Clients of others are measured where they are installed: ``uv run --group bench python -m tests.bench`` installs them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,19 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from tests.bench import core, end_to_end
-from tests.bench.report import machine, plot, show
-from tests.bench.turns import Row
+from tests.bench.parts import calls, core, end_to_end, growth, headers, official, retries, start_up
+from tests.bench.report import machine, plot, show, write_page
+from tests.bench.turns import Effort, Row
 
-PARTS: Mapping[str, Callable[[int], Iterator[Row]]] = {
-    "core": core.rows,
+PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "end-to-end": end_to_end.rows,
+    "official": official.rows,
+    "core": core.rows,
+    "calls": calls.rows,
+    "headers": headers.rows,
+    "retries": retries.rows,
+    "growth": growth.rows,
+    "start-up": start_up.rows,
 }
 
 
@@ -25,18 +34,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts alone")
     parser.add_argument("--rounds", type=int, default=5, help="in which all contenders of a row take turns")
+    parser.add_argument("--scale", type=float, default=1.0, help="do this share of the work, to see that all rows work")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables into this page, where it names them")
     parser.add_argument("--plot", metavar="FILE", help="draw bars there, as SVG, PNG or PDF")
     arguments = parser.parse_args()
     console = Console()
     console.print(machine())
-    found = list[Row]()
+    found, effort = list[Row](), Effort(arguments.rounds, arguments.scale)
     for part in arguments.only:
-        for row in PARTS[part](arguments.rounds):
+        for row in PARTS[part](effort):
             found.append(row)
-            show([row], console)
+            show(row, console)
     if arguments.json is not None:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode({"machine": machine(), "rows": found})))
+    if arguments.page is not None:
+        write_page(arguments.page, found)
     if arguments.plot is not None:
         plot(found, arguments.plot)
     return 0

@@ -5,40 +5,65 @@ Nothing is checked, retried, bounded or cancelled here. It is the measure of wha
 
 from __future__ import annotations
 
+import binascii
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import outcome
 import trio
 
+from tests.bench.servers import Server
+
 HEADER = struct.Struct(">BBHBBHIIQ")
 RECEIVE_SIZE = 65_536
-GET, SET = 0x00, 0x01
+GET, SET, SASL_AUTH, SELECT_BUCKET = 0x00, 0x01, 0x21, 0x89
 SET_EXTRAS = bytes(8)
 
+Ask = Callable[[int, bytes, bytes], Awaitable[bytes]]
+"""Takes opcode, key and value; returns the body of the answer."""
 
-def frame_of(opcode: int, key: bytes, value: bytes, opaque: int) -> bytes:
+
+def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) -> bytes:
     """Return the request that the client would send."""
     extras = SET_EXTRAS if opcode == SET else b""
     size = len(extras) + len(key) + len(value)
-    return HEADER.pack(0x80, opcode, len(key), len(extras), 0, 0, size, opaque, 0) + extras + key + value
+    vbucket = 0 if vbuckets == 1 else (binascii.crc32(key) >> 16 & 0x7FFF) % vbuckets
+    return HEADER.pack(0x80, opcode, len(key), len(extras), 0, vbucket, size, opaque, 0) + extras + key + value
 
 
-class BareLoop:
-    """Any number of tasks on one socket: one task sends what all have asked for, another one wakes those answered."""
+class _Stream:
+    """One task on one stream: ask, and wait for the answer."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: trio.SocketStream, vbuckets: int) -> None:
         self._stream = stream
+        self._vbuckets = vbuckets
+        self._received = b""
+
+    async def ask(self, opcode: int, key: bytes, value: bytes) -> bytes:
+        await self._stream.send_all(frame_of(opcode, key, value, 1, self._vbuckets))
+        received = self._received
+        while len(received) < HEADER.size or len(received) < HEADER.size + HEADER.unpack_from(received)[6]:
+            received += await self._stream.receive_some(RECEIVE_SIZE)
+        end = HEADER.size + HEADER.unpack_from(received)[6]
+        self._received = received[end:]
+        return received[HEADER.size : end]
+
+
+class _Loop:
+    """Any number of tasks on one stream: one task sends what all have asked for, another one wakes those answered."""
+
+    def __init__(self, stream: trio.SocketStream, vbuckets: int) -> None:
+        self._stream = stream
+        self._vbuckets = vbuckets
         self._asked: list[bytes] = []
         self._waiting: dict[int, trio.lowlevel.Task] = {}
         self._opaque = 0
         self._writer: trio.lowlevel.Task | None = None
 
-    async def ask(self, opcode: int, key: bytes, value: bytes = b"") -> bytes:
-        """Return the body of the answer."""
+    async def ask(self, opcode: int, key: bytes, value: bytes) -> bytes:
         self._opaque += 1
-        self._asked.append(frame_of(opcode, key, value, self._opaque))
+        self._asked.append(frame_of(opcode, key, value, self._opaque, self._vbuckets))
         self._waiting[self._opaque] = trio.lowlevel.current_task()
         if self._writer is not None:
             trio.lowlevel.reschedule(self._writer)
@@ -47,7 +72,6 @@ class BareLoop:
         return body
 
     async def write(self) -> None:
-        """Send what was asked for, all of it at once."""
         while True:
             if not self._asked:
                 self._writer = trio.lowlevel.current_task()
@@ -56,7 +80,6 @@ class BareLoop:
             await self._stream.send_all(b"".join(asked))
 
     async def read(self) -> None:
-        """Wake whoever was answered."""
         received = bytearray()
         waiting, unpack = self._waiting, HEADER.unpack_from
         while True:
@@ -81,37 +104,28 @@ def _give_up(_: object) -> trio.lowlevel.Abort:
 
 
 @asynccontextmanager
-async def bare_loop(port: int) -> AsyncIterator[BareLoop]:
-    """Give the block a loop that is connected."""
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
-    async with stream, trio.open_nursery() as nursery:
-        loop = BareLoop(stream)
-        nursery.start_soon(loop.read)
-        nursery.start_soon(loop.write)
-        yield loop
-        nursery.cancel_scope.cancel()
-
-
-class BareStream:
-    """One task on one stream: ask, and wait for the answer."""
-
-    def __init__(self, stream: trio.SocketStream) -> None:
-        self._stream = stream
-        self._received = b""
-
-    async def ask(self, opcode: int, key: bytes, value: bytes = b"") -> bytes:
-        """Return the body of the answer."""
-        await self._stream.send_all(frame_of(opcode, key, value, 1))
-        received = self._received
-        while len(received) < HEADER.size or len(received) < HEADER.size + HEADER.unpack_from(received)[6]:
-            received += await self._stream.receive_some(RECEIVE_SIZE)
-        end = HEADER.size + HEADER.unpack_from(received)[6]
-        self._received = received[end:]
-        return received[HEADER.size : end]
+async def _connected(server: Server) -> AsyncIterator[trio.SocketStream]:
+    async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
+        if server.bucket:
+            ask = _Stream(stream, 1).ask
+            await ask(SASL_AUTH, b"PLAIN", f"\0{server.username}\0{server.password}".encode())
+            await ask(SELECT_BUCKET, server.bucket.encode(), b"")
+        yield stream
 
 
 @asynccontextmanager
-async def bare_stream(port: int) -> AsyncIterator[BareStream]:
-    """Give the block a stream that is connected."""
-    async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
-        yield BareStream(stream)
+async def bare_stream(server: Server) -> AsyncIterator[Ask]:
+    """Give the block a stream for one task."""
+    async with _connected(server) as stream:
+        yield _Stream(stream, server.vbuckets).ask
+
+
+@asynccontextmanager
+async def bare_loop(server: Server) -> AsyncIterator[Ask]:
+    """Give the block a loop for any number of tasks."""
+    async with _connected(server) as stream, trio.open_nursery() as nursery:
+        loop = _Loop(stream, server.vbuckets)
+        nursery.start_soon(loop.read)
+        nursery.start_soon(loop.write)
+        yield loop.ask
+        nursery.cancel_scope.cancel()

@@ -1,25 +1,27 @@
 """Who is measured: every client as its own documentation has it used, with the same keys and the same bytes.
 
-Those of others are imported where they are used, for they need not be installed.
-
-Each is a block that gives a function which reads or writes one document; connecting is not measured.
+Each is a block that gives a function which reads or writes one document; connecting is not measured. Those of others are
+imported where they are used, for they need not be installed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
+import importlib.util
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from enum import Enum
 from functools import partial
 from importlib import import_module
+from typing import NamedTuple
 
 import trio
 
 from tests.bench.bare import GET, SET, bare_loop, bare_stream
-from tests.bench.turns import Turn
-from triclinium import RawBinaryTranscoder, open_cluster
+from tests.bench.servers import Server
+from tests.bench.turns import Stopwatch, Turn
+from triclinium import PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 
 KEYS = [f"document-{number:04}" for number in range(64)]
 WARM_UP = 64
@@ -33,17 +35,28 @@ class Kind(Enum):
     SET = "set"
 
 
+class Job(NamedTuple):
+    """What is done, and where."""
+
+    server: Server
+    kind: Kind
+    value: bytes
+
+
 Operate = Callable[[str], Awaitable[object]]
-Open = Callable[[int, Kind, bytes], AbstractAsyncContextManager[Operate]]
-"""Takes the port of a memcached, what to do, and the value."""
+Open = Callable[[Job], AbstractAsyncContextManager[Operate]]
+OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 
 @asynccontextmanager
-async def triclinium(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
+async def triclinium(job: Job) -> AsyncIterator[Operate]:
     """Ours, without JSON, which the others do not have."""
-    as_bytes = RawBinaryTranscoder()
-    async with open_cluster(f"memcached://127.0.0.1:{port}") as cluster:
-        collection = cluster.default_collection()
+    as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
+    authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
+    async with open_cluster(server.connection_string, authenticator) as cluster:
+        collection = (
+            cluster.bucket(server.bucket).default_collection() if server.bucket else cluster.default_collection()
+        )
 
         async def get(key: str) -> None:
             assert len((await collection.get(key, transcoder=as_bytes)).content_as(bytes)) == len(value)
@@ -51,162 +64,267 @@ async def triclinium(port: int, kind: Kind, value: bytes) -> AsyncIterator[Opera
         async def put(key: str) -> None:
             await collection.upsert(key, value, transcoder=as_bytes)
 
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
 
 
 @asynccontextmanager
-async def bare_trio(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
+async def bare_trio_loop(job: Job) -> AsyncIterator[Operate]:
     """A loop of trio that pipelines the same frames."""
-    async with bare_loop(port) as loop:
+    value = job.value
+    async with bare_loop(job.server) as ask:
 
         async def get(key: str) -> None:
-            assert len(await loop.ask(GET, key.encode())) == len(value) + 4
+            assert len(await ask(GET, key.encode(), b"")) == len(value) + 4
 
         async def put(key: str) -> None:
-            await loop.ask(SET, key.encode(), value)
+            assert not await ask(SET, key.encode(), value)
 
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
 
 
 @asynccontextmanager
-async def bare_trio_stream(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
+async def bare_trio_stream(job: Job) -> AsyncIterator[Operate]:
     """A stream of trio, for one task."""
-    async with bare_stream(port) as stream:
+    value = job.value
+    async with bare_stream(job.server) as ask:
 
         async def get(key: str) -> None:
-            assert len(await stream.ask(GET, key.encode())) == len(value) + 4
+            assert len(await ask(GET, key.encode(), b"")) == len(value) + 4
 
         async def put(key: str) -> None:
-            await stream.ask(SET, key.encode(), value)
+            assert not await ask(SET, key.encode(), value)
 
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
 
 
 @asynccontextmanager
-async def of_aiomcache(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
+async def of_aiomcache(job: Job) -> AsyncIterator[Operate]:
     """aiomcache, with its pool of two connections."""
-    aiomcache = import_module("aiomcache")
-    client = aiomcache.Client("127.0.0.1", port)
+    client, value = import_module("aiomcache").Client("127.0.0.1", job.server.port), job.value
 
     async def get(key: str) -> None:
-        found = await client.get(key.encode())
-        assert found is not None
-        assert len(found) == len(value)
+        assert len(await client.get(key.encode())) == len(value)
 
     async def put(key: str) -> None:
         await client.set(key.encode(), value)
 
     try:
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
     finally:
         await client.close()
 
 
 @asynccontextmanager
-async def of_emcache(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
+async def of_emcache(job: Job) -> AsyncIterator[Operate]:
     """emcache, with its pool."""
-    emcache = import_module("emcache")
-    client = await emcache.create_client([emcache.MemcachedHostAddress("127.0.0.1", port)], timeout=None)
+    emcache, value = import_module("emcache"), job.value
+    address = emcache.MemcachedHostAddress("127.0.0.1", job.server.port)
+    # With its own time limit operations fail as soon as the machine is busy.
+    client = await emcache.create_client([address], timeout=None)
 
     async def get(key: str) -> None:
-        found = await client.get(key.encode())
-        assert found is not None
-        assert len(found.value) == len(value)
+        assert len((await client.get(key.encode())).value) == len(value)
 
     async def put(key: str) -> None:
         await client.set(key.encode(), value)
 
     try:
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
     finally:
         await client.close()
 
 
-@asynccontextmanager
-async def of_pymemcache(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
-    """pymemcache, which blocks; for one task."""
-    client = import_module("pymemcache.client.base").Client(("127.0.0.1", port))
+@contextmanager
+def of_pymemcache(job: Job) -> Iterator[Callable[[str], object]]:
+    """pymemcache, which blocks."""
+    client, value = import_module("pymemcache.client.base").Client(("127.0.0.1", job.server.port)), job.value
 
-    async def get(key: str) -> None:
+    def get(key: str) -> None:
         assert len(client.get(key)) == len(value)
 
-    async def put(key: str) -> None:
+    def put(key: str) -> None:
         client.set(key, value, noreply=False)
 
     try:
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
     finally:
         client.close()
 
 
-@asynccontextmanager
-async def of_pylibmc(port: int, kind: Kind, value: bytes) -> AsyncIterator[Operate]:
-    """pylibmc, which blocks and is C; for one task."""
-    pylibmc = import_module("pylibmc")
-    client = pylibmc.Client([f"127.0.0.1:{port}"], binary=True)
+@contextmanager
+def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
+    """pylibmc, which blocks and is C."""
+    client, value = import_module("pylibmc").Client([f"127.0.0.1:{job.server.port}"], binary=True), job.value
 
-    async def get(key: str) -> None:
+    def get(key: str) -> None:
         assert len(client.get(key)) == len(value)
 
-    async def put(key: str) -> None:
+    def put(key: str) -> None:
         client.set(key, value)
 
     try:
-        yield get if kind is Kind.GET else put
+        yield get if job.kind is Kind.GET else put
     finally:
         client.disconnect_all()
 
 
-ON_TRIO: Mapping[str, Open] = {"triclinium": triclinium, "bare trio loop": bare_trio}
-ON_ASYNCIO: Mapping[str, Open] = {"aiomcache": of_aiomcache, "emcache": of_emcache}
-OF_ONE_TASK: Mapping[str, Open] = {
-    "bare trio stream": bare_trio_stream,
-    "pymemcache": of_pymemcache,
-    "pylibmc": of_pylibmc,
-}
+@contextmanager
+def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
+    """The official client; its C++ has threads of its own, whose processor time counts."""
+    server, value = job.server, job.value
+    cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, _official_options(server))
+    collection = cluster.bucket(server.bucket).default_collection()
+
+    def get(key: str) -> None:
+        assert len(collection.get(key).content_as[bytes]) == len(value)
+
+    def put(key: str) -> None:
+        collection.upsert(key, value)
+
+    try:
+        yield get if job.kind is Kind.GET else put
+    finally:
+        cluster.close()
+
+
+@asynccontextmanager
+async def official_asyncio(job: Job) -> AsyncIterator[Operate]:
+    """The official client's asyncio API."""
+    server, value = job.server, job.value
+    connect = import_module("acouchbase.cluster").Cluster.connect
+    cluster = await connect(server.connection_string, _official_options(server))
+    bucket = cluster.bucket(server.bucket)
+    await bucket.on_connect()
+    collection = bucket.default_collection()
+
+    async def get(key: str) -> None:
+        assert len((await collection.get(key)).content_as[bytes]) == len(value)
+
+    async def put(key: str) -> None:
+        await collection.upsert(key, value)
+
+    try:
+        yield get if job.kind is Kind.GET else put
+    finally:
+        await cluster.close()
+
+
+def _official_options(server: Server) -> object:
+    authenticator = import_module("couchbase.auth").PasswordAuthenticator(server.username, server.password)
+    transcoder = import_module("couchbase.transcoder").RawBinaryTranscoder()
+    return import_module("couchbase.options").ClusterOptions(authenticator, transcoder=transcoder)
+
+
+class Client(NamedTuple):
+    """A contender."""
+
+    needs: str
+    """The package that has to be installed for it."""
+    turn: Callable[[Job, int, int], Turn]
+    """Takes what is done, how many tasks do it at the same time, and how many operations they share."""
+
+
+def turns_of(clients: Mapping[str, Client], job: Job, *, tasks: int, operations: int) -> Mapping[str, Turn | None]:
+    """Return the turns of all clients; None for one that is not installed."""
+    return {
+        name: client.turn(job, tasks, operations) if importlib.util.find_spec(client.needs) is not None else None
+        for name, client in clients.items()
+    }
+
+
+def on_trio(open_client: Open) -> Callable[[Job, int, int], Turn]:
+    """Return how a client of trio takes its turn."""
+
+    async def at_once(operate: Operate, tasks: int, each: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(tasks):
+                nursery.start_soon(_work, operate, each, number)
+
+    return lambda job, tasks, operations: lambda: trio.run(_timed, open_client(job), at_once, tasks, operations)
+
+
+def on_asyncio(open_client: Open) -> Callable[[Job, int, int], Turn]:
+    """Return how a client of asyncio takes its turn."""
+
+    async def at_once(operate: Operate, tasks: int, each: int) -> None:
+        await asyncio.gather(*(_work(operate, each, number) for number in range(tasks)))
+
+    return lambda job, tasks, operations: lambda: asyncio.run(_timed(open_client(job), at_once, tasks, operations))
+
+
+async def _timed(
+    opened: AbstractAsyncContextManager[Operate],
+    at_once: Callable[[Operate, int, int], Awaitable[None]],
+    tasks: int,
+    operations: int,
+) -> Mapping[str, float]:
+    each = -(-operations // tasks)
+    async with opened as operate:
+        await at_once(operate, tasks, -(-WARM_UP // tasks))
+        with Stopwatch() as watch:
+            await at_once(operate, tasks, each)
+    return watch.both(each * tasks)
+
+
+async def _work(operate: Operate, each: int, number: int) -> None:
+    for key in _keys(each, number):
+        await operate(key)
+
+
+def in_threads(open_client: OpenBlocking) -> Callable[[Job, int, int], Turn]:
+    """Return how a client that blocks takes its turn: with a thread for each task."""
+
+    def turn(job: Job, tasks: int, operations: int) -> Turn:
+        def main() -> Mapping[str, float]:
+            each = -(-operations // tasks)
+            with open_client(job) as operate, ThreadPoolExecutor(tasks) as threads:
+
+                def at_once(each: int) -> None:
+                    list(threads.map(partial(_work_blocking, operate, each), range(tasks)))
+
+                at_once(-(-WARM_UP // tasks))
+                with Stopwatch() as watch:
+                    at_once(each)
+            return watch.both(each * tasks)
+
+        return main
+
+    return turn
+
+
+def _work_blocking(operate: Callable[[str], object], each: int, number: int) -> None:
+    for key in _keys(each, number):
+        operate(key)
 
 
 def _keys(count: int, offset: int) -> Iterator[str]:
     return (KEYS[(number + offset) % len(KEYS)] for number in range(count))
 
 
-def on_trio(open_client: Open, port: int, kind: Kind, value: bytes, *, tasks: int, operations: int) -> Turn:
-    """Return a turn on trio: ``tasks`` tasks share the operations."""
-
-    async def work(operate: Operate, count: int, offset: int) -> None:
-        for key in _keys(count, offset):
-            await operate(key)
-
-    async def all_of(operate: Operate, each: int) -> None:
-        async with trio.open_nursery() as nursery:
-            for number in range(tasks):
-                nursery.start_soon(work, operate, each, number)
-
-    async def main() -> float:
-        async with open_client(port, kind, value) as operate:
-            await all_of(operate, -(-WARM_UP // tasks))
-            began = time.process_time()
-            await all_of(operate, operations // tasks)
-            return (time.process_time() - began) / (operations // tasks * tasks)
-
-    return partial(trio.run, main)
+OURS: Mapping[str, Client] = {"triclinium": Client("triclinium", on_trio(triclinium))}
+BARE_LOOP: Mapping[str, Client] = {"bare trio loop": Client("trio", on_trio(bare_trio_loop))}
+BARE_STREAM: Mapping[str, Client] = {"bare trio stream": Client("trio", on_trio(bare_trio_stream))}
+OF_MEMCACHED: Mapping[str, Client] = {
+    "aiomcache": Client("aiomcache", on_asyncio(of_aiomcache)),
+    "emcache": Client("emcache", on_asyncio(of_emcache)),
+}
+OF_MEMCACHED_BLOCKING: Mapping[str, Client] = {
+    "pymemcache": Client("pymemcache", in_threads(of_pymemcache)),
+    "pylibmc": Client("pylibmc", in_threads(of_pylibmc)),
+}
+OFFICIAL: Mapping[str, Client] = {
+    "couchbase, asyncio": Client("couchbase", on_asyncio(official_asyncio)),
+    "couchbase, blocking": Client("couchbase", in_threads(official_blocking)),
+}
 
 
-def on_asyncio(open_client: Open, port: int, kind: Kind, value: bytes, *, tasks: int, operations: int) -> Turn:
-    """Return the same turn on asyncio."""
+def fill(job: Job) -> None:
+    """Write the documents that are then read."""
 
-    async def work(operate: Operate, count: int, offset: int) -> None:
-        for key in _keys(count, offset):
-            await operate(key)
+    async def main() -> None:
+        # A memcached gets no flags: some clients refuse what they have not written themselves.
+        async with (triclinium if job.server.bucket else bare_trio_stream)(job._replace(kind=Kind.SET)) as put:
+            for key in KEYS:
+                await put(key)
 
-    async def all_of(operate: Operate, each: int) -> None:
-        await asyncio.gather(*(work(operate, each, number) for number in range(tasks)))
-
-    async def main() -> float:
-        async with open_client(port, kind, value) as operate:
-            await all_of(operate, -(-WARM_UP // tasks))
-            began = time.process_time()
-            await all_of(operate, operations // tasks)
-            return (time.process_time() - began) / (operations // tasks * tasks)
-
-    return lambda: asyncio.run(main())
+    trio.run(main)

@@ -1,69 +1,148 @@
-"""What was measured, for people: a table, and bars."""
+"""What was measured, for people: in a terminal, on a page, in a plot."""
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from textwrap import fill
 
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench.turns import Row, Spread
 
+MACHINE = "machine"
+CONTENDERS = ("trio", "aiomcache", "emcache", "pymemcache", "pylibmc", "couchbase", "tenacity", "stamina")
+"""Packages whose versions matter to the figures."""
+PROSE_WIDTH = 120
+PLOT_COLUMNS = 3
+PLOT_TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+PLACE = re.compile(r"(<!-- figures: (?P<name>.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
 
 def machine() -> str:
     """Return in one line what the figures were taken on."""
-    return f"{platform.python_implementation()} {platform.python_version()} on {platform.system()} {platform.machine()}"
+    model = re.search(r"^model name\s*: (.+)$", _cpu_info(), re.MULTILINE)
+    processor = model[1] if model is not None else platform.machine()
+    where = f"{platform.system()}, {os.cpu_count()} cores of {processor}"
+    packages = ", ".join(f"{name} {found}" for name in CONTENDERS if (found := _version(name)))
+    return f"{platform.python_implementation()} {platform.python_version()} on {where}; {packages}"
 
 
-def show(rows: Iterable[Row], console: Console) -> None:
-    """Print a table of all contenders, row by row, as soon as each is there."""
-    for row in rows:
-        table = Table(title=f"{row.part}: {row.what}", title_justify="left", min_width=72)
-        table.add_column("contender")
-        table.add_column(row.unit, justify="right")
-        table.add_column("quartiles", justify="right")
-        table.add_column("times as much as ours", justify="right")
-        for name, cost in row.costs.items():
-            table.add_row(name, figure(cost.median), between(cost), _times(row.ratios.get(name)))
-        console.print(table)
+def _cpu_info() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
-def figure(value: float) -> str:
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def show(row: Row, console: Console) -> None:
+    """Print a row, with a line for each contender."""
+    table = Table(title=f"{row.table}, {row.what}: {row.unit}", title_justify="left", min_width=72)
+    first = next(iter(row.costs), "")
+    for heading in ("contender", "median", "quartiles", f"times {first}"):
+        table.add_column(heading, justify="left" if heading == "contender" else "right")
+    for name, cost in row.costs.items():
+        ratio = row.ratios.get(name)
+        times = "" if ratio is None else f"{ratio.median:.2f} ({_quartiles(ratio)})"
+        table.add_row(name, _figure(cost.median), _quartiles(cost), times)
+    for name in row.missing:
+        table.add_row(name, "missing", "", "")
+    console.print(table)
+
+
+def write_page(page: Path, rows: Sequence[Row]) -> None:
+    """Put the tables into a page, each between the marks that name it; places of other tables stay as they are.
+
+    Raises:
+        ValueError: the page has no place for a table.
+    """
+    tables = {MACHINE: fill(machine() + ".", PROSE_WIDTH) + "\n"}
+    for name in dict.fromkeys(row.table for row in rows):
+        tables[name] = _markdown([row for row in rows if row.table == name])
+    text = page.read_text(encoding="utf-8")
+    places = {place["name"] for place in PLACE.finditer(text)}
+    if lost := tables.keys() - places:
+        raise ValueError(f"{page} has no place for {', '.join(sorted(lost))}: add <!-- figures: … --> and <!-- end -->")
+
+    def filled(place: re.Match[str]) -> str:
+        table = tables.get(place["name"])
+        return place[0] if table is None else f"{place[1]}\n{table}\n{place[3]}"
+
+    text = PLACE.sub(filled, text)
+    page.write_text(text, encoding="utf-8")
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    """Return one table: a column for each contender, a line for each row; lines of a unit stay together."""
+    contenders = list(dict.fromkeys(name for row in rows for name in (*row.costs, *row.missing)))
+    units = list(dict.fromkeys(row.unit for row in rows))
+    lines = [["", "", *contenders], ["---"] * (len(contenders) + 2)]
+    lines += [
+        [row.what, row.unit, *(_cell(row, name) for name in contenders)]
+        for row in sorted(rows, key=lambda row: units.index(row.unit))
+    ]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def _cell(row: Row, name: str) -> str:
+    if name in row.missing:
+        return "missing"
+    cost, ratio = row.costs.get(name), row.ratios.get(name)
+    if cost is None:
+        return ""
+    if ratio is None:
+        return f"**{_figure(cost.median)}** ({_quartiles(cost)})"
+    return f"{_figure(cost.median)}, \N{MULTIPLICATION SIGN}{_figure(ratio.median)} ({_quartiles(ratio)})"
+
+
+def _figure(value: float) -> str:
     """Return a figure with three digits that count."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def between(value: Spread) -> str:
-    """Return the quartiles."""
-    return f"{figure(value.low)} to {figure(value.high)}"
-
-
-def _times(ratio: Spread | None) -> str:
-    return "" if ratio is None else f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+def _quartiles(value: Spread) -> str:
+    return f"{_figure(value.low)} to {_figure(value.high)}"
 
 
 def plot(rows: Sequence[Row], path: str) -> None:
-    """Write a plot of all rows that have more than one contender: bars of their medians, whiskers of their quartiles."""
+    """Draw how many times as much as the first contender the others cost: bars of medians, whiskers of quartiles.
+
+    Of each table, what is told in its first unit.
+    """
     from matplotlib.figure import Figure  # noqa: PLC0415 - it takes a second, and only who asks for a plot pays it
 
-    compared = [row for row in rows if len(row.costs) > 1]
-    height = 0.3 * sum(len(row.costs) + 1 for row in compared) + 0.6
-    picture = Figure(figsize=(9, height), layout="constrained")
-    axes = picture.subplots()
-    labels, place = list[str](), 0.0
-    places = list[float]()
-    for row in compared:
-        for name, cost in row.costs.items():
-            whiskers = [[cost.median - cost.low], [cost.high - cost.median]]
-            is_ours = name == next(iter(row.costs))
-            axes.barh(place, cost.median, xerr=whiskers, color="#2a6f97" if is_ours else "#c9d6df", height=0.8)
-            labels.append(f"{row.what}: {name}")
-            places.append(place)
-            place += 1
-        place += 1
-    axes.set_yticks(places, labels, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.set_xlabel("processor time of an operation; less is better")
+    tables = dict[str, list[Row]]()
+    for row in rows:
+        if row.ratios and row.unit == (table := tables.setdefault(row.table, [row]))[0].unit and row is not table[0]:
+            table.append(row)
+    lines = -(-len(tables) // PLOT_COLUMNS)
+    picture = Figure(figsize=(7 * PLOT_COLUMNS, 3.5 * lines), layout="constrained")
+    places = list(picture.subplots(lines, PLOT_COLUMNS, squeeze=False, sharex=True).flat)
+    for axes, table in zip(places, tables.values(), strict=False):
+        bars = {f"{row.what}: {name}": ratio for row in table for name, ratio in row.ratios.items()}
+        medians = [ratio.median for ratio in bars.values()]
+        whiskers = [[one.median - one.low for one in bars.values()], [one.high - one.median for one in bars.values()]]
+        axes.barh(range(len(bars)), [median - 1 for median in medians], left=1, xerr=whiskers, color="#2a6f97")
+        axes.set_yticks(range(len(bars)), bars, fontsize=6)
+        axes.set_title(f"{table[0].table}, {table[0].unit}: times {next(iter(table[0].costs))}", fontsize=8, loc="left")
+        axes.axvline(1, color="black", linewidth=0.8)
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xticks(PLOT_TICKS, map(str, PLOT_TICKS))
+        axes.minorticks_off()
+        axes.tick_params(labelbottom=True)
+    for axes in places[len(tables) :]:
+        axes.set_axis_off()
     picture.savefig(path)

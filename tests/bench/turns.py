@@ -1,19 +1,43 @@
 """Several contenders take turns, so that whatever else the machine does strikes each of them.
 
-What is measured is processor time of this process: a server or another client that runs beside it does not count. What
-matters is a ratio, taken within each round, for rounds differ more than contenders do.
+What counts is a ratio, taken within each round, for rounds differ more than contenders do. Less is better in all units.
 """
 
 from __future__ import annotations
 
 import gc
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Self
 
 import msgspec
 
-Turn = Callable[[], float]
-"""Does the work once, and returns what each operation of it cost: seconds of processor time, bytes, or calls."""
+PROCESSOR = "µs of processor time"
+"""Of this process, all of its threads: a server that runs beside it does not count."""
+WALL = "µs of wall clock"
+"""Divided by all operations, so 10 µs are 100,000 a second."""
+
+Turn = Callable[[], Mapping[str, float]]
+"""Does the work once, and returns what each operation of it cost, by unit."""
+
+
+class Effort(NamedTuple):
+    """How much is done to find a figure."""
+
+    rounds: int
+    """In which each contender has a turn."""
+    scale: float = 1.0
+    """The share of the work of a turn that is done; 1 for figures, less to see that a row works."""
+
+    def of(self, count: int) -> int:
+        """Return how many are left of ``count`` operations."""
+        return max(1, round(count * self.scale))
+
+    @property
+    def short(self) -> Effort:
+        """More rounds, for turns that take a few milliseconds."""
+        return self._replace(rounds=3 * self.rounds)
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -25,40 +49,72 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One thing that was measured: what it cost each contender, and how many times as much as the first of them."""
+    """One figure, of one contender or of several that took turns.
 
-    part: str
+    ``costs`` are by contender; ``ratios`` are those of all but the first, to the first. ``missing`` are the contenders
+    that are not installed.
+    """
+
+    table: str
     what: str
     unit: str
     costs: Mapping[str, Spread]
     ratios: Mapping[str, Spread]
+    missing: Sequence[str] = ()
 
 
-def take_turns(contenders: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[float]]:
+def measure(table: str, what: str, contenders: Mapping[str, Turn | None], effort: Effort) -> Iterator[Row]:
+    """Yield a row for each unit; a contender without a turn is missing."""
+    turns = {name: turn for name, turn in contenders.items() if turn is not None}
+    missing = [name for name in contenders if name not in turns]
+    if not turns:
+        yield Row(table, what, "", {}, {}, missing)
+        return
+    found = take_turns(turns, effort.rounds)
+    first, *others = found
+    for unit in found[first][0]:
+        values = {name: [costs[unit] for costs in rounds] for name, rounds in found.items()}
+        yield Row(
+            table,
+            what,
+            unit,
+            {name: spread(costs) for name, costs in values.items()},
+            {name: ratio(values[name], values[first]) for name in others},
+            missing,
+        )
+
+
+def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[Mapping[str, float]]]:
     """Return what each contender needed in each round. Every round begins with another contender."""
-    names = list(contenders)
-    found: dict[str, list[float]] = {name: [] for name in names}
+    names = list(turns)
+    found: dict[str, list[Mapping[str, float]]] = {name: [] for name in names}
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            # What the one before has left behind is not for this one to collect.
+            # The garbage of the one before is not for this one to collect.
             gc.collect()
-            found[name].append(contenders[name]())
+            found[name].append(turns[name]())
     return found
 
 
-def row(part: str, what: str, contenders: Mapping[str, Turn], rounds: int, *, unit: str = "µs") -> Row:
-    """Measure, and return what was found; seconds are told as microseconds."""
-    found = take_turns(contenders, rounds)
-    scale = 1e6 if unit == "µs" else 1.0
-    first, *others = found
-    return Row(
-        part,
-        what,
-        unit,
-        {name: spread([cost * scale for cost in costs]) for name, costs in found.items()},
-        {name: ratio(found[name], found[first]) for name in others},
-    )
+class Stopwatch:
+    """Measures a block in processor time and wall clock."""
+
+    def __enter__(self) -> Self:
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._processor = time.process_time() - self._processor
+        self._wall = time.perf_counter() - self._wall
+
+    def processor(self, operations: int) -> Mapping[str, float]:
+        """Return what each operation of the block cost."""
+        return {PROCESSOR: self._processor / operations * 1e6}
+
+    def both(self, operations: int) -> Mapping[str, float]:
+        """Return what each operation of the block cost, by either clock."""
+        return {**self.processor(operations), WALL: self._wall / operations * 1e6}
 
 
 def spread(values: Sequence[float]) -> Spread:

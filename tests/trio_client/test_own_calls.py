@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tests.bench.calls import GETS, of_fake_cluster, of_memcached, own_calls
+from tests.bench.own_calls import GETS, of_fake_cluster, of_memcached, own_calls
 from tests.environment import missing
 from tests.live.memcached import Memcached
 

@@ -1,0 +1,42 @@
+"""Gets and sets on a real memcached, beside the least that trio can do and beside clients that others have written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tests.bench.clients import (
+    BARE_LOOP,
+    BARE_STREAM,
+    OF_MEMCACHED,
+    OF_MEMCACHED_BLOCKING,
+    OURS,
+    Job,
+    Kind,
+    fill,
+    turns_of,
+)
+from tests.bench.servers import memcached
+from tests.bench.turns import Effort, Row, measure
+
+SIZES: Mapping[int, str] = {100: "100 B", 10_240: "10 KiB"}
+ONE_TASK_OPERATIONS = 500
+TASKS: Mapping[int, int] = {16: 2_000, 64: 4_000, 256: 4_096, 1024: 4_096}
+"""How many work at once, and how many operations they share."""
+
+
+def rows(effort: Effort) -> Iterator[Row]:
+    """Measure."""
+    one_at_a_time = {**OURS, **BARE_STREAM, **BARE_LOOP, **OF_MEMCACHED, **OF_MEMCACHED_BLOCKING}
+    many = {**OURS, **BARE_LOOP, **OF_MEMCACHED}
+    with memcached() as server:
+        if server is None:
+            yield from measure("end to end", "gets and sets", {"memcached": None}, effort)
+            return
+        for size, name in SIZES.items():
+            for kind in Kind:
+                fill(job := Job(server, kind, bytes(size)))
+                turns = turns_of(one_at_a_time, job, tasks=1, operations=effort.of(ONE_TASK_OPERATIONS))
+                yield from measure("end to end: one task", f"{kind.value} of {name}", turns, effort)
+                for tasks, operations in TASKS.items():
+                    turns = turns_of(many, job, tasks=tasks, operations=effort.of(operations))
+                    yield from measure(f"end to end: {kind.value}s of {name}", f"{tasks} tasks", turns, effort)

@@ -1,0 +1,35 @@
+"""The same documents through the official client: one node, with a bucket, vbuckets and, where it has them, collections.
+
+The servers are slower than any of the clients with many operations under way; what the bare loop takes is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tests.bench.clients import BARE_LOOP, OFFICIAL, OURS, Job, Kind, fill, turns_of
+from tests.bench.servers import Server, couchbase_mock, fake_node
+from tests.bench.turns import Effort, Row, measure
+
+TASKS: Mapping[int, int] = {1: 300, 16: 1_000, 256: 2_048}
+"""How many work at once, and how many operations they share."""
+
+
+def rows(effort: Effort) -> Iterator[Row]:
+    """Measure."""
+    with couchbase_mock() as server:
+        yield from _on("CouchbaseMock", server, effort)
+    with fake_node() as server:
+        yield from _on("triclinium serve", server, effort)
+
+
+def _on(name: str, server: Server | None, effort: Effort) -> Iterator[Row]:
+    for kind in Kind:
+        table = f"official client: {kind.value}s on {name}"
+        if server is None:
+            yield from measure(table, "100 B", {name: None}, effort)
+            continue
+        fill(job := Job(server, kind, bytes(100)))
+        for tasks, operations in TASKS.items():
+            turns = turns_of({**OURS, **OFFICIAL, **BARE_LOOP}, job, tasks=tasks, operations=effort.of(operations))
+            yield from measure(table, f"{tasks} {'task' if tasks == 1 else 'tasks'}", turns, effort)

@@ -1,0 +1,31 @@
+"""The command that measures works; what it finds is not looked at."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "internals" / "performance.md"
+TABLES = {"core: a get, submitted and answered", "core: a retry", "core: in flight"}
+
+
+@pytest.mark.native
+def test_a_part_is_measured(tmp_path: Path) -> None:
+    """Its rows end up in a file and a plot, and its tables in the page that names them."""
+    figures, plot, page = tmp_path / "figures.json", tmp_path / "bars.svg", tmp_path / "page.md"
+    shutil.copy(PAGE, page)
+    options = ["--only", "core", "--rounds", "1", "--scale", "0.001"]
+    files = ["--json", str(figures), "--plot", str(plot), "--page", str(page)]
+    subprocess.run([sys.executable, "-m", "tests.bench", *options, *files], cwd=ROOT, check=True)
+    rows = json.loads(figures.read_bytes())["rows"]
+
+    assert TABLES == {row["table"] for row in rows}
+    assert all(row["costs"] for row in rows)
+    assert "| 64 at once |" in page.read_text(encoding="utf-8")
+    assert plot.read_bytes().startswith(b"<?xml")
