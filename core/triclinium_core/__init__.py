@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triclinium_core._speedups import implementation, use_implementation
+    from triclinium_core.checks import Duration
     from triclinium_core.kv.client_machine import ClientMachine
     from triclinium_core.kv.operation.durability import DurabilityLevel
     from triclinium_core.options import (
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
         PasswordAuthenticator,
         TimeoutOptions,
     )
-    from triclinium_core.quantities import Duration
     from triclinium_core.retry.backoff import controlled, exponential
     from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
     from triclinium_core.retry.couchbase.machine import RetryMachine
@@ -85,7 +85,7 @@ _MODULE_OF = {
     "ClientMachine": "triclinium_core.kv.client_machine",
     "ClientOptions": "triclinium_core.options",
     "DurabilityLevel": "triclinium_core.kv.operation.durability",
-    "Duration": "triclinium_core.quantities",
+    "Duration": "triclinium_core.checks",
     "EncodedValue": "triclinium_core.transcoding.transcoder",
     "ErrorMapRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "FastFailOnTerminalErrorRetryStrategy": "triclinium_core.retry.couchbase.strategy",

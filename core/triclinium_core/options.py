@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from types import NoneType
 
+from triclinium_core.checks import Duration, check_duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
@@ -90,10 +90,7 @@ class JwtAuthenticator:
                 "token must be a string of one or more characters out of A-Z a-z 0-9 - . _ ~ + / and = at its end",
                 parameter="token",
             )
-        if not isinstance(self.allow_unencrypted, bool):
-            raise InvalidArgumentException(
-                f"allow_unencrypted={self.allow_unencrypted!r} must be True or False", parameter="allow_unencrypted"
-            )
+        check_flag(self.allow_unencrypted, "allow_unencrypted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +202,7 @@ def require_timeout(name: str, duration: Duration) -> float:
     Raises:
         InvalidArgumentException: it is no duration, or 0, or more than ``SECONDS_MAX`` and not ``math.inf``.
     """
-    return require_duration(name, duration, above_zero=True, most=SECONDS_MAX, endless=True)
+    return check_duration(duration, name, above_zero=True, most=SECONDS_MAX, endless=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
 from docs._ext.tables import RFC_NUMBER
-from triclinium_core.quantities import Duration
+from triclinium_core.checks import Duration
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 

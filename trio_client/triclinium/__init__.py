@@ -18,6 +18,7 @@ from triclinium._retry_strategies import AdaptiveRetryStrategy, SimpleRetryStrat
 from triclinium._retry_watching import watching_retries
 from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
+from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.manifest_types import CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.reports import (
@@ -59,7 +60,6 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.quantities import Duration
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attempts_of
 from triclinium_core.retry.calls.reports import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
+from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
-from triclinium_core.quantities import Duration
 from triclinium_core.transcoding.transcoder import Transcoder
 
 ANY_CAS = Cas(0)

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field
 from triclinium._collection_base import CollectionBase
+from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutationResult
-from triclinium_core.quantities import Duration
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 

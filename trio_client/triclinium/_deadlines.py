@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 
 import trio
 
+from triclinium_core.checks import Duration, check_duration
 from triclinium_core.error_context import ErrorContext, standing, story
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.quantities import Duration, require_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def fail_after(seconds: Duration) -> Iterator[trio.CancelScope]:
     Their own ``context`` has all of a single operation, and of several what is the same of all. An operation that an
     inner scope had given up earlier counts too.
     """
-    seconds = require_duration("seconds", seconds, endless=True)
+    seconds = check_duration(seconds, "seconds", endless=True)
     report = Report()
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._collection_base import CollectionBase
+from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
@@ -21,8 +22,7 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
-from triclinium_core.kv.operation.validation import check_flag, encode_lock_time
-from triclinium_core.quantities import Duration
+from triclinium_core.kv.operation.validation import encode_lock_time
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 

@@ -15,9 +15,9 @@ from triclinium._connector import TcpConnector, show_certificate
 from triclinium._driver import Driver
 from triclinium._log import Log
 from triclinium.abc import Connector, Resolver
+from triclinium_core.checks import check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.operation.validation import check_flag
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import (
     AUTHENTICATOR_NAMES,

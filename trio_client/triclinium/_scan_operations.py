@@ -9,10 +9,10 @@ from triclinium._arguments import transcoder_or_json
 from triclinium._collection_base import CollectionBase
 from triclinium._context import strategy_for
 from triclinium._scans import ScanResults, scanning
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.scan_types import ScanType
-from triclinium_core.kv.operation.validation import check_integer
 from triclinium_core.kv.operation.vbucket_scan import ScanOptions, newest_tokens
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder

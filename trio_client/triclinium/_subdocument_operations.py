@@ -7,13 +7,12 @@ from datetime import datetime
 
 from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
 from triclinium._collection_base import CollectionBase
+from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
-from triclinium_core.kv.operation.validation import check_flag
-from triclinium_core.quantities import Duration
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 

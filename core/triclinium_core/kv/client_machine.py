@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from triclinium_core.checks import check_type, is_number
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, ReportConnection
@@ -50,7 +51,6 @@ from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop
-from triclinium_core.kv.operation.validation import check_type, shown
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.timers import TimerKind, Timers
@@ -59,7 +59,6 @@ from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
-from triclinium_core.quantities import is_number
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import require_strategy
@@ -67,6 +66,7 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.shown import shown
 
 TIME_MAX = 1e12
 """Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""

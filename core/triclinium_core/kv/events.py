@@ -12,10 +12,10 @@ from typing import NewType
 
 import msgspec
 
+from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 

@@ -7,11 +7,11 @@ decisions C2, C3, C23.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, is_number, require_duration
+from triclinium_core.checks import Duration, check_duration, check_integer, check_number
 from triclinium_core.retry.values import lean
 
 RESOLUTION = 1e-9
@@ -25,14 +25,6 @@ _EXPONENT_MAX = 1_000.0
 """Binary exponents above this are beyond every ceiling and would overflow a float."""
 _RETRIES_MAX = 2**62
 """A float holds it, and even the smallest factor above one has reached any ceiling by then."""
-
-
-def require_retry_attempts(value: int) -> None:
-    """Raise InvalidArgumentException unless ``value`` counts retries."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidArgumentException(
-            f"retry_attempts={value!r} must be an integer of at least 0", parameter="retry_attempts"
-        )
 
 
 class Random(Protocol):
@@ -73,16 +65,11 @@ class ExponentialBackoff:
     """As many retries as have reached any ceiling, and more than would overflow a float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
-        ceiling = require_duration("most", most)
-        object.__setattr__(self, "first", require_duration("first", first, most=ceiling))
+        ceiling = check_duration(most, "most")
+        object.__setattr__(self, "first", check_duration(first, "first", most=ceiling))
         object.__setattr__(self, "most", ceiling)
-        for name, value, least, greatest in (("factor", factor, 1.0, math.inf), ("jitter", jitter, 0.0, 1.0)):
-            if not (is_number(value) and math.isfinite(value) and least <= value <= greatest):
-                raise InvalidArgumentException(
-                    f"{name}={value!r} of an exponential backoff must be a number between {least} and {greatest}",
-                    parameter=name,
-                )
-            object.__setattr__(self, name, value)
+        for name, value, least, greatest in (("factor", factor, 1.0, sys.float_info.max), ("jitter", jitter, 0.0, 1.0)):
+            object.__setattr__(self, name, check_number(value, name, least, greatest))
         retries = _EXPONENT_MAX / math.log2(self.factor) if self.factor > 1 else math.inf
         object.__setattr__(self, "_retries_max", min(retries, _RETRIES_MAX))
 
@@ -93,7 +80,7 @@ class ExponentialBackoff:
             InvalidArgumentException: that is no count.
         """
         if type(retry_attempts) is not int or retry_attempts < 0:
-            require_retry_attempts(retry_attempts)
+            check_integer(retry_attempts, "retry_attempts")
         delay = self.most
         if retry_attempts < self._retries_max:
             grown = self.first * self.factor**retry_attempts
@@ -122,7 +109,7 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
     Raises:
         InvalidArgumentException: ``retry_attempts`` is no count.
     """
-    require_retry_attempts(retry_attempts)
+    check_integer(retry_attempts, "retry_attempts")
     if retry_attempts < len(CONTROLLED_DELAYS):
         return CONTROLLED_DELAYS[retry_attempts]
     return CONTROLLED_DELAY_MAX

@@ -10,7 +10,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException, InvalidArgumentException
+from triclinium_core.checks import check_flag
+from triclinium_core.errors import DecodingFailureException, EncodingFailureException
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.non_finite import find_non_finite
 
@@ -62,10 +63,7 @@ class JsonTranscoder:
     """Whether NaN and the infinities are stored as null, so that a reader cannot tell them from None."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.non_finite_as_null, bool):
-            raise InvalidArgumentException(
-                f"non_finite_as_null={self.non_finite_as_null!r} must be True or False", parameter="non_finite_as_null"
-            )
+        check_flag(self.non_finite_as_null, "non_finite_as_null")
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""

@@ -13,7 +13,7 @@ from triclinium._doors import make_driver
 from triclinium._log import Log
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
-from triclinium_core.kv.operation.validation import check_flag
+from triclinium_core.checks import check_flag
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy

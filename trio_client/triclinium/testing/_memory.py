@@ -15,8 +15,8 @@ from triclinium.abc import ConnectedStream
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
+from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import check_type
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 
 

@@ -17,8 +17,8 @@ from triclinium._connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, serving
 from triclinium.testing._tls import names_of, welcome_to_tls
+from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import check_integer, check_type
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.cluster.places import NODES_MAX, PORT_STRIDE
 

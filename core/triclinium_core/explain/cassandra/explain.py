@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.cassandra.explanation import Explanation, Outcome
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
@@ -24,8 +25,6 @@ from triclinium_core.retry.cassandra.errors import (
     RequestAborted,
     Unavailable,
     WriteTimeout,
-    require_count,
-    require_flag,
 )
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge
@@ -97,8 +96,8 @@ class Case:
                 parameter="error",
             )
         require_policy(self.policy)
-        require_flag("idempotent", self.idempotent)
-        require_count("retry_count", self.retry_count)
+        check_flag(self.idempotent, "idempotent")
+        check_integer(self.retry_count, "retry_count")
 
 
 def explain(case: Case) -> Explanation:

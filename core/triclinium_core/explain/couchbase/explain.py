@@ -9,10 +9,10 @@ Source: SDK-RFC 0049, SDK-RFC 0013.
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass, field, replace
 from typing import assert_never, cast, get_args
 
+from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.explain.couchbase.explanation import DecidedBy, Explanation, Outcome
 from triclinium_core.explain.couchbase.occasions import (
@@ -117,27 +117,27 @@ class Case:
     rng: Random = field(default_factory=LongestDelays)
 
     def __post_init__(self) -> None:
-        _require_type("service", self.service, Service)
-        _require_type("operation", self.operation, str)
-        _require_type("happened", self.happened, *get_args(Happening))
+        check_type(self.service, "service", Service)
+        check_type(self.operation, "operation", str)
+        check_type(self.happened, "happened", *get_args(Happening))
         require_strategy(self.strategy, "strategy")
-        _require_count("attempt", self.attempt)
-        _require_seconds("elapsed", self.elapsed, _LONGEST)
-        _require_seconds("timeout", self.timeout, math.inf)
+        check_integer(self.attempt, "attempt")
+        check_number(self.elapsed, "elapsed", 0)
+        check_number(self.timeout, "timeout", 0, math.inf)
         if self.since_first_failure is not None:
-            _require_seconds("since_first_failure", self.since_first_failure, self.elapsed)
+            check_number(self.since_first_failure, "since_first_failure", 0, self.elapsed)
         fits = True
         match self.happened:
             case KvAnswer(status):
-                _require_count("status", status, 0xFFFF)
+                check_integer(status, "status", most=0xFFFF)
                 fits = self.service is Service.KV
             case HttpAnswer(http_status):
-                _require_count("http_status", http_status)
+                check_integer(http_status, "http_status")
                 fits = self.service is not Service.KV
             case ErrorCode(code, _, http_status):
-                _require_count("code", code)
+                check_integer(code, "code")
                 if http_status is not None:
-                    _require_count("http_status", http_status)
+                    check_integer(http_status, "http_status")
                 fits = self.service in {service for service, _ in service_responses.RETRYABLE_ERROR_CODES}
             case SocketClosed(handed_over=HandedOver.NOTHING, reason=reason) | DispatchFailed(reason):
                 _require_unsent_reason(self.service, type(self.happened), reason)
@@ -149,29 +149,8 @@ class Case:
             )
 
 
-_LONGEST = sys.float_info.max
-"""Seconds that may have passed already: any number but infinity."""
-
-
-def _require_type(name: str, value: object, *kinds: type) -> None:
-    if not isinstance(value, kinds):
-        expected = " or ".join(kind.__name__ for kind in kinds)
-        raise InvalidArgumentException(f"{name}={value!r} must be of type {expected}", parameter=name)
-
-
-def _require_count(name: str, value: int, most: int | None = None) -> None:
-    if type(value) is not int or value < 0 or (most is not None and value > most):
-        limit = "of at least 0" if most is None else f"from 0 to {most}"
-        raise InvalidArgumentException(f"{name}={value!r} must be a whole number {limit}", parameter=name)
-
-
-def _require_seconds(name: str, value: float, most: float) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= most:
-        raise InvalidArgumentException(f"{name}={value!r} must be a number from 0 to {most}", parameter=name)
-
-
 def _require_unsent_reason(service: Service, event: type[SocketClosed | DispatchFailed], reason: RetryReason) -> None:
-    _require_type("reason", reason, RetryReason)
+    check_type(reason, "reason", RetryReason)
     reasons = unsent_reasons(service, event)
     if reason not in reasons:
         what = f"a dispatch to {service} fails for"

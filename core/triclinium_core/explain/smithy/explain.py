@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triclinium_core.checks import check_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.smithy.explanation import Explanation
 from triclinium_core.explain.smithy.script import Response, play
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.bounds import require_seconds
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
@@ -56,7 +56,7 @@ class Case:
                     f"response {response!r} must be one of {', '.join(map(str, Response))}", parameter="operations"
                 )
         if self.retry_after is not None:
-            require_seconds("retry_after", self.retry_after)
+            check_seconds(self.retry_after, "retry_after")
 
 
 def explain(case: Case) -> Explanation:

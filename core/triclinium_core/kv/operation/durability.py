@@ -12,7 +12,7 @@ import struct
 from enum import Enum, unique
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import shown
+from triclinium_core.shown import shown
 
 DURABLE_TIMEOUT_MIN = 1.5
 """Seconds that a durable operation has at least: the timers of servers are too coarse for less, which would end most

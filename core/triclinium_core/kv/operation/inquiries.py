@@ -12,9 +12,11 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.reports import ClusterState
+from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
 """Characters of a report's name."""
@@ -57,7 +59,7 @@ class WaitUntilReady(Inquiry, frozen=True):
 
     def __post_init__(self) -> None:
         Inquiry.__post_init__(self)
-        check.check_type(self.desired_state, "desired_state", ClusterState)
+        check_type(self.desired_state, "desired_state", ClusterState)
         # RFC 0061 "The waitUntilReady Command": "It is a hard error if OFFLINE is passed in".
         if self.desired_state is ClusterState.OFFLINE:
             raise InvalidArgumentException(
@@ -74,7 +76,7 @@ def check_report_id(value: object) -> str:
     """
     if not isinstance(value, str) or not 1 <= len(value) <= REPORT_ID_SIZE_MAX:
         raise InvalidArgumentException(
-            f"report_id={check.shown(value)} must be a string of 1 to {REPORT_ID_SIZE_MAX} characters",
+            f"report_id={shown(value)} must be a string of 1 to {REPORT_ID_SIZE_MAX} characters",
             parameter="report_id",
         )
     return value

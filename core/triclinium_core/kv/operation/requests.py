@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
@@ -107,7 +108,7 @@ class GetReplica(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_integer(self.replica, "replica", 1, check.REPLICAS_MAX)
+        check_integer(self.replica, "replica", 1, check.REPLICAS_MAX)
         check.check_transcoder(self.transcoder)
 
     @property
@@ -134,7 +135,7 @@ class GetAndTouch(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
         check.check_transcoder(self.transcoder)
 
 
@@ -149,7 +150,7 @@ class GetAndLock(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_integer(self.lock_time, "lock_time", 1, check.LOCK_TIME_MAX)
+        check_integer(self.lock_time, "lock_time", 1, check.LOCK_TIME_MAX)
         check.check_transcoder(self.transcoder)
 
 
@@ -163,7 +164,7 @@ class Unlock(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_integer(self.cas, "cas", 1, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 1, check.UINT64_MAX)
 
 
 class Touch(DocumentOperation, frozen=True, gc=False):
@@ -176,7 +177,7 @@ class Touch(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
 
 
 class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
@@ -204,7 +205,7 @@ class Remove(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
 class Store(Mutation, frozen=True, gc=False):
@@ -217,8 +218,8 @@ class Store(Mutation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
         check.check_value(self.value)
-        check.check_integer(self.flags, "flags", 0, check.UINT32_MAX)
-        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.flags, "flags", 0, check.UINT32_MAX)
+        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
 
 
 class Insert(Store, frozen=True, gc=False):
@@ -238,7 +239,7 @@ class Upsert(Store, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
-        check.check_flag(self.preserve_expiry, "preserve_expiry")
+        check_flag(self.preserve_expiry, "preserve_expiry")
 
 
 class Replace(Store, frozen=True, gc=False):
@@ -252,8 +253,8 @@ class Replace(Store, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
-        check.check_flag(self.preserve_expiry, "preserve_expiry")
-        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_flag(self.preserve_expiry, "preserve_expiry")
+        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
 class Concatenate(Mutation, frozen=True, gc=False):
@@ -265,7 +266,7 @@ class Concatenate(Mutation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
         check.check_value(self.value)
-        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
 
 
 class Append(Concatenate, frozen=True, gc=False):
@@ -291,10 +292,10 @@ class Count(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check.check_integer(self.delta, "delta", 0, check.UINT64_MAX)
+        check_integer(self.delta, "delta", 0, check.UINT64_MAX)
         if self.initial is not None:
-            check.check_integer(self.initial, "initial", 0, check.UINT64_MAX)
-        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX - 1)
+            check_integer(self.initial, "initial", 0, check.UINT64_MAX)
+        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX - 1)
 
 
 class Increment(Count, frozen=True, gc=False):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
@@ -29,7 +30,7 @@ class VBucketOperation(Operation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Operation.__post_init__(self)
-        check.check_integer(self.vbucket, "vbucket", 0, VBUCKET_MAX)
+        check_integer(self.vbucket, "vbucket", 0, VBUCKET_MAX)
 
 
 class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
@@ -48,10 +49,10 @@ class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         VBucketOperation.__post_init__(self)
-        check.check_type(self.selection, "selection", Bounds, Sample)
-        check.check_flag(self.ids_only, "ids_only")
+        check_type(self.selection, "selection", Bounds, Sample)
+        check_flag(self.ids_only, "ids_only")
         if self.token is not None:
-            check.check_type(self.token, "token", MutationToken)
+            check_type(self.token, "token", MutationToken)
 
 
 class ScanOperation(VBucketOperation, frozen=True, gc=False):
@@ -84,9 +85,9 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         ScanOperation.__post_init__(self)
-        check.check_integer(self.item_limit, "item_limit", 1, check.UINT32_MAX)
-        check.check_integer(self.byte_limit, "byte_limit", 0, check.UINT32_MAX)
-        check.check_integer(self.time_limit_ms, "time_limit_ms", 0, check.UINT32_MAX)
+        check_integer(self.item_limit, "item_limit", 1, check.UINT32_MAX)
+        check_integer(self.byte_limit, "byte_limit", 0, check.UINT32_MAX)
+        check_integer(self.time_limit_ms, "time_limit_ms", 0, check.UINT32_MAX)
         check.check_transcoder(self.transcoder)
 
 

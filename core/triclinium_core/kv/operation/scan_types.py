@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX, check_flag, check_integer
+from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
 
 LOWEST = b"\x00"

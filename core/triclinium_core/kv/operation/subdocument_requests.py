@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Mutation
@@ -34,9 +35,9 @@ class LookupIn(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_type(self.specs, "specs", tuple)
+        check_type(self.specs, "specs", tuple)
         check_specs(self.specs, LookupInSpec)
-        check.check_flag(self.access_deleted, "access_deleted")
+        check_flag(self.access_deleted, "access_deleted")
         check.check_transcoder(self.transcoder)
 
 
@@ -61,14 +62,14 @@ class MutateIn(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check.check_type(self.specs, "specs", tuple)
+        check_type(self.specs, "specs", tuple)
         check_mutations(self.specs)
-        check.check_integer(self.cas, "cas", 0, check.UINT64_MAX)
-        check.check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
-        check.check_flag(self.preserve_expiry, "preserve_expiry")
-        check.check_type(self.store_semantics, "store_semantics", StoreSemantics)
-        check.check_flag(self.access_deleted, "access_deleted")
-        check.check_flag(self.create_as_deleted, "create_as_deleted")
+        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_flag(self.preserve_expiry, "preserve_expiry")
+        check_type(self.store_semantics, "store_semantics", StoreSemantics)
+        check_flag(self.access_deleted, "access_deleted")
+        check_flag(self.create_as_deleted, "create_as_deleted")
         check.check_transcoder(self.transcoder)
         if self.cas and self.store_semantics is StoreSemantics.INSERT:
             raise InvalidArgumentException(

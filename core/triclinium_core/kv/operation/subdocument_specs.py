@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import msgspec
 
+from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import check_flag, check_integer, check_value, shown
+from triclinium_core.kv.operation.validation import check_value
 from triclinium_core.kv.wire.subdocument import (
     MUTATION_SPEC,
     MUTATIONS_SIZE_MAX,
@@ -21,6 +22,7 @@ from triclinium_core.kv.wire.subdocument import (
     PathFlag,
     PathOpcode,
 )
+from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import Transcoder
 
 DELTA_MAX = 2**63 - 1

@@ -6,9 +6,9 @@ import math
 import re
 from datetime import datetime, timedelta
 
+from triclinium_core.checks import Duration, check_duration, in_seconds, is_number
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
-from triclinium_core.quantities import Duration, in_seconds, is_number, require_duration
 
 DEFAULT_NAME = "_default"
 """Name of the scope and of the collection that every bucket has."""
@@ -26,12 +26,6 @@ LOCK_TIME_MAX = 30
 
 _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
 _BUCKET_NAME = re.compile(r"[A-Za-z0-9_.\-%]{1,100}")
-
-
-def shown(value: object) -> str:
-    """Return a value as an error shows it."""
-    # Python refuses to write out an integer of thousands of digits.
-    return "an immense number" if isinstance(value, int) and value.bit_length() > 128 else repr(value)
 
 
 def check_name(value: object, parameter: str) -> str:
@@ -85,37 +79,6 @@ def check_value(data: object) -> bytes:
             f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}", parameter="value"
         )
     return data
-
-
-def check_type(value: object, parameter: str, *kinds: type) -> None:
-    """Raise InvalidArgumentException unless ``value`` is of one of the types."""
-    if not isinstance(value, kinds):
-        names = " or ".join(kind.__name__ for kind in kinds)
-        raise InvalidArgumentException(f"{parameter}={shown(value)} must be of type {names}", parameter=parameter)
-
-
-def check_integer(value: object, parameter: str, least: int, most: int) -> int:
-    """Return an integer in range.
-
-    Raises:
-        InvalidArgumentException: not an integer, or out of range.
-    """
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise InvalidArgumentException(
-            f"{parameter}={shown(value)} must be an integer from {least} to {most}", parameter=parameter
-        )
-    return value
-
-
-def check_flag(value: object, parameter: str) -> bool:
-    """Return True or False.
-
-    Raises:
-        InvalidArgumentException: anything else, whatever its truth value.
-    """
-    if not isinstance(value, bool):
-        raise InvalidArgumentException(f"{parameter}={shown(value)} must be True or False", parameter=parameter)
-    return value
 
 
 def check_transcoder(value: object) -> None:
@@ -189,7 +152,7 @@ def encode_lock_time(lock_time: Duration) -> int:
     Raises:
         InvalidArgumentException: wrong type, nothing, or more than 30 seconds.
     """
-    return math.ceil(require_duration("lock_time", lock_time, above_zero=True, most=LOCK_TIME_MAX))
+    return math.ceil(check_duration(lock_time, "lock_time", above_zero=True, most=LOCK_TIME_MAX))
 
 
 def _cut(name: str) -> str:

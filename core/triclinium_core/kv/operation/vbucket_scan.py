@@ -16,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
+from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
 from triclinium_core.kv.operation.results import MutationToken, RangeScanCreated, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan_types import Bounds, Sample, SamplingScan, ScanType
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer, check_type
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.retry.backoff import controlled
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -14,8 +14,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
+from triclinium_core.checks import Duration, check_duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.shown import shown
 
@@ -122,14 +122,10 @@ class HttpRetryRules:
                 raise InvalidArgumentException(
                     f"statuses holds {shown(status)}; only errors are retried, 400 to 599", parameter="statuses"
                 )
-        if not isinstance(idempotency_key, bool):
-            raise InvalidArgumentException(
-                f"idempotency_key={idempotency_key!r} must be True or False", parameter="idempotency_key"
-            )
-        most = None if retry_after_max is None else require_duration("retry_after_max", retry_after_max)
+        most = None if retry_after_max is None else check_duration(retry_after_max, "retry_after_max")
         object.__setattr__(self, "methods", methods)
         object.__setattr__(self, "statuses", statuses)
-        object.__setattr__(self, "idempotency_key", idempotency_key)
+        object.__setattr__(self, "idempotency_key", check_flag(idempotency_key, "idempotency_key"))
         object.__setattr__(self, "retry_after_max", most)
 
     def is_success(self, status: int) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, get_origin
 
+from triclinium_core.checks import is_seconds
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.bounds import is_seconds
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from triclinium_core.checks import is_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import (
@@ -18,7 +19,6 @@ from triclinium_core.retry.calls.retryable import (
     info_of_result,
 )
 from triclinium_core.retry.smithy.asynchronous import METHODS, require_strategy
-from triclinium_core.retry.smithy.bounds import is_seconds
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
 from triclinium_core.retry.smithy.tokens import require_scope

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.shown import shown
 
@@ -209,9 +209,9 @@ class Unavailable(CoordinatorError):
     code = 0x1000
 
     def __init__(self, *, consistency: ConsistencyLevel, required: int, alive: int) -> None:
-        require_level(consistency)
-        require_count("required", required)
-        require_count("alive", alive)
+        check_choice(consistency, "consistency", ConsistencyLevel)
+        check_integer(required, "required")
+        check_integer(alive, "alive")
         super().__init__(
             f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {'is' if alive == 1 else 'are'} alive"
         )
@@ -230,10 +230,10 @@ class ReadTimeout(CoordinatorError):
     code = 0x1200
 
     def __init__(self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
-        require_level(consistency)
-        require_count("block_for", block_for)
-        require_count("received", received)
-        require_flag("data_present", data_present)
+        check_choice(consistency, "consistency", ConsistencyLevel)
+        check_integer(block_for, "block_for")
+        check_integer(received, "received")
+        check_flag(data_present, "data_present")
         super().__init__(
             f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
             f"{'one' if data_present else 'none'} with the data"
@@ -254,10 +254,10 @@ class WriteTimeout(CoordinatorError):
     code = 0x1100
 
     def __init__(self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
-        require_level(consistency)
-        require_write_type(write_type)
-        require_count("block_for", block_for)
-        require_count("received", received)
+        check_choice(consistency, "consistency", ConsistencyLevel)
+        check_choice(write_type, "write_type", WriteType)
+        check_integer(block_for, "block_for")
+        check_integer(received, "received")
         super().__init__(
             f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
             f"{shown(received)} came in time"
@@ -360,35 +360,6 @@ def _all_shown(errors: Sequence[CassandraError]) -> str:
 
 def _shown(error: CassandraError) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def require_level(value: ConsistencyLevel) -> None:
-    """Raise InvalidArgumentException unless ``value`` is a consistency level."""
-    if not isinstance(value, ConsistencyLevel):
-        raise InvalidArgumentException(
-            f"consistency={shown(value)} must be one of {', '.join(level.name for level in ConsistencyLevel)}",
-            parameter="consistency",
-        )
-
-
-def require_write_type(value: WriteType) -> None:
-    """Raise InvalidArgumentException unless ``value`` is a write type."""
-    if not isinstance(value, WriteType):
-        raise InvalidArgumentException(
-            f"write_type={shown(value)} must be one of {', '.join(WriteType)}", parameter="write_type"
-        )
-
-
-def require_count(name: str, value: int) -> None:
-    """Raise InvalidArgumentException unless ``value`` is a whole number of at least 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidArgumentException(f"{name}={shown(value)} must be a whole number of at least 0", parameter=name)
-
-
-def require_flag(name: str, value: bool) -> None:
-    """Raise InvalidArgumentException unless ``value`` is True or False."""
-    if not isinstance(value, bool):
-        raise InvalidArgumentException(f"{name}={shown(value)} must be True or False", parameter=name)
 
 
 def _rows() -> Mapping[int, type[CoordinatorError]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
 
+from triclinium_core.checks import check_choice, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -20,10 +21,6 @@ from triclinium_core.retry.cassandra.errors import (
     ReadFailure,
     RequestAborted,
     WriteFailure,
-    require_count,
-    require_flag,
-    require_level,
-    require_write_type,
 )
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
@@ -46,7 +43,7 @@ class _ShippedPolicy:
     rethrow_cas_write_unknown: bool = False
 
     def __post_init__(self) -> None:
-        require_flag("rethrow_cas_write_unknown", self.rethrow_cas_write_unknown)
+        check_flag(self.rethrow_cas_write_unknown, "rethrow_cas_write_unknown")
 
     def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
         """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read.
@@ -54,7 +51,7 @@ class _ShippedPolicy:
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        require_count("retry_count", retry_count)
+        check_integer(retry_count, "retry_count")
         _require_error(error, RequestAborted)
         return RETRY_NEXT if isinstance(error, ClosedConnection | HeartbeatFailure) else RETHROW
 
@@ -64,7 +61,7 @@ class _ShippedPolicy:
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        require_count("retry_count", retry_count)
+        check_integer(retry_count, "retry_count")
         _require_error(error, CoordinatorError)
         if isinstance(error, CasWriteUnknown) and self.rethrow_cas_write_unknown:
             return RETHROW
@@ -237,28 +234,28 @@ def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
 def _require_read(
     consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
 ) -> None:
-    require_level(consistency)
-    require_count("block_for", block_for)
-    require_count("received", received)
-    require_flag("data_present", data_present)
-    require_count("retry_count", retry_count)
+    check_choice(consistency, "consistency", ConsistencyLevel)
+    check_integer(block_for, "block_for")
+    check_integer(received, "received")
+    check_flag(data_present, "data_present")
+    check_integer(retry_count, "retry_count")
 
 
 def _require_write(
     consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
 ) -> None:
-    require_level(consistency)
-    require_write_type(write_type)
-    require_count("block_for", block_for)
-    require_count("received", received)
-    require_count("retry_count", retry_count)
+    check_choice(consistency, "consistency", ConsistencyLevel)
+    check_choice(write_type, "write_type", WriteType)
+    check_integer(block_for, "block_for")
+    check_integer(received, "received")
+    check_integer(retry_count, "retry_count")
 
 
 def _require_unavailable(consistency: ConsistencyLevel, required: int, alive: int, retry_count: int) -> None:
-    require_level(consistency)
-    require_count("required", required)
-    require_count("alive", alive)
-    require_count("retry_count", retry_count)
+    check_choice(consistency, "consistency", ConsistencyLevel)
+    check_integer(required, "required")
+    check_integer(alive, "alive")
+    check_integer(retry_count, "retry_count")
 
 
 def _require_error(error: object, kind: type[Exception]) -> None:

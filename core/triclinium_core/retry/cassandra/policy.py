@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Protocol
 
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -17,7 +18,6 @@ from triclinium_core.retry.cassandra.errors import (
     RequestAborted,
     Unavailable,
     WriteTimeout,
-    require_count,
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.kinds import CASSANDRA, other_kind
@@ -119,7 +119,7 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
         TypeError: the policy answered something that is no RetryVerdict.
         Exception: whatever the policy raised.
     """
-    require_count("retry_count", retry_count)
+    check_integer(retry_count, "retry_count")
     match error:
         case ReadTimeout(consistency=level, block_for=needed, received=received, data_present=data_present):
             answer = policy.on_read_timeout(

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from triclinium_core.checks import check_choice
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.shown import shown
 
 
 @unique
@@ -48,14 +48,9 @@ class RetryVerdict:
     consistency: ConsistencyLevel | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.decision, RetryDecision):
-            raise InvalidArgumentException(
-                f"decision={shown(self.decision)} must be one of {', '.join(RetryDecision)}", parameter="decision"
-            )
-        if self.consistency is not None and not isinstance(self.consistency, ConsistencyLevel):
-            raise InvalidArgumentException(
-                f"consistency={shown(self.consistency)} must be a ConsistencyLevel or None", parameter="consistency"
-            )
+        check_choice(self.decision, "decision", RetryDecision)
+        if self.consistency is not None:
+            check_choice(self.consistency, "consistency", ConsistencyLevel)
         if self.consistency is not None and not self.decision.retries:
             raise InvalidArgumentException(
                 f"consistency={self.consistency.name} goes with a retry, not with {self.decision}; leave it out",

@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, is_number, require_duration
+from triclinium_core.checks import Duration, check_duration, check_flag, check_number
 
 
 @unique
@@ -98,26 +97,16 @@ class CircuitBreakerOptions:
         rolling_window: Duration = 60.0,
         canary_timeout: Duration = 5.0,
     ) -> None:
-        if not isinstance(enabled, bool):
-            raise InvalidArgumentException(
-                f"enabled={enabled!r} of a circuit breaker must be True or False", parameter="enabled"
-            )
-        object.__setattr__(self, "enabled", enabled)
-        for name, value, least, most in (
-            ("volume_threshold", volume_threshold, 1, math.inf),
-            ("error_threshold_percentage", error_threshold_percentage, 0, 100),
-        ):
-            if not (is_number(value) and least <= value <= most):
-                raise InvalidArgumentException(
-                    f"{name}={value!r} of a circuit breaker must be a number between {least} and {most}", parameter=name
-                )
-            object.__setattr__(self, name, value)
+        percentage = check_number(error_threshold_percentage, "error_threshold_percentage", 0, 100)
+        object.__setattr__(self, "enabled", check_flag(enabled, "enabled"))
+        object.__setattr__(self, "volume_threshold", check_number(volume_threshold, "volume_threshold", 1, math.inf))
+        object.__setattr__(self, "error_threshold_percentage", percentage)
         for name, duration in (
             ("sleep_window", sleep_window),
             ("rolling_window", rolling_window),
             ("canary_timeout", canary_timeout),
         ):
-            object.__setattr__(self, name, require_duration(name, duration, endless=True))
+            object.__setattr__(self, name, check_duration(duration, name, endless=True))
 
 
 @dataclass(frozen=True, slots=True)

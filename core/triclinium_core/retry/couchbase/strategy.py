@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeGuard
 
 from triclinium_core import errors
+from triclinium_core.checks import Duration, check_duration
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -47,9 +47,9 @@ class RetryAction:
             raise InvalidArgumentException(
                 f"error={error!r} must be CouchbaseException or a subclass of it", parameter="error"
             )
-        self.delay = None if delay is None else require_duration("delay", delay)  # type: ignore[misc]
+        self.delay = None if delay is None else check_duration(delay, "delay")  # type: ignore[misc]
         self.error = error  # type: ignore[misc]
-        self.within = None if within is None else require_duration("within", within)  # type: ignore[misc]
+        self.within = None if within is None else check_duration(within, "within")  # type: ignore[misc]
 
     @classmethod
     def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
@@ -58,7 +58,7 @@ class RetryAction:
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
         """
-        return cls(seconds if type(seconds) is float else require_duration("delay", seconds), None, within)
+        return cls(seconds if type(seconds) is float else check_duration(seconds, "delay"), None, within)
 
     @classmethod
     def no_retry(cls, error: type[CouchbaseException] | None = None) -> RetryAction:

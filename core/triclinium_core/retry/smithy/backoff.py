@@ -9,10 +9,19 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 
+from triclinium_core.checks import (
+    Duration,
+    check_choice,
+    check_duration,
+    check_integer,
+    check_method,
+    check_random,
+    in_seconds,
+    is_seconds,
+)
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.smithy.bounds import is_seconds, require_count, require_random
+from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
 
 WALK_MAX = 256
@@ -68,20 +77,16 @@ class ExponentialRetryBackoffStrategy:
         max: Duration = 20.0,
         jitter: Jitter = Jitter.EQUAL,
     ) -> None:
-        if not isinstance(jitter, Jitter):
-            raise InvalidArgumentException(
-                f"jitter={jitter!r} must be one of {', '.join(f'Jitter.{kind.name}' for kind in Jitter)}",
-                parameter="jitter",
-            )
+        check_choice(jitter, "jitter", Jitter)
         if rng is not None:
-            require_random(rng)
+            check_random(rng)
         elif jitter is not Jitter.NONE:
             raise InvalidArgumentException(
                 f"rng is missing, and jitter={jitter.value!r} draws; pass random.Random()", parameter="rng"
             )
         object.__setattr__(self, "rng", rng)
-        object.__setattr__(self, "base", require_duration("base", base))
-        object.__setattr__(self, "max", require_duration("max", max))
+        object.__setattr__(self, "base", check_duration(base, "base"))
+        object.__setattr__(self, "max", check_duration(max, "max"))
         object.__setattr__(self, "jitter", jitter)
         # With e the exponent of max and b that of base, base * 2 ** (e - b + 1) >= 2 ** e > max.
         doublings = math.frexp(self.max)[1] - math.frexp(self.base)[1] + 1 if self.base else math.inf
@@ -93,7 +98,7 @@ class ExponentialRetryBackoffStrategy:
         Raises:
             InvalidArgumentException: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
         """
-        require_count("retry_attempt", retry_attempt)
+        check_integer(retry_attempt, "retry_attempt")
         if retry_attempt == 0:
             return 0.0
         jitter = self.jitter
@@ -121,3 +126,29 @@ class ExponentialRetryBackoffStrategy:
         if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
             raise InvalidArgumentException(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
         return share
+
+
+def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoffStrategy:
+    """Return ``backoff``.
+
+    Raises:
+        InvalidArgumentException: it is no backoff strategy.
+    """
+    method = "compute_next_backoff_delay"
+    return check_method(backoff, parameter, method, f"{method}(retry_attempt)")
+
+
+def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int) -> float:
+    """Return the seconds that ``backoff`` computes.
+
+    Raises:
+        InvalidArgumentException: it computes something else. Whatever the strategy itself raises passes through.
+    """
+    delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt))
+    if not is_seconds(delay):
+        raise InvalidArgumentException(
+            f"{type(backoff).__name__} computed delay={shown(delay)} for retry {shown(retry_attempt)}; "
+            "it must be a finite number of seconds of at least 0",
+            parameter="backoff",
+        )
+    return delay

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from triclinium_core.quantities import is_number
-from triclinium_core.retry.smithy.bounds import is_seconds
+from triclinium_core.checks import is_number, is_seconds
 from triclinium_core.retry.smithy.protocols import Fault
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from triclinium_core.retry.smithy.bounds import require_count, require_seconds
+from triclinium_core.checks import check_integer, check_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +44,15 @@ class AwsRetryNumbers:
     """Seconds that no backoff exceeds."""
 
     def __post_init__(self) -> None:
-        require_count("max_attempts", self.max_attempts)
-        require_count("quota_capacity", self.quota_capacity)
-        require_count("retry_cost", self.retry_cost, least=1)
-        require_count("throttling_cost", self.throttling_cost, least=1)
+        check_integer(self.max_attempts, "max_attempts")
+        check_integer(self.quota_capacity, "quota_capacity")
+        check_integer(self.retry_cost, "retry_cost", least=1)
+        check_integer(self.throttling_cost, "throttling_cost", least=1)
         if self.timeout_cost is not None:
-            require_count("timeout_cost", self.timeout_cost, least=1)
-        require_seconds("backoff_base", self.backoff_base)
-        require_seconds("throttling_backoff_base", self.throttling_backoff_base)
-        require_seconds("backoff_max", self.backoff_max)
+            check_integer(self.timeout_cost, "timeout_cost", least=1)
+        check_seconds(self.backoff_base, "backoff_base")
+        check_seconds(self.throttling_backoff_base, "throttling_backoff_base")
+        check_seconds(self.backoff_max, "backoff_max")
 
 
 # botocore 1.43, standard mode; smithy-core 0.2 to 0.7.

@@ -8,7 +8,7 @@ Source: smithy-core's ``StandardRetryQuota``, botocore's ``RetryQuota``; decisio
 
 from __future__ import annotations
 
-from triclinium_core.retry.smithy.bounds import require_count
+from triclinium_core.checks import check_integer
 
 SCOPES_MAX = 10_000
 """Scopes whose shortage is remembered. Beyond that the one that was refused or served a retry longest ago counts as full
@@ -28,7 +28,7 @@ class RetryQuota:
     __slots__ = ("_taken", "capacity")
 
     def __init__(self, capacity: int) -> None:
-        self.capacity: int = require_count("quota_capacity", capacity)
+        self.capacity: int = check_integer(capacity, "quota_capacity")
         self._taken: dict[str | None, int] = {}
 
     def __repr__(self) -> str:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import math
 
+from triclinium_core.checks import is_number
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import is_number
 from triclinium_core.shown import shown
 
 BETA = 0.7

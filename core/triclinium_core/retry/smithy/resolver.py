@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from triclinium_core.checks import check_integer, check_random
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import require_strategy
-from triclinium_core.retry.smithy.bounds import require_count, require_random
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
@@ -45,7 +45,7 @@ class RetryStrategyOptions:
                 parameter="retry_mode",
             )
         if self.max_attempts is not None:
-            require_count("max_attempts", self.max_attempts)
+            check_integer(self.max_attempts, "max_attempts")
 
 
 class RetryStrategyResolver:
@@ -67,7 +67,7 @@ class RetryStrategyResolver:
         clock: Callable[[], float] | None = None,
         numbers: AwsRetryNumbers = AwsRetryNumbers.OF_2026,
     ) -> None:
-        self._rng = require_random(rng)
+        self._rng = check_random(rng)
         self._clock = clock
         self._numbers = numbers
         self._strategies: dict[RetryStrategyOptions, AnyRetryStrategy] = {}

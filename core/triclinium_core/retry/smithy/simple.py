@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Self
 
+from triclinium_core.checks import check_integer
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
-from triclinium_core.retry.smithy.bounds import backoff_delay, require_backoff, require_count
+from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, backoff_delay, check_backoff
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
 from triclinium_core.retry.smithy.refusals import at_least_retry_after, refuse_hopeless, require_error
 from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
@@ -28,10 +28,10 @@ class SimpleRetryStrategy:
     """
 
     def __init__(self, *, rng: Random, max_attempts: int = 5, backoff: RetryBackoffStrategy | None = None) -> None:
-        self._max_attempts = require_count("max_attempts", max_attempts)
+        self._max_attempts = check_integer(max_attempts, "max_attempts")
         if backoff is None:
             backoff = ExponentialRetryBackoffStrategy(rng=rng)
-        self._backoff = require_backoff("backoff", backoff)
+        self._backoff = check_backoff(backoff, "backoff")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts})"

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import Self
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.checks import check_flag, check_integer, check_type
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.bounds import backoff_delay, require_backoff, require_count
+from triclinium_core.retry.smithy.backoff import (
+    ExponentialRetryBackoffStrategy,
+    Jitter,
+    backoff_delay,
+    check_backoff,
+)
 from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryError, RetryToken
@@ -52,26 +56,19 @@ class StandardRetryStrategy:
         backoff: RetryBackoffStrategy | None = None,
         throttling_backoff: RetryBackoffStrategy | None = None,
     ) -> None:
-        if not isinstance(numbers, AwsRetryNumbers):
-            raise InvalidArgumentException(
-                f"numbers={numbers!r} must be AwsRetryNumbers, such as AwsRetryNumbers.OF_2026", parameter="numbers"
-            )
-        if not isinstance(clamp_retry_after, bool):
-            raise InvalidArgumentException(
-                f"clamp_retry_after={clamp_retry_after!r} must be True or False", parameter="clamp_retry_after"
-            )
+        check_type(numbers, "numbers", AwsRetryNumbers)
         self._max_attempts = (
-            numbers.max_attempts if max_attempts is None else require_count("max_attempts", max_attempts)
+            numbers.max_attempts if max_attempts is None else check_integer(max_attempts, "max_attempts")
         )
         self._numbers = numbers
         self._quota = RetryQuota(numbers.quota_capacity if quota_capacity is None else quota_capacity)
-        self._clamps = clamp_retry_after
+        self._clamps = check_flag(clamp_retry_after, "clamp_retry_after")
         if backoff is None:
             backoff = _full(rng, numbers.backoff_base, numbers.backoff_max)
         if throttling_backoff is None:
             throttling_backoff = _full(rng, numbers.throttling_backoff_base, numbers.backoff_max)
-        self._backoff = require_backoff("backoff", backoff)
-        self._throttling_backoff = require_backoff("throttling_backoff", throttling_backoff)
+        self._backoff = check_backoff(backoff, "backoff")
+        self._throttling_backoff = check_backoff(throttling_backoff, "throttling_backoff")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts}, quota_capacity={self.quota_capacity})"

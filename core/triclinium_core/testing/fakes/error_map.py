@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import check_integer
 
 V1_REVISION_OFFSET = 4
 """A map of version 1 is made from that of version 2; its revisions go on after the last of its own."""

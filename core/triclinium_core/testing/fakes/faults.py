@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import FunctionType
 
+from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_flag, check_integer
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 DATA_OPCODES = frozenset(
@@ -132,7 +132,7 @@ def delay(seconds: Duration) -> Fault:
     Raises:
         InvalidArgumentException: ``seconds`` is no duration, or out of range.
     """
-    return Delay(require_duration("seconds", seconds, most=SECONDS_MAX))
+    return Delay(check_duration(seconds, "seconds", most=SECONDS_MAX))
 
 
 def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 
+from triclinium_core.checks import check_integer, check_type, is_number
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.node.scram import (
     ITERATIONS_MAX,
@@ -13,17 +14,9 @@ from triclinium_core.kv.node.scram import (
     ScramError,
     ScramServer,
 )
-from triclinium_core.kv.operation.validation import (
-    DEFAULT_NAME,
-    REPLICAS_MAX,
-    UINT32_MAX,
-    check_integer,
-    check_name,
-    check_type,
-)
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_name
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator
-from triclinium_core.quantities import is_number
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from triclinium_core.checks import check_flag, is_number
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import is_number
 
 OPERATIONS_MAX = 20_000_000
 """Operations that one simulation may begin: half an hour of work, and some gigabytes at the very worst."""
@@ -72,10 +72,7 @@ class Fleet:
         _require_seconds("timeout", self.timeout)
         if self.attempt_timeout is not None:
             _require_seconds("attempt_timeout", self.attempt_timeout)
-        if not isinstance(self.idempotent, bool):
-            raise InvalidArgumentException(
-                f"idempotent={self.idempotent!r} must be True or False", parameter="idempotent"
-            )
+        check_flag(self.idempotent, "idempotent")
 
     @property
     def demand(self) -> float:

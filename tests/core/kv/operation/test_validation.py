@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import (
     DEFAULT_NAME,
@@ -17,11 +18,8 @@ from triclinium_core.kv.operation.validation import (
     LOCK_TIME_MAX,
     RELATIVE_EXPIRY_MAX,
     UINT32_MAX,
-    check_flag,
-    check_integer,
     check_key,
     check_name,
-    check_type,
     encode_expiry,
     encode_lock_time,
 )
@@ -231,12 +229,3 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
 def test_wrong_lock_time(lock_time: object) -> None:
     """The server would silently take its default for these, so they are refused."""
     refused("lock_time", encode_lock_time, lock_time)
-
-
-@pytest.mark.parametrize(
-    "check", [lambda: check_flag(10**5000, "flag"), lambda: check_type(10**5000, "flag", str)], ids=["flag", "type"]
-)
-def test_immense_numbers_are_not_written_out(check: Callable[[], object]) -> None:
-    """Python would refuse to, and the mistake would be told as another."""
-    with pytest.raises(InvalidArgumentException, match="an immense number"):
-        check()

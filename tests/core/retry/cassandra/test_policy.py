@@ -120,7 +120,9 @@ def test_what_no_policy_decides(error: Any) -> None:
 def test_no_retry_count(retry_count: Any) -> None:
     """What is no count is refused before a policy of one's own has to deal with it."""
     policy = Always(RETRY_NEXT)
-    with pytest.raises(InvalidArgumentException, match=f"^retry_count={retry_count!r} must be a whole number"):
+    with pytest.raises(
+        InvalidArgumentException, match=f"^retry_count={retry_count!r} must be an integer of at least 0"
+    ):
         verdict_on(policy, READ, retry_count=retry_count)
 
     assert [] == policy.asked

@@ -12,7 +12,13 @@ from hypothesis import given, strategies as st
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.backoff import WALK_MAX, ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.backoff import (
+    WALK_MAX,
+    ExponentialRetryBackoffStrategy,
+    Jitter,
+    backoff_delay,
+    check_backoff,
+)
 
 seconds = st.one_of(st.floats(0.0, 1e3), st.sampled_from([0.0, 5e-324, 1e-300, 1e300, 1.7e308]))
 attempts = st.one_of(st.integers(1, 40), st.integers(1, 10**9), st.sampled_from([1023, 1024, 1025, 1026, 10**400]))
@@ -150,3 +156,25 @@ def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
         backoff.compute_next_backoff_delay(3)
 
     assert "rng" == caught.value.parameter
+
+
+class Unshowable:
+    """Something that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise OSError("not to be shown")
+
+
+@rows("part", [None, 0.5, Unshowable()])
+def test_no_backoff(part: Any) -> None:
+    """What lacks the method is named, with the method."""
+    with pytest.raises(InvalidArgumentException, match="must have a method compute_next_backoff_delay"):
+        check_backoff(part, "backoff")
+
+
+def test_a_backoff_is_asked() -> None:
+    """It is known by its method, and answers seconds."""
+    backoff = ExponentialRetryBackoffStrategy(rng=Fixed(1.0))
+
+    assert backoff is check_backoff(backoff, "backoff")
+    assert 0.05 == backoff_delay(backoff, 2)

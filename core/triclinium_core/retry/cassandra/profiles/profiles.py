@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Self, cast
 
+from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import POLICIES, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
@@ -25,10 +25,9 @@ from triclinium_core.retry.cassandra.profiles.settings import (
     SERIAL_LEVELS,
     SPECULATIVE_EXECUTION,
     ProfilesDocument,
-    flag_at,
-    level_at,
+    check_level,
+    check_timeout,
     read_profiles,
-    seconds_at,
 )
 from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.speculation import (
@@ -72,10 +71,10 @@ class ExecutionProfile:
             raise InvalidArgumentException(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
-        flag_at("default_idempotence", self.default_idempotence)
-        seconds_at("request_timeout", self.request_timeout)
-        level_at("consistency", self.consistency, LEVELS)
-        level_at("serial_consistency", self.serial_consistency, SERIAL_LEVELS)
+        check_flag(self.default_idempotence, "default_idempotence")
+        check_timeout(self.request_timeout, "request_timeout")
+        check_level(self.consistency, "consistency", LEVELS)
+        check_level(self.serial_consistency, "serial_consistency", SERIAL_LEVELS)
 
     def request(
         self,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypedDict, TypeVar
 
-from triclinium_core.quantities import is_number
+from triclinium_core.checks import check_flag, is_number
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
@@ -135,13 +135,13 @@ def _read(
         if option not in OPTIONS:
             raise wrong(key_path(path, option), f" is not known; a profile has {', '.join(OPTIONS)}")
 
-    def place(option: str) -> tuple[str, object]:
-        return key_path(path, option), table.get(option, getattr(base, option))
+    def place(option: str) -> tuple[object, str]:
+        return table.get(option, getattr(base, option)), key_path(path, option)
 
     return ProfileSettings(
         name=name,
-        default_idempotence=flag_at(*place("default_idempotence")),
-        request_timeout=seconds_at(*place("request_timeout")),
+        default_idempotence=check_flag(*place("default_idempotence")),
+        request_timeout=check_timeout(*place("request_timeout")),
         consistency=_named_level(*place("consistency"), LEVELS),
         serial_consistency=_named_level(*place("serial_consistency"), SERIAL_LEVELS),
         retry_policy=_policy(*place("retry_policy"), retry, base.retry_policy),
@@ -151,7 +151,7 @@ def _read(
     )
 
 
-def _policy(path: str, value: object, choices: PolicyChoices[T], base: PolicySettings[T]) -> PolicySettings[T]:
+def _policy(value: object, path: str, choices: PolicyChoices[T], base: PolicySettings[T]) -> PolicySettings[T]:
     return base if value is base else settle(_require_table(path, value), path, choices, base)
 
 
@@ -161,26 +161,15 @@ def _require_table(path: str, value: object) -> Mapping[str, object]:
     return value
 
 
-def _named_level(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
+def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
     named = {level.name: level for level in choices}
-    return named[value] if isinstance(value, str) and value in named else level_at(path, value, choices)
+    return named[value] if isinstance(value, str) and value in named else check_level(value, path, choices)
 
 
 # -- Checks that a profile made by hand needs as well; ``path`` is then the name of the parameter.
 
 
-def flag_at(path: str, value: object) -> bool:
-    """Return ``value``, which is True or False.
-
-    Raises:
-        InvalidArgumentException: it is neither.
-    """
-    if not isinstance(value, bool):
-        raise wrong(path, f"={shown(value)} must be True or False")
-    return value
-
-
-def seconds_at(path: str, value: object) -> float:
+def check_timeout(value: object, path: str) -> float:
     """Return ``value``, which is the time that a request may take.
 
     Raises:
@@ -193,7 +182,7 @@ def seconds_at(path: str, value: object) -> float:
     return value
 
 
-def level_at(path: str, value: object, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
+def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
     """Return ``value``, which is one of ``choices``.
 
     Raises:

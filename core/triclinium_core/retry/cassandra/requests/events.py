@@ -8,14 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.cassandra.errors import (
-    CoordinatorError,
-    FrameTooLong,
-    RequestAborted,
-    RequestThrottled,
-    require_count,
-)
+from triclinium_core.retry.cassandra.errors import CoordinatorError, FrameTooLong, RequestAborted, RequestThrottled
 from triclinium_core.shown import shown
 
 
@@ -64,7 +59,7 @@ class AttemptAborted:
                 parameter="error",
             )
         if self.handed_over is not None:
-            require_count("handed_over", self.handed_over)
+            check_integer(self.handed_over, "handed_over")
 
     @property
     def is_unsent(self) -> bool:

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from triclinium_core.checks import is_number
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import is_number
 from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,

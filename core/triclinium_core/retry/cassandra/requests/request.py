@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+from triclinium_core.checks import Duration, check_choice, check_duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import require_flag, require_level
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.speculation import (
     NoSpeculativeExecution,
     SpeculativeExecutionPolicy,
     require_speculation,
 )
-from triclinium_core.shown import shown
 
 _ONE_EXECUTION = NoSpeculativeExecution()
 
@@ -70,13 +68,10 @@ class CassandraRequest:
         speculation: SpeculativeExecutionPolicy = _ONE_EXECUTION,
     ) -> None:
         require_policy(policy)
-        require_flag("idempotent", idempotent)
-        if not isinstance(kind, RequestKind):
-            raise InvalidArgumentException(
-                f"kind={shown(kind)} must be one of {', '.join(RequestKind)}", parameter="kind"
-            )
+        check_flag(idempotent, "idempotent")
+        check_choice(kind, "kind", RequestKind)
         if consistency is not None:
-            require_level(consistency)
+            check_choice(consistency, "consistency", ConsistencyLevel)
             if kind is RequestKind.PREPARE:
                 raise InvalidArgumentException(
                     f"consistency={consistency.name} does not go with a PREPARE, which has none; leave it out",
@@ -88,7 +83,7 @@ class CassandraRequest:
             ("idempotent", idempotent),
             ("kind", kind),
             ("consistency", consistency),
-            ("timeout", require_duration("timeout", timeout, above_zero=True, most=TIMEOUT_MAX, endless=True)),
+            ("timeout", check_duration(timeout, "timeout", above_zero=True, most=TIMEOUT_MAX, endless=True)),
             ("speculation", speculation),
         ):
             object.__setattr__(self, name, value)

@@ -10,8 +10,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
+from triclinium_core.checks import Duration, check_duration, check_integer, in_seconds, is_number
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.quantities import Duration, in_seconds, is_number, require_duration
 from triclinium_core.shown import shown
 
 
@@ -54,14 +54,8 @@ class ConstantSpeculativeExecutionPolicy:
     delay: float
 
     def __init__(self, *, max_executions: int, delay: Duration) -> None:
-        if not isinstance(max_executions, int) or isinstance(max_executions, bool) or max_executions < 1:
-            raise InvalidArgumentException(
-                f"max_executions={shown(max_executions)} must be a whole number of at least 1; "
-                "it counts the first execution too",
-                parameter="max_executions",
-            )
-        object.__setattr__(self, "max_executions", max_executions)
-        object.__setattr__(self, "delay", require_duration("delay", delay))
+        object.__setattr__(self, "max_executions", check_integer(max_executions, "max_executions", least=1))
+        object.__setattr__(self, "delay", check_duration(delay, "delay"))
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
         """Return the delay, or None where enough executions were started."""

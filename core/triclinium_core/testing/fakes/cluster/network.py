@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from triclinium_core.checks import Duration, check_duration
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.testing.fakes.cluster.outbox import NodeAction
 
 
@@ -51,7 +51,7 @@ class FakeNetwork:
         Raises:
             InvalidArgumentException: ``seconds`` is no duration, or out of range.
         """
-        self.slowness = require_duration("seconds", seconds, most=SECONDS_MAX)
+        self.slowness = check_duration(seconds, "seconds", most=SECONDS_MAX)
 
     def cut(self, connections: Iterable[int] | None) -> None:
         """Let nothing move on these connections; None for all there are and will be."""

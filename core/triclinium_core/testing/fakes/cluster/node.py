@@ -28,7 +28,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import assert_never
 
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
+from triclinium_core.checks import check_integer, check_type
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status

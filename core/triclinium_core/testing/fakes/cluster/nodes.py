@@ -33,9 +33,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from triclinium_core.checks import Duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import UINT32_MAX, check_integer, check_type
-from triclinium_core.quantities import Duration
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.places import placed
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import check_integer
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 NODES_MAX = 128

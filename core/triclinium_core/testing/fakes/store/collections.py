@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_integer, check_name
+from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused, error_body
 

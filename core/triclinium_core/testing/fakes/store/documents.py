@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core.checks import Duration, check_duration, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_integer, check_value
+from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_value
 from triclinium_core.kv.wire.constants import Datatype
-from triclinium_core.quantities import Duration, require_duration
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -121,7 +121,7 @@ class FakeDocuments:
         check_value(value)
         check_integer(flags, "flags", 0, UINT32_MAX)
         check_integer(collection_id, "collection_id", 0, UINT32_MAX)
-        lifetime = require_duration("expires_after", expires_after, endless=True)
+        lifetime = check_duration(expires_after, "expires_after", endless=True)
         _check_attributes(xattrs or {})
         address = self.address(bucket, key, collection_id=collection_id)
         expires_at = self.now + lifetime
@@ -141,7 +141,7 @@ class FakeDocuments:
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
             raise KeyError(f"there is no document {key!r} in bucket {bucket!r} to lock; put it first")
-        return self.lock_at(address, require_duration("seconds", seconds, endless=True)).cas
+        return self.lock_at(address, check_duration(seconds, "seconds", endless=True)).cas
 
     def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
         """Remove a document, whoever has locked it.

@@ -123,7 +123,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         "speculative_execution_policy = { class = 'constant', max_executions = -1, delay = 0.1 }",
         "speculative_execution_policy.max_executions",
-        "=-1 must be a whole number of at least 1",
+        "=-1 must be an integer of at least 1",
     ),
     (
         "speculative_execution_policy = { class = 'constant', max_executions = 2 }",

@@ -1,4 +1,4 @@
-"""Numbers and durations: two ways to say how long, one meaning and one refusal."""
+"""Arguments: what is right comes back, and what is wrong is refused in one form, whoever takes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import MISSING, fields, replace
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,10 +15,22 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.couchbase.request_cases import retry_request
 from tests.rows import rows
+from triclinium_core.checks import (
+    Duration,
+    check_choice,
+    check_duration,
+    check_flag,
+    check_integer,
+    check_number,
+    check_random,
+    check_seconds,
+    check_type,
+    is_number,
+    is_seconds,
+)
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.quantities import Duration, is_number, require_duration
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.http_rules import HttpRetryRules
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -148,7 +161,7 @@ def test_what_is_no_duration(taker: str, value: object) -> None:
 def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepted: bool) -> None:
     """The least, the greatest, and whether none at all will do."""
     try:
-        require_duration("wait", value, **limits)
+        check_duration(value, "wait", **limits)
     except InvalidArgumentException:
         assert not accepted
     else:
@@ -209,3 +222,67 @@ def test_what_answers_delays_may_answer_either() -> None:
 
     assert 1.5 == next_delay(Answering(), node="a", running=1)
     assert RetryAction.after(1.5) == best_effort(timedelta(seconds=1.5))
+
+
+class Hundred(int):
+    """A whole number of somebody's own making."""
+
+
+@rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
+def test_seconds(seconds: float) -> None:
+    """Any finite number of at least 0 can be slept."""
+    assert is_seconds(seconds)
+
+
+@rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
+def test_no_seconds(seconds: Any) -> None:
+    """Anything else cannot be slept, however long it is."""
+    assert not is_seconds(seconds)
+
+
+@rows("count", [0, 1, 10**9, 10**5000, Hundred(100)])
+def test_counts(count: int) -> None:
+    """Any whole number that is large enough."""
+    assert count == check_integer(count, "attempts")
+
+
+@rows(("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)])
+def test_no_counts(count: Any, least: int) -> None:
+    """What is no count, or too small, is named."""
+    with pytest.raises(InvalidArgumentException, match=f"^attempts=.* must be an integer of at least {least}"):
+        check_integer(count, "attempts", least=least)
+
+
+@rows(
+    ("check", "wanted"),
+    [
+        (lambda: check_integer(4, "n", 0, 3), "n=4 must be an integer from 0 to 3"),
+        (lambda: check_integer(10**5000, "n", 0, 3), "n=<int> must be an integer from 0 to 3"),
+        (lambda: check_number(math.nan, "n", 0), "n=nan must be a number of at least 0, and finite"),
+        (lambda: check_number(True, "n", 0, 1), "n=True must be a number from 0 to 1"),
+        (lambda: check_seconds(-1, "n"), "n=-1 must be a finite number of seconds of at least 0"),
+        (lambda: check_flag(1, "n"), "n=1 must be True or False"),
+        (lambda: check_type("1", "n", int, float), "n='1' must be of type int or float"),
+        (lambda: check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
+        (lambda: check_random(0.5), "rng=0.5 must have a method random() that draws from [0, 1)"),
+    ],
+)
+def test_refusals(check: Callable[[], object], wanted: str) -> None:
+    """The parameter, the value and what it must be, in one form."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        check()
+
+    assert str(caught.value).startswith(wanted)
+    assert wanted.startswith(str(caught.value.parameter))
+
+
+def test_what_is_right_comes_back() -> None:
+    """As it was given."""
+    assert (3, 0.5, 1, True) == (
+        check_integer(3, "n", 0, 3),
+        check_number(0.5, "n", 0, 1),
+        check_seconds(1, "n"),
+        check_flag(True, "n"),
+    )
+    check_type(1, "n", int, float)
+    check_choice(Jitter.FULL, "n", Jitter)

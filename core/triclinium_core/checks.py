@@ -1,0 +1,137 @@
+"""What callers give, checked in one way everywhere: whatever is wrong raises before anything is done (decision D31).
+
+Every check raises InvalidArgumentException with the parameter and the value in its message.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from datetime import timedelta
+from enum import Enum
+from typing import TypeVar
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.shown import shown
+
+T = TypeVar("T")
+
+Duration = float | timedelta
+"""A length of time: seconds, or a ``datetime.timedelta``. What is made of one keeps seconds."""
+
+
+def is_number(value: object) -> bool:
+    """Tell whether ``value`` is an int or a float; a bool is none, nor is an int that no float can hold.
+
+    Such an int raises OverflowError as soon as it is added to an instant.
+    """
+    if isinstance(value, int):
+        return not isinstance(value, bool) and -sys.float_info.max <= value <= sys.float_info.max
+    return isinstance(value, float)
+
+
+def in_seconds(duration: Duration) -> float:
+    """Return the seconds of a duration. What is neither number nor duration comes back as it is, for its check."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def is_seconds(value: object) -> bool:
+    """Tell whether ``value`` is a length of time that can be slept: a number, finite, at least 0."""
+    if type(value) is float:
+        return 0.0 <= value < math.inf
+    return is_number(value) and 0 <= value < math.inf  # type: ignore[operator]
+
+
+def check_duration(
+    duration: Duration,
+    parameter: str,
+    *,
+    above_zero: bool = False,
+    most: float = sys.float_info.max,
+    endless: bool = False,
+) -> float:
+    """Return the seconds of a duration.
+
+    Args:
+        duration: as it was given.
+        parameter: its name.
+        above_zero: whether 0 is refused.
+        most: seconds.
+        endless: whether ``math.inf`` is taken, for no limit.
+    """
+    if type(duration) is float and 0.0 < duration <= most:
+        return duration
+    seconds = in_seconds(duration)
+    is_long_enough = is_number(seconds) and (seconds > 0 or (seconds == 0 and not above_zero))
+    if is_long_enough and (seconds <= most or (endless and seconds == math.inf)):
+        return seconds
+    limits = ["more than 0" if above_zero else "at least 0"]
+    limits += ["finite"] if most == sys.float_info.max and not endless else []
+    limits += [f"at most {most!r}"] if most < sys.float_info.max else []
+    limits += ["or math.inf"] if endless else []
+    raise _refused(duration, parameter, f"a number of seconds or a timedelta: {', '.join(limits)}")
+
+
+def check_seconds(value: float, parameter: str) -> float:
+    """Return a finite number of seconds of at least 0, as it was given."""
+    if not is_seconds(value):
+        raise _refused(value, parameter, "a finite number of seconds of at least 0")
+    return value
+
+
+def check_number(value: float, parameter: str, least: float, most: float = sys.float_info.max) -> float:
+    """Return a number in range; NaN is in none."""
+    if not (is_number(value) and least <= value <= most):
+        limits = f"of at least {least}, and finite" if most == sys.float_info.max else f"from {least} to {most}"
+        raise _refused(value, parameter, f"a number {limits}")
+    return value
+
+
+def check_integer(value: object, parameter: str, least: int = 0, most: int | None = None) -> int:
+    """Return an integer in range; a bool is none."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most):
+        return value
+    raise _refused(
+        value, parameter, f"an integer {f'of at least {least}' if most is None else f'from {least} to {most}'}"
+    )
+
+
+def check_flag(value: object, parameter: str) -> bool:
+    """Return True or False; nothing else will do, whatever its truth value."""
+    if not isinstance(value, bool):
+        raise _refused(value, parameter, "True or False")
+    return value
+
+
+def check_type(value: object, parameter: str, *kinds: type) -> None:
+    """Raise unless ``value`` is of one of the types."""
+    if not isinstance(value, kinds):
+        raise _refused(value, parameter, f"of type {' or '.join(kind.__name__ for kind in kinds)}")
+
+
+def check_choice(value: object, parameter: str, choices: type[Enum]) -> None:
+    """Raise unless ``value`` is a member of the enum."""
+    if not isinstance(value, choices):
+        names = ", ".join(f"{choices.__name__}.{choice.name}" for choice in choices)
+        raise _refused(value, parameter, f"one of {names}")
+
+
+def check_method(value: T, parameter: str, method: str, what: str) -> T:
+    """Return ``value``, which has the method.
+
+    Args:
+        method: its name.
+        what: how it is called and what it does, for the message.
+    """
+    if not callable(getattr(value, method, None)):
+        raise InvalidArgumentException(f"{parameter}={shown(value)} must have a method {what}", parameter=parameter)
+    return value
+
+
+def check_random(rng: T) -> T:
+    """Return what draws random numbers."""
+    return check_method(rng, "rng", "random", "random() that draws from [0, 1), as random.Random() has")
+
+
+def _refused(value: object, parameter: str, wanted: str) -> InvalidArgumentException:
+    return InvalidArgumentException(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
