@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -43,9 +44,11 @@ def main() -> int:
     console.print(machine())
     found, effort = list[Row](), Effort(arguments.rounds, arguments.scale)
     for part in arguments.only:
+        began = time.monotonic()
         for row in PARTS[part](effort):
             found.append(row)
             show(row, console)
+        console.print(f"{part} took {time.monotonic() - began:.0f} seconds\n")
     if arguments.json is not None:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode({"machine": machine(), "rows": found})))
     if arguments.page is not None:

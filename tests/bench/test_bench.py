@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench.report import write_page
+from tests.bench.turns import Effort, measure
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "performance.md"
 TABLES = {"core: a get, submitted and answered", "core: a retry", "core: in flight"}
@@ -29,3 +32,15 @@ def test_a_part_is_measured(tmp_path: Path) -> None:
     assert all(row["costs"] for row in rows)
     assert "| 64 at once |" in page.read_text(encoding="utf-8")
     assert plot.read_bytes().startswith(b"<?xml")
+
+
+def test_what_is_missing_is_shown(tmp_path: Path) -> None:
+    """A contender that is not installed keeps its column, and a page without a place for a table is refused."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- figures: machine -->\n<!-- end -->\n<!-- figures: gets -->\n<!-- end -->\n", encoding="utf-8")
+    found = list(measure("gets", "100 B", {"ours": lambda: {"bytes": 7.0}, "theirs": None}, Effort(rounds=2)))
+    write_page(page, found)
+
+    assert "| 100 B | bytes | **7** (7 to 7) | missing |" in page.read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="no place for sets"):
+        write_page(page, list(measure("sets", "100 B", {"theirs": None}, Effort(rounds=1))))
