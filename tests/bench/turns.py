@@ -91,11 +91,10 @@ def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            # The garbage of the one before is not for this one to collect, nor what the bench itself keeps to look at.
+            # The garbage of the one before is not for this one to collect, nor what is kept all along to look at.
             gc.collect()
             gc.freeze()
             found[name].append(turns[name]())
-            gc.unfreeze()
     return found
 
 
