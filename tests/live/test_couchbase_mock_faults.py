@@ -30,8 +30,8 @@ from triclinium.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
-from triclinium_core.explain.couchbase.explanation import Explanation, Outcome
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain
+from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
@@ -140,7 +140,7 @@ def key(request: pytest.FixtureRequest) -> str:
 def explained(operation: str, status: int, entry: ErrorMapEntry | None, strategy: AnyRetryStrategy) -> Explanation:
     """Return what becomes of the first answer of an operation."""
     return explain(
-        Case(service=Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy)
+        CouchbaseCase(service=Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy)
     )
 
 
@@ -148,12 +148,12 @@ async def check(
     mock: CouchbaseMock, cluster: Cluster, key: str, expected: Explanation, *, status: int, by: AnyRetryStrategy
 ) -> None:
     """Have the first two answers to an operation be a status, and check that the client does as expected."""
-    name = expected.operation
+    name, action = str(expected.facts["operation"]), expected.facts["action"]
     operated, store = OPERATIONS[name], cluster.bucket(mock.bucket).default_collection()
     await store.upsert(key, 1)
     cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
     before = dict(cluster.statistics().retries_by_reason)
-    mock.fail(status, opcode=operated.opcode, count=2 if expected.outcome is Outcome.RETRY else 1)
+    mock.fail(status, opcode=operated.opcode, count=2 if action == Outcome.RETRY else 1)
     error: CouchbaseException | None = None
     try:
         await operated.perform(store, key, cas, by)
@@ -163,13 +163,13 @@ async def check(
     mock.fail(0, count=0)
 
     seen = {reason: count - before.get(reason, 0) for reason, count in after.items() if count != before.get(reason, 0)}
-    if expected.outcome is Outcome.RETRY:
-        assert (None, {expected.reason: 2}) == (error, seen), name
-    elif expected.outcome is Outcome.COMPLETE:
+    if action == Outcome.RETRY:
+        assert (None, {expected.facts["reason"]: 2}) == (error, seen), name
+    elif action == Outcome.COMPLETE:
         assert (None, {}) == (error, seen), name
     else:
         assert error is not None, name
-        assert (expected.error, {}) == (type(error).__name__, seen), name
+        assert (expected.facts["error"], {}) == (type(error).__name__, seen), name
         assert (name, 0, status) == (error.context.operation, error.context.retry_attempts, error.context.status)
 
 
@@ -192,7 +192,7 @@ async def test_the_error_map_decides(safety_net: None, couchbase_mock: Couchbase
     async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
         strategy = FastFailOnTerminalErrorRetryStrategy()
         expected = explained("get", status, None, strategy)
-        assert Outcome.FAIL is expected.outcome
+        assert (Outcome.FAIL,) == expected.outcomes
         await check(couchbase_mock, cluster, key, expected, status=status, by=strategy)
 
 
@@ -208,7 +208,7 @@ async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: 
         with pytest.raises(DecodingFailureException):
             await operated.perform(store, key, cas, FastFailOnTerminalErrorRetryStrategy())
 
-        assert (Outcome.FAIL, "DecodingFailureException") == (expected.outcome, expected.error), name
+        assert ((Outcome.FAIL,), "DecodingFailureException") == (expected.outcomes, expected.facts["error"]), name
         if cas is not None:
             await store.unlock(key, cas)
 

@@ -29,7 +29,7 @@ from triclinium.errors import (
     PathMismatchException,
     PathNotFoundException,
 )
-from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.service import Service
 
@@ -175,7 +175,7 @@ async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: s
     await store.upsert(key, ADA)
     entry = couchbase_mock.error_map.entries.get(status)
     strategy = NeverRetry()
-    case = Case(service=Service.KV, operation=name, happened=KvAnswer(status, entry), strategy=strategy)
+    case = CouchbaseCase(service=Service.KV, operation=name, happened=KvAnswer(status, entry), strategy=strategy)
     opcodes = {"lookup_in": Opcode.SUBDOC_MULTI_LOOKUP, "mutate_in": Opcode.SUBDOC_MULTI_MUTATION}
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "lookup_in": lambda: store.lookup_in(key, [LookupInSpec.get("name")], retry_strategy=strategy),
@@ -185,7 +185,7 @@ async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: s
     with pytest.raises(CouchbaseException) as caught:
         await calls[name]()
 
-    assert explain(case).error == type(caught.value).__name__
+    assert explain(case).facts["error"] == type(caught.value).__name__
     assert ADA == (await store.get(key)).content
 
 

@@ -11,7 +11,7 @@ import trio.testing
 
 from triclinium.errors import CouchbaseException
 from triclinium.testing import Opcode, hang_up, open_fake_cluster, temporary_failure
-from triclinium_core.explain.couchbase.explain import Case, explain
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.tables.service import Service
 
@@ -34,7 +34,7 @@ async def main() -> None:
 
 def why() -> None:
     """Ask the very objects that decided for the sentences and the clauses."""
-    case = Case(service=Service.KV, operation="upsert", happened=SocketClosed(HandedOver.ALL))
+    case = CouchbaseCase(service=Service.KV, operation="upsert", happened=SocketClosed(HandedOver.ALL))
     print()
     for sentence in explain(case).sentences():
         print("-", sentence)

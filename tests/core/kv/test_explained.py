@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
 from tests.rows import rows
-from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain
-from triclinium_core.explain.couchbase.explanation import Outcome
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain
+from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.couchbase.actions import CloseConnection
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
@@ -38,7 +37,7 @@ class Verdict(NamedTuple):
 
     outcome: Outcome
     reason: str | None = None
-    delay: float | None = None
+    delay_ms: float | None = None
     error: str | None = None
     closes: bool = False
 
@@ -50,13 +49,14 @@ def entry_of(status: int) -> ErrorMapEntry | None:
 
 def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Verdict:
     """Return what ``explain`` says."""
-    case = Case(
+    case = CouchbaseCase(
         service=Service.KV, operation=operation.name, happened=KvAnswer(status, entry_of(status)), strategy=strategy
     )
-    told = explain(case)
-    closes = any(isinstance(order, CloseConnection) for order in told.orders)
-    reason = str(told.reason) if told.outcome is Outcome.RETRY else None
-    return Verdict(told.outcome, reason, told.delay, told.error, closes)
+    told: Mapping[str, Any] = explain(case).facts
+    closes = any(order.startswith("close the connection") for order in told["orders"])
+    outcome = Outcome(told["action"])
+    reason = told["reason"] if outcome is Outcome.RETRY else None
+    return Verdict(outcome, reason, told["delay_ms"], told["error"], closes)
 
 
 def done(actions: Sequence[Action]) -> Verdict:
@@ -65,7 +65,7 @@ def done(actions: Sequence[Action]) -> Verdict:
     for action in actions:
         match action:
             case ReportRetry(reason=reason, delay=delay):
-                return Verdict(Outcome.RETRY, str(reason), delay, None, closes)
+                return Verdict(Outcome.RETRY, str(reason), milliseconds(delay), None, closes)
             case FailOperation(error=error):
                 return Verdict(Outcome.FAIL, None, None, type(error).__name__, closes)
             case CompleteOperation():

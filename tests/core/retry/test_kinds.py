@@ -11,7 +11,7 @@ import pytest
 from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.couchbase.explain import Case, KvAnswer
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
@@ -32,7 +32,7 @@ GIVEN: tuple[tuple[str, Any], ...] = (
 TAKERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     (COUCHBASE, require_strategy),
     (COUCHBASE, lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given)),
-    (COUCHBASE, lambda given: Case(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given)),
+    (COUCHBASE, lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given)),
     (SMITHY, CallTerms),
     (SMITHY, as_async),
     (CASSANDRA, lambda given: ExecutionProfile(name="p", retry_policy=given)),

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
 from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.cassandra.explanation import Explanation, Outcome
+from triclinium_core.explain.explanation import Explanation, Outcome, Sentence
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import (
     CassandraError,
@@ -30,6 +31,7 @@ from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
 from triclinium_core.retry.cassandra.requests.routes import Route, routes_of
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.shown import shown
 
 PAGE = "driver's page"
@@ -58,6 +60,9 @@ ROUTE_CLAUSES: Mapping[Route, str] = MappingProxyType(
 )
 """Where it stands who decides."""
 
+FAILURE_CLAUSE = "decision A12"
+"""Where it stands what becomes of a policy that fails."""
+
 _OUTCOMES: Mapping[Step, Outcome] = MappingProxyType(
     {
         Step.RETRY_SAME: Outcome.SAME_NODE,
@@ -69,9 +74,11 @@ _OUTCOMES: Mapping[Step, Outcome] = MappingProxyType(
     }
 )
 
+_SENT_AGAIN = frozenset({Outcome.SAME_NODE, Outcome.NEXT_NODE, Outcome.PREPARE})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class CassandraCase:
     """One attempt of a statement, and the error that it met.
 
     Args:
@@ -100,29 +107,52 @@ class Case:
         check_integer(self.retry_count, "retry_count")
 
 
-def explain(case: Case) -> Explanation:
+def explain(case: CassandraCase) -> Explanation:
     """Return what happens to the request, and why. A policy that fails makes the request fail."""
-    error, route = case.error, routes_of(case.error).of_statement
-    judged = _judge(case, idempotent=case.idempotent)
-    is_asked = judged.verdict is not None or isinstance(judged.error, PolicyFailed)
+    route, judged = routes_of(case.error).of_statement, _judge(case, idempotent=case.idempotent)
+    outcome, verdict, policy = _OUTCOMES[judged.step], judged.verdict, type(case.policy).__name__
+    is_asked = verdict is not None or isinstance(judged.error, PolicyFailed)
+    otherwise = None if is_asked else _judge(case, idempotent=True).verdict
+    error = type(judged.error).__name__ if judged.step is Step.RAISE else None
+    level = _level_of(case.error)
+    consistency = None if verdict is None else verdict.consistency
+    counts_as_retry = is_asked and outcome in _SENT_AGAIN
+    counted = f"This counts as retry {case.retry_count + 1}." if counts_as_retry else "This does not count as a retry."
+    happened, route_clause = _describe(case.error), ROUTE_CLAUSES[route]
+    clauses, told = (
+        [route_clause],
+        [
+            Sentence(f"{happened[:1].upper()}{happened[1:]}."),
+            Sentence(f"{_sentence_on_route(route, is_asked=is_asked)} ({route_clause}).{_aside(policy, otherwise)}"),
+        ],
+    )
+    if is_asked:
+        clauses.append(FAILURE_CLAUSE if verdict is None else _verdict_clause(case.error))
+        answer = "fails to answer" if verdict is None else f"says {_words_of(verdict)}"
+        told.append(Sentence(f"{policy} {answer} ({clauses[-1]})."))
+    told.append(Sentence(_sentence_on_outcome(outcome, consistency, counted, error), outcome))
     return Explanation(
-        happened=_describe(error),
-        failed_at=_level_of(error),
-        idempotent=case.idempotent,
-        retry_count=case.retry_count,
-        policy=type(case.policy).__name__,
-        route=route,
-        route_clause=ROUTE_CLAUSES[route],
-        is_policy_asked=is_asked,
-        verdict=judged.verdict,
-        verdict_if_idempotent=None if is_asked else _judge(case, idempotent=True).verdict,
-        verdict_clause=next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), ""),
-        outcome=_OUTCOMES[judged.step],
-        error=type(judged.error).__name__ if judged.step is Step.RAISE else None,
+        facts={
+            "happened": happened,
+            "failed_at": None if level is None else level.name,
+            "idempotent": case.idempotent,
+            "retry_count": case.retry_count,
+            "policy": policy,
+            "route": route.value,
+            "is_policy_asked": is_asked,
+            "decision": None if verdict is None else str(verdict.decision),
+            "consistency": None if consistency is None else consistency.name,
+            "decision_if_idempotent": None if otherwise is None else str(otherwise.decision),
+            "action": str(outcome),
+            "counts_as_retry": counts_as_retry,
+            "error": error,
+        },
+        told=tuple(told),
+        clauses=tuple(clauses),
     )
 
 
-def _judge(case: Case, *, idempotent: bool) -> Judgement:
+def _judge(case: CassandraCase, *, idempotent: bool) -> Judgement:
     request = CassandraRequest(policy=case.policy, idempotent=idempotent)
     return judge(request, case.error, node="the node", retry_count=case.retry_count, preparing=False)
 
@@ -146,3 +176,52 @@ def _describe(error: CassandraError) -> str:
 
 def _in_words(error: CassandraError) -> str:
     return f" ({error})" if str(error) else ""
+
+
+def _verdict_clause(error: CassandraError) -> str:
+    return next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), "")
+
+
+def _words_of(verdict: RetryVerdict) -> str:
+    level = "" if verdict.consistency is None else f" at {verdict.consistency.name}"
+    return f"{verdict.decision}{level}"
+
+
+def _aside(policy: str, verdict: RetryVerdict | None) -> str:
+    return "" if verdict is None else f" If the statement were idempotent, {policy} would say {_words_of(verdict)}."
+
+
+def _sentence_on_route(route: Route, *, is_asked: bool) -> str:
+    match route:
+        case Route.ASK:
+            return "Such an error is brought before the policy, whether the statement is idempotent or not"
+        case Route.ASK_IF_IDEMPOTENT if is_asked:
+            return "The statement is idempotent, so such an error is brought before the policy"
+        case Route.ASK_IF_IDEMPOTENT:
+            return "The statement is not idempotent and may have been executed, so no policy is asked"
+        case Route.NEXT:
+            return "The node has certainly not executed it, so no policy is asked"
+        case Route.REPREPARE:
+            return "The node does not know the statement any more, so no policy is asked"
+        case Route.RAISE | Route.RAISE_AS_PROTOCOL_ERROR | Route.RAISE_AS_UNEXPECTED:
+            return "No retry can mend this, so no policy is asked"
+        case unexpected:
+            assert_never(unexpected)
+
+
+def _sentence_on_outcome(
+    outcome: Outcome, consistency: ConsistencyLevel | None, counted: str, error: str | None
+) -> str:
+    level = "" if consistency is None else f", at {consistency.name} from now on"
+    if outcome is Outcome.SAME_NODE:
+        return f"So the request is sent to the same node again{level}. {counted}"
+    if outcome is Outcome.NEXT_NODE:
+        return (
+            f"So the request is sent to the next node of its plan{level}; where there is none left, it fails with "
+            f"AllNodesFailed. {counted}"
+        )
+    if outcome is Outcome.PREPARE:
+        return f"So the statement is prepared on that node again, and the request sent there anew. {counted}"
+    if outcome is Outcome.EMPTY:
+        return "So the request counts as done, and the caller gets no rows."
+    return f"So the caller gets {error}."

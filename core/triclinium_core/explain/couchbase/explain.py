@@ -9,12 +9,13 @@ Source: SDK-RFC 0049, SDK-RFC 0013.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum, unique
 from typing import assert_never, cast, get_args
 
 from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
-from triclinium_core.explain.couchbase.explanation import DecidedBy, Explanation, Outcome
 from triclinium_core.explain.couchbase.occasions import (
     BAD_REQUEST,
     Occasion,
@@ -22,8 +23,9 @@ from triclinium_core.explain.couchbase.occasions import (
     service_answered,
     service_answered_code,
 )
-from triclinium_core.explain.couchbase.recording_strategy import StrategyWitness
-from triclinium_core.explain.couchbase.trial import LongestDelays, put_to_machine
+from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
+from triclinium_core.explain.couchbase.trial import LongestDelays, Trial, put_to_machine
+from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import (
     CloseConnection,
@@ -50,6 +52,28 @@ from triclinium_core.retry.couchbase.tables.kv_status import status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
+
+
+@unique
+class DecidedBy(StrEnum):
+    """Who had the last word."""
+
+    RESPONSE = "response"
+    DEADLINE = "deadline"
+    CONTROLLED_BACKOFF = "controlled backoff"
+    STRATEGY = "strategy"
+    ORCHESTRATOR = "orchestrator"
+
+
+DECISION_CLAUSES: dict[DecidedBy, str] = {
+    DecidedBy.RESPONSE: "RFC 0049 Response Received: an answer that gives no retry reason is final",
+    DecidedBy.DEADLINE: "RFC 0049 Best Effort Retry vs. Fail Fast: retried until the timeout (decision C23)",
+    DecidedBy.CONTROLLED_BACKOFF: "RFC 0049 Controlled Backoff for Always Retry",
+    DecidedBy.STRATEGY: "RFC 0049 Retry Orchestration: the strategy of the request decides",
+    DecidedBy.ORCHESTRATOR: "RFC 0049 Network Time: all non-idempotent operations must be failed to avoid data loss",
+}
+ERROR_MAP_CLAUSE = "RFC 0049 KV Error Map Handling"
+CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals, max-duration"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +109,7 @@ Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class CouchbaseCase:
     """One request and what befell it. Durations are seconds.
 
     Args:
@@ -161,18 +185,66 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
         )
 
 
-def explain(case: Case) -> Explanation:
+def explain(case: CouchbaseCase) -> Explanation:
     """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
 
     The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn what it minded.
     """
     idempotent, idempotent_clause = _idempotency(case)
     occasion = _occasion(case)
-    witness = StrategyWitness(cast(RetryStrategy, case.strategy))
+    recorded = RecordingStrategy(cast(RetryStrategy, case.strategy))
+    trial = _trial_of(case, occasion, recorded, idempotent=idempotent)
+    reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
+    reason_clause = _reason_clause(case.operation, occasion, reason)
+    error_map_has_a_say = _error_map_has_a_say(case)
+    decided_by = _decided_by(reason, trial.outcome, error, recorded)
+    dispatches = None if retry is None else retry.dispatches
+    facts: dict[str, object] = {
+        "service": str(case.service),
+        "operation": case.operation,
+        "happened": _describe(case.happened),
+        "idempotent": idempotent,
+        "reason": None if reason is None else str(reason),
+        "meaning": None if reason is None else reason.meaning,
+        "allows_non_idempotent_retry": None if reason is None else reason.allows_non_idempotent_retry,
+        "always_retry": None if reason is None else reason.always_retry,
+        "error_map_has_a_say": error_map_has_a_say,
+        "strategy": type(case.strategy).__name__,
+        "strategy_answer": recorded.words(),
+        "decided_by": str(decided_by),
+        "action": str(trial.outcome),
+        "delay_ms": None if retry is None else milliseconds(retry.delay),
+        "dispatches": dispatches,
+        "counts_as_retry": trial.machine.retry_attempts > case.attempt,
+        "error": None if error is None else error.rfc_class.__name__,
+        "message": None if error is None else str(error),
+        "orders": [
+            _words_of(action)
+            for action in trial.actions
+            if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
+        ],
+    }
+    mapping = (ERROR_MAP_CLAUSE,) if error_map_has_a_say is False else ()
+    capping = (CAPPING_CLAUSE,) if dispatches is False else ()
+    return Explanation(
+        facts=facts,
+        told=(
+            Sentence(f"{case.service} {case.operation}: {facts['happened']}."),
+            Sentence(f"Sending it twice {_harm(idempotent)} ({idempotent_clause})."),
+            Sentence(_sentence_on_reason(reason, reason_clause, error_map_has_a_say)),
+            Sentence(_sentence_on_decision(facts, decided_by)),
+            Sentence(_sentence_on_outcome(facts, trial.outcome), trial.outcome),
+            *(Sentence(f"Besides, the client will {order}.") for order in cast(list[str], facts["orders"])),
+        ),
+        clauses=(idempotent_clause, reason_clause, *mapping, DECISION_CLAUSES[decided_by], *capping),
+    )
+
+
+def _trial_of(case: CouchbaseCase, occasion: Occasion, recorded: RecordingStrategy, *, idempotent: bool) -> Trial:
     annotation = RequestAnnotation(
         operation=case.operation,
         idempotent=idempotent,
-        strategy=case.strategy if is_async(case.strategy) else witness,
+        strategy=case.strategy if is_async(case.strategy) else recorded,
         submitted_at=0.0,
         deadline=case.timeout,
         service=case.service,
@@ -180,7 +252,7 @@ def explain(case: Case) -> Explanation:
     since_first_failure = case.since_first_failure
     if since_first_failure is None:
         since_first_failure = case.elapsed if case.attempt else 0.0
-    trial = put_to_machine(
+    return put_to_machine(
         occasion,
         annotation,
         case.elapsed,
@@ -188,34 +260,9 @@ def explain(case: Case) -> Explanation:
         retry_attempts=case.attempt,
         first_failure_at=case.elapsed - since_first_failure,
     )
-    reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
-    return Explanation(
-        service=case.service,
-        operation=case.operation,
-        happened=_describe(case.happened),
-        idempotent=idempotent,
-        idempotent_clause=idempotent_clause,
-        reason=reason,
-        reason_clause=_reason_clause(case.operation, occasion, reason),
-        error_map_has_a_say=_error_map_has_a_say(case),
-        strategy=type(case.strategy).__name__,
-        strategy_answer=witness.words(),
-        decided_by=_decided_by(reason, trial.outcome, error, witness),
-        outcome=trial.outcome,
-        delay=retry.delay if retry is not None else None,
-        dispatches=retry.dispatches if retry is not None else None,
-        counts_as_retry=trial.machine.retry_attempts > case.attempt,
-        error=error.rfc_class.__name__ if error is not None else None,
-        message=str(error) if error is not None else None,
-        orders=tuple(
-            action
-            for action in trial.actions
-            if isinstance(action, RefreshTopology | RefreshCollection | CloseConnection)
-        ),
-    )
 
 
-def _idempotency(case: Case) -> tuple[bool, str]:
+def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
     """Return whether the request is idempotent, and who says so."""
     if case.idempotent is not None:
         return case.idempotent, "the caller says so"
@@ -227,7 +274,7 @@ def _idempotency(case: Case) -> tuple[bool, str]:
     return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
 
 
-def _occasion(case: Case) -> Occasion:
+def _occasion(case: CouchbaseCase) -> Occasion:
     match case.happened:
         case KvAnswer(status, entry):
             return kv_answered(status, entry)
@@ -243,7 +290,7 @@ def _occasion(case: Case) -> Occasion:
             assert_never(unexpected)
 
 
-def _error_map_has_a_say(case: Case) -> bool | None:
+def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
     """Return whether the entry of the error map changes what an answer asks for; None where none was given."""
     match case.happened:
         case KvAnswer(status, entry) if entry is not None:
@@ -254,13 +301,13 @@ def _error_map_has_a_say(case: Case) -> bool | None:
 
 
 def _decided_by(
-    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, witness: StrategyWitness
+    reason: RetryReason | None, outcome: Outcome, error: CouchbaseException | None, recorded: RecordingStrategy
 ) -> DecidedBy:
     """Return who had the last word, as it shows in who was asked and what was ordered."""
     if reason is None:
         return DecidedBy.RESPONSE
-    if witness.was_asked or outcome is Outcome.CONSULT:
-        overruled = witness.would_retry and outcome is Outcome.FAIL
+    if recorded.was_asked or outcome is Outcome.CONSULT:
+        overruled = recorded.would_retry and outcome is Outcome.FAIL
         return DecidedBy.ORCHESTRATOR if overruled else DecidedBy.STRATEGY
     if outcome is Outcome.RETRY:
         return DecidedBy.CONTROLLED_BACKOFF
@@ -295,3 +342,66 @@ def _describe(happened: Happening) -> str:
             return f"it could not be dispatched, because {what}{reason.meaning}"
         case unexpected:
             assert_never(unexpected)
+
+
+def _words_of(order: RefreshTopology | RefreshCollection | CloseConnection) -> str:
+    """Return what an order means, as half a sentence."""
+    match order:
+        case RefreshTopology():
+            return "bring its cluster map up to date"
+        case RefreshCollection():
+            return "forget the collection id and ask for it again"
+        case CloseConnection(why):
+            return f"close the connection: {why}"
+        case unexpected:
+            assert_never(unexpected)
+
+
+def _harm(idempotent: bool) -> str:
+    return "does no harm: it is idempotent" if idempotent else "may do harm: it is not idempotent"
+
+
+def _sentence_on_reason(reason: RetryReason | None, clause: str, error_map_has_a_say: bool | None) -> str:
+    mapped = ""
+    if error_map_has_a_say is False:
+        mapped = f" The node's error map has no say in this, for the client knows the status ({ERROR_MAP_CLAUSE})."
+    if reason is None:
+        return f"There is no reason to retry it ({clause}).{mapped}"
+    whom = "any request" if reason.allows_non_idempotent_retry else "an idempotent request only"
+    return f"The retry reason is {reason}: {reason.meaning} ({clause}).{mapped} This reason permits a retry of {whom}."
+
+
+def _sentence_on_decision(facts: Mapping[str, object], decided_by: DecidedBy) -> str:
+    strategy, answer = facts["strategy"], facts["strategy_answer"]
+    match decided_by:
+        case DecidedBy.RESPONSE:
+            decision = "The answer is final, and no strategy is asked"
+        case DecidedBy.DEADLINE:
+            decision = "The request's time is up, so no strategy is asked"
+        case DecidedBy.CONTROLLED_BACKOFF:
+            decision = "This reason is always retried, so no strategy is asked; the delay is the fixed one"
+        case DecidedBy.STRATEGY:
+            decision = f"{strategy} is asked, and {answer or 'decides'}"
+        case DecidedBy.ORCHESTRATOR:
+            asked = f"{strategy} is asked, and {answer}. But no" if answer else "No"
+            decision = f"{asked} strategy may send it again, since an attempt may have been applied"
+        case unexpected:
+            assert_never(unexpected)
+    return f"{decision} ({DECISION_CLAUSES[decided_by]})."
+
+
+def _sentence_on_outcome(facts: Mapping[str, object], outcome: Outcome) -> str:
+    if outcome is Outcome.COMPLETE:
+        return "So the request succeeds."
+    if outcome is Outcome.CONSULT:
+        return "So the strategy is awaited, and what it answers decides."
+    if outcome is Outcome.RETRY and facts["dispatches"]:
+        return f"So the request is sent again in {facts['delay_ms']} ms."
+    failure = f"fails with {facts['error']}: {facts['message']}."
+    if outcome is Outcome.FAIL:
+        return f"So the request {failure}"
+    counted = " This counts as a retry." if facts["counts_as_retry"] else ""
+    return (
+        f"So the request waits {facts['delay_ms']} ms, all the time that is left, and is not sent again "
+        f"({CAPPING_CLAUSE}).{counted} Then it {failure}"
+    )

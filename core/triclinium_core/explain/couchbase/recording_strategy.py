@@ -1,13 +1,14 @@
-"""A strategy that is watched: what it was asked, what it answered, and what it minded where it refused."""
+"""A strategy that is recorded: what it was asked, what it answered, and what it minded where it refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from triclinium_core.explain.couchbase.explanation import REFUSES, words_of_answer
+from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
+    TERMINAL_ERRORS,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
@@ -23,8 +24,8 @@ _OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
 """What one of these strategies may mind about a request, and the change with which it would retry."""
 
 
-class StrategyWitness:
-    """Passes every question on to a strategy, and remembers the last one and its answer."""
+class RecordingStrategy:
+    """Passes every question on to a strategy, and records the last one and its answer."""
 
     def __init__(self, strategy: RetryStrategy) -> None:
         self._strategy = strategy
@@ -75,3 +76,25 @@ def _is_stateless(strategy: RetryStrategy) -> bool:
     if type(strategy) is ErrorMapRetryStrategy:
         return _is_stateless(strategy.otherwise)
     return type(strategy) in (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy)
+
+
+REFUSES = "refuses"
+
+_NUMBERS = {4: "four", 5: "five", 6: "six"}
+
+
+def words_of_answer(answer: object, reason: RetryReason) -> str:
+    """Return what a strategy that was asked about ``reason`` answered, or raised, as half a sentence."""
+    match answer:
+        case RetryAction(delay=None, error=error) if error is not None and error is TERMINAL_ERRORS.get(reason):
+            number = len(TERMINAL_ERRORS)
+            return f"{REFUSES}: {reason} is one of the {_NUMBERS.get(number, number)} terminal reasons"
+        case RetryAction(delay=None):
+            return REFUSES
+        case RetryAction(delay=float() | int() as delay, within=within):
+            limit = "" if within is None else f", but only within {milliseconds(within)} ms"
+            return f"wants a retry in {milliseconds(delay)} ms{limit}"
+        case Exception():
+            return f"raises {type(answer).__name__}"
+        case _:
+            return "answers what is no RetryAction"

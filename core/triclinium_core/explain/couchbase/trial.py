@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.explain.couchbase.explanation import Outcome
 from triclinium_core.explain.couchbase.occasions import NODE, Occasion
+from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
 from triclinium_core.retry.couchbase.events import ErrorMapLoaded, KvResponse, ResponseReceived, TimePassed

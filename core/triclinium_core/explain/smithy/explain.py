@@ -8,20 +8,28 @@ Source: the Smithy Python retry design; decisions S2 to S8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from triclinium_core.checks import check_seconds
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.smithy.explanation import Explanation
-from triclinium_core.explain.smithy.script import Response, play
+from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, plain_seconds
+from triclinium_core.explain.smithy.script import ERRORS, PlayedAttempt, Response, play
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
+BACKOFF_CLAUSE = "design page, Backoff Strategy; decisions S3 and S7"
+QUOTA_CLAUSE = "decision S4"
+CLASSIFICATION_CLAUSE = "design page, Error Classification; decision S2"
+REFUSAL_CLAUSE = "design page, Specification"
+END_CLAUSE = "decision S8"
+RATE_CLAUSE = "decision S9"
+CLAUSES = (BACKOFF_CLAUSE, QUOTA_CLAUSE, CLASSIFICATION_CLAUSE, REFUSAL_CLAUSE, END_CLAUSE, RATE_CLAUSE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class SmithyCase:
     """Operations, one after the other, and what each of their attempts ends with.
 
     Args:
@@ -59,7 +67,7 @@ class Case:
             check_seconds(self.retry_after, "retry_after")
 
 
-def explain(case: Case) -> Explanation:
+def explain(case: SmithyCase) -> Explanation:
     """Return how each operation goes, and what is left of the quota."""
     quota = case.strategy if isinstance(case.strategy, StandardRetryStrategy) else None
 
@@ -67,14 +75,107 @@ def explain(case: Case) -> Explanation:
         return None if quota is None else quota.available_quota()
 
     before = available()
+    operations = [
+        play(case.strategy, script, available, retry_after=case.retry_after, wait=case.wait)
+        for script in case.operations
+    ]
+    allowed_rate = case.strategy.allowed_rate if isinstance(case.strategy, AdaptiveRetryStrategy) else None
+    told = tuple(_told(operations, before, allowed_rate))
+    words = " ".join(sentence.text for sentence in told)
     return Explanation(
-        strategy=type(case.strategy).__name__,
-        max_attempts=case.strategy.max_attempts,
-        quota_capacity=None if quota is None else quota.quota_capacity,
-        available_before=before,
-        operations=[
-            play(case.strategy, script, available, retry_after=case.retry_after, wait=case.wait)
-            for script in case.operations
-        ],
-        allowed_rate=case.strategy.allowed_rate if isinstance(case.strategy, AdaptiveRetryStrategy) else None,
+        facts={
+            "strategy": type(case.strategy).__name__,
+            "max_attempts": case.strategy.max_attempts,
+            "quota_capacity": None if quota is None else quota.quota_capacity,
+            "available": operations[-1][-1].available,
+            "allowed_rate": None if allowed_rate is None else plain_seconds(allowed_rate),
+            "operations": [
+                {
+                    "action": str(_outcome_of(attempts)),
+                    **operation_in_json(attempts),
+                    "steps": [_in_json(attempt) for attempt in attempts],
+                }
+                for attempts in operations
+            ],
+        },
+        told=told,
+        clauses=tuple(clause for clause in CLAUSES if f"({clause})" in words),
     )
+
+
+def _told(
+    operations: Sequence[Sequence[PlayedAttempt]], before: int | None, allowed_rate: float | None
+) -> Iterator[Sentence]:
+    script = "; ".join(",".join(attempt.response for attempt in attempts) for attempts in operations)
+    yield Sentence(f"The attempts end with {script}.")
+    for number, attempts in enumerate(operations, start=1):
+        operation = f"Operation {number}, attempt" if len(operations) > 1 else "Attempt"
+        for count, attempt in enumerate(attempts, start=1):
+            held = ""
+            if attempt.delay and count == 1:
+                held = f" waits {plain_seconds(attempt.delay)} s for the rate ({RATE_CLAUSE}), and"
+            yield Sentence(f"{operation} {count}{held} {_consequence(attempt, before)}")
+            before = attempt.available
+        yield Sentence(_end(attempts), _outcome_of(attempts))
+    if allowed_rate is not None:
+        yield Sentence(f"From now on {plain_seconds(allowed_rate)} requests a second are allowed ({RATE_CLAUSE}).")
+
+
+def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
+    if attempt.response is Response.OK:
+        return f"succeeds.{_quota(attempt, before)}"
+    ended = f"ends with {attempt.response.meaning}."
+    if attempt.next_delay is None:
+        permitted = ERRORS[attempt.response].is_retry_safe is True
+        clause = REFUSAL_CLAUSE if permitted else CLASSIFICATION_CLAUSE
+        return f"{ended} The strategy permits no further attempt: {attempt.refusal} ({clause})."
+    return f"{ended} It is tried again in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
+
+
+def _quota(attempt: PlayedAttempt, before: int | None) -> str:
+    if before is None or attempt.available is None:
+        return ""
+    if attempt.available == before:
+        return f" The quota stays at {before} ({QUOTA_CLAUSE})."
+    verb = "takes" if attempt.available < before else "gives back"
+    where = "from" if attempt.available < before else "to"
+    return f" This {verb} {abs(attempt.available - before)} {where} the quota, which then has {attempt.available} ({QUOTA_CLAUSE})."
+
+
+def _end(attempts: Sequence[PlayedAttempt]) -> str:
+    count = "1 attempt" if len(attempts) == 1 else f"{len(attempts)} attempts"
+    took = f"after {count} and {plain_seconds(sum(attempt.delay for attempt in attempts))} s of waiting"
+    outcome = _outcome_of(attempts)
+    if outcome is Outcome.COMPLETE:
+        return f"So the caller gets the result, {took}."
+    if outcome is Outcome.FAIL:
+        return f"So the caller gets the error of the last attempt, {took} ({END_CLAUSE})."
+    return "So there is a further attempt, and what it ends with decides."
+
+
+def _outcome_of(attempts: Sequence[PlayedAttempt]) -> Outcome:
+    """Return what becomes of an operation with these attempts."""
+    last = attempts[-1]
+    if last.response is Response.OK:
+        return Outcome.COMPLETE
+    return Outcome.FAIL if last.next_delay is None else Outcome.OPEN
+
+
+def operation_in_json(attempts: Sequence[PlayedAttempt]) -> dict[str, object]:
+    """Return what the caller gets from an operation, and what that took, as JSON values."""
+    return {
+        "result": str(attempts[-1].response),
+        "attempts": len(attempts),
+        "delays_s": [plain_seconds(attempt.delay) for attempt in attempts[1:]],
+    }
+
+
+def _in_json(attempt: PlayedAttempt) -> dict[str, object]:
+    return {
+        "response": str(attempt.response),
+        "meaning": attempt.response.meaning,
+        "delay_s": plain_seconds(attempt.delay),
+        "next_delay_s": None if attempt.next_delay is None else plain_seconds(attempt.next_delay),
+        "available": attempt.available,
+        "refusal": attempt.refusal,
+    }

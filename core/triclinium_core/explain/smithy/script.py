@@ -81,7 +81,7 @@ class ScriptedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlayedAttempt:
     """One attempt, and what became of it.
 
     Args:
@@ -106,7 +106,7 @@ def play(
     *,
     retry_after: float | None = None,
     wait: Callable[[float], None] | None = None,
-) -> Sequence[Step]:
+) -> Sequence[PlayedAttempt]:
     """Return the attempts of one operation, from the first to a success or a refusal; responses beyond it go unused.
 
     Where they end before that, the last of the steps has a delay to a next attempt.
@@ -118,7 +118,7 @@ def play(
         retry_after: what every error asks for, in seconds.
         wait: is told the seconds before each attempt, so that a clock can be moved.
     """
-    steps: list[Step] = []
+    steps: list[PlayedAttempt] = []
     token = strategy.acquire_initial_retry_token()
     for response in responses:
         delay = token.retry_delay
@@ -126,14 +126,14 @@ def play(
             wait(delay)
         if response is Response.OK:
             strategy.record_success(token=token)
-            steps.append(Step(delay, response, available()))
+            steps.append(PlayedAttempt(delay, response, available()))
             break
         error = ScriptedError(response, retry_after)
         try:
             token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
         except RetryError as refused:
             refusal = str(refused).removeprefix(f"{type(error).__name__} is not retried: ")
-            steps.append(Step(delay, response, available(), refusal=refusal))
+            steps.append(PlayedAttempt(delay, response, available(), refusal=refusal))
             break
-        steps.append(Step(delay, response, available(), next_delay=token.retry_delay))
+        steps.append(PlayedAttempt(delay, response, available(), next_delay=token.retry_delay))
     return steps

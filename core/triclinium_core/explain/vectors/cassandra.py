@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical
-from triclinium_core.explain.vectors.cassandra_script import UnusableScript, play
+from triclinium_core.explain.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
 from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
@@ -37,7 +37,6 @@ from triclinium_core.explain.vectors.fields import (
     require_flag,
     require_text,
 )
-from triclinium_core.explain.vectors.fixed_policy import AskedPolicy, FixedPolicy
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo, ReadTimeout, Unavailable, WriteTimeout
 from triclinium_core.retry.cassandra.policies import POLICIES

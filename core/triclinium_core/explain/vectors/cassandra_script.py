@@ -35,6 +35,7 @@ from triclinium_core.retry.cassandra.errors import (
     CoordinatorError,
     FrameTooLong,
     ReadTimeout,
+    RequestAborted,
     RequestThrottled,
     Unavailable,
     WriteTimeout,
@@ -52,6 +53,7 @@ from triclinium_core.retry.cassandra.requests.events import (
 )
 from triclinium_core.retry.cassandra.requests.machine import RequestMachine
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
+from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 RequestEnd = Complete | CompleteEmpty | Fail
 """How a request ends."""
@@ -63,8 +65,50 @@ class UnusableScript(ValueError):
     """An answer is not known, or a node is asked once more than it answers; the text says which."""
 
 
+class AskedPolicy(Exception):
+    """A policy was asked that must not be."""
+
+
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FixedPolicy:
+    """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
+
+    verdict: RetryVerdict | None
+
+    def on_read_timeout(
+        self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
+    ) -> RetryVerdict:
+        """Return the verdict."""
+        return self._answer("a read timeout")
+
+    def on_write_timeout(
+        self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return the verdict."""
+        return self._answer("a write timeout")
+
+    def on_unavailable(
+        self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
+    ) -> RetryVerdict:
+        """Return the verdict."""
+        return self._answer("missing replicas")
+
+    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
+        """Return the verdict."""
+        return self._answer("a request that was aborted")
+
+    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
+        """Return the verdict."""
+        return self._answer("an error response")
+
+    def _answer(self, what: str) -> RetryVerdict:
+        if self.verdict is None:
+            raise AskedPolicy(f"it was asked about {what}")
+        return self.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAnswer:
     """What a node answers.
 
     Args:
@@ -89,7 +133,7 @@ def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> Reques
     Raises:
         UnusableScript: an answer is not known, or one is missing.
     """
-    answers: dict[str, deque[Answer]] = {}
+    answers: dict[str, deque[ScriptedAnswer]] = {}
     for name, text in script:
         answers.setdefault(name, deque()).append(read_answer(text))
     machine = RequestMachine(request, list(answers))
@@ -108,7 +152,7 @@ def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> Reques
         orders.extend(machine.handle(event, machine.wakeup if isinstance(event, TimePassed) else 0.0))
 
 
-def _next_answer(answers: dict[str, deque[Answer]], node: str, *, to_prepare: bool) -> Answer:
+def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_prepare: bool) -> ScriptedAnswer:
     left = answers[node]
     if to_prepare and not (left and left[0].is_to_prepare):
         return _PREPARED
@@ -120,7 +164,7 @@ def _next_answer(answers: dict[str, deque[Answer]], node: str, *, to_prepare: bo
     return answer
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> ScriptedAnswer:
     """Return what ``text`` says.
 
     Raises:
@@ -130,29 +174,31 @@ def read_answer(text: str) -> Answer:
     name, detail = (parts[1], canonical(parts[2] or "")) if parts else (text, "")
     match canonical(name), detail:
         case ((("rows" | "empty") as result), ""):
-            return Answer(text, lambda attempt, _: ResultReceived(attempt, result))
+            return ScriptedAnswer(text, lambda attempt, _: ResultReceived(attempt, result))
         case "prepared", "":
             return _PREPARED
         case "prepared", "other":
-            return Answer(text, lambda attempt, known: StatementPrepared(attempt, known + b"?"), is_to_prepare=True)
+            return ScriptedAnswer(
+                text, lambda attempt, known: StatementPrepared(attempt, known + b"?"), is_to_prepare=True
+            )
         case (("nodeunavailable" | "noconnection"), ""):
-            return Answer(text, lambda attempt, _: ConnectionMissed(attempt))
+            return ScriptedAnswer(text, lambda attempt, _: ConnectionMissed(attempt))
         case (("timeout" | "drivertimeout"), ""):
-            return Answer(text, lambda _, __: TimePassed())
+            return ScriptedAnswer(text, lambda _, __: TimePassed())
         case "frametoolong", ("" | "abort" | "unsent"):
             # Sent or not: no other node takes it either (decision A9).
             too_long = _noted(FrameTooLong(text), text)
-            return Answer(text, lambda attempt, _: AttemptAborted(attempt, too_long))
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, too_long))
         case (("throttled" | "requestthrottled"), ("" | "unsent")):
             throttled = _noted(RequestThrottled(text), text)
-            return Answer(text, lambda attempt, _: AttemptAborted(attempt, throttled, handed_over=0))
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, throttled, handed_over=0))
         case _, ("abort" | "unsent"):
             abort = _noted(aborted(name), text)
             handed_over = 0 if detail == "unsent" else None
-            return Answer(text, lambda attempt, _: AttemptAborted(attempt, abort, handed_over=handed_over))
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort, handed_over=handed_over))
         case _, "" if is_aborted(name):
             abort = _noted(aborted(name), text)
-            return Answer(text, lambda attempt, _: AttemptAborted(attempt, abort))
+            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort))
     error = _error_answered(name, "" if detail == "prepare" else detail)
     if error is None:
         raise UnusableScript(
@@ -160,12 +206,12 @@ def read_answer(text: str) -> Answer:
             "or an abort such as Heartbeat(abort)"
         )
     noted = _noted(error, text)
-    return Answer(text, lambda attempt, _: ErrorReceived(attempt, noted), is_to_prepare=detail == "prepare")
+    return ScriptedAnswer(text, lambda attempt, _: ErrorReceived(attempt, noted), is_to_prepare=detail == "prepare")
 
 
 _TEXT = re.compile(r"\s*([^()]+?)\s*(?:\(([^()]*)\)\s*)?")
 
-_PREPARED = Answer("prepared", StatementPrepared, is_to_prepare=True)
+_PREPARED = ScriptedAnswer("prepared", StatementPrepared, is_to_prepare=True)
 
 _WRITE_TYPES = {canonical(write_type): write_type for write_type in WriteType} | {"": WriteType.SIMPLE}
 

@@ -28,10 +28,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.explain.couchbase.explanation import Outcome, milliseconds
 from triclinium_core.explain.couchbase.occasions import OCCASIONS, Occasion, kv_answered, service_answered
-from triclinium_core.explain.couchbase.recording_strategy import StrategyWitness
+from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.couchbase.trial import LongestDelays, error_of, put_to_machine
+from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
@@ -91,12 +91,12 @@ def _answer_reason(question: Mapping[str, object]) -> Answer:
 
 
 def _answer_decide(question: Mapping[str, object]) -> Answer:
-    witness = StrategyWitness(require_choice(question, "strategy", STRATEGIES))
+    recorded = RecordingStrategy(require_choice(question, "strategy", STRATEGIES))
     operation, occasion = _occasion(question)
     annotation = RequestAnnotation(
         operation=operation,
         idempotent=require_flag(question, "idempotent"),
-        strategy=witness,
+        strategy=recorded,
         submitted_at=0.0,
         deadline=require_number(question, "timeout_ms") / 1000,
         service=occasion.service,
@@ -106,9 +106,9 @@ def _answer_decide(question: Mapping[str, object]) -> Answer:
     if trial.retry is None:
         return {"action": str(trial.outcome), **_failed_with(trial.error)}
     delay, dispatches = trial.retry.delay, trial.retry.dispatches
-    if dispatches and witness.delay is not None:
+    if dispatches and recorded.delay is not None:
         # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
-        delay = witness.delay
+        delay = recorded.delay
     return {
         "action": str(trial.outcome),
         "delay_ms": milliseconds(delay),

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from triclinium_core.explain.smithy.explanation import operation_in_json, seconds
+from triclinium_core.explain.explanation import plain_seconds
+from triclinium_core.explain.smithy.explain import operation_in_json
 from triclinium_core.explain.smithy.script import Response, ScriptedClock, play
 from triclinium_core.explain.vectors.fields import (
     Answer,
@@ -76,7 +77,7 @@ def _answer_backoff(question: Mapping[str, object]) -> Answer:
         rng=_draws(question),
     )
     attempts = require_each(question, "attempts", "whole numbers", require_count)
-    return {"delays_s": [seconds(backoff.compute_next_backoff_delay(attempt)) for attempt in attempts]}
+    return {"delays_s": [plain_seconds(backoff.compute_next_backoff_delay(attempt)) for attempt in attempts]}
 
 
 def _answer_sequence(question: Mapping[str, object]) -> Answer:

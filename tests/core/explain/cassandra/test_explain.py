@@ -8,9 +8,9 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.cassandra.explain import Case, explain
-from triclinium_core.explain.cassandra.explanation import Outcome
-from triclinium_core.explain.vectors.fixed_policy import FixedPolicy
+from triclinium_core.explain.cassandra.explain import CassandraCase, explain
+from triclinium_core.explain.explanation import Outcome
+from triclinium_core.explain.vectors.cassandra_script import FixedPolicy
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
@@ -50,7 +50,7 @@ def test_what_happens(
     error: Failure, policy: RetryPolicy, idempotent: bool, expected: tuple[str | None, str, str | None, str | None]
 ) -> None:
     """The verdict where the policy is asked, what comes of the request, and at which level it goes on."""
-    told = explain(Case(error=error, policy=policy, idempotent=idempotent)).to_json()
+    told = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
 
     assert expected == (told["decision"], told["action"], told["error"], told["consistency"])
     assert (expected[0] is not None) == told["is_policy_asked"]
@@ -59,45 +59,46 @@ def test_what_happens(
 @rows(
     ("case", "clauses"),
     [
-        (Case(error=READ, policy=DOWNGRADING), ["A2", "A3", "A5", "A6"]),
-        (Case(error=WRITE, policy=DOWNGRADING), ["A2"]),
-        (Case(error=WRITE, policy=DOWNGRADING, idempotent=True), ["A2", "A3", "A6"]),
-        (Case(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
-        (Case(error=e.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
-        (Case(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
-        (Case(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
-        (Case(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
-        (Case(error=READ, policy=FixedPolicy(RETRY_NEXT)), ["A2"]),
+        (CassandraCase(error=READ, policy=DOWNGRADING), ["A2", "A3", "A5", "A6"]),
+        (CassandraCase(error=WRITE, policy=DOWNGRADING), ["A2"]),
+        (CassandraCase(error=WRITE, policy=DOWNGRADING, idempotent=True), ["A2", "A3", "A6"]),
+        (CassandraCase(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
+        (CassandraCase(error=e.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
+        (CassandraCase(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
+        (CassandraCase(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
+        (CassandraCase(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
+        (CassandraCase(error=READ, policy=FixedPolicy(RETRY_NEXT)), ["A2"]),
     ],
 )
-def test_all_that_is_known_stands_in_the_sentences(case: Case, clauses: list[str]) -> None:
+def test_all_that_is_known_stands_in_the_sentences(case: CassandraCase, clauses: list[str]) -> None:
     """What happened, who decides, what is decided and what comes of it, in this order, each with its clause."""
-    told = explain(case)
-    sentences = told.sentences()
+    explanation = explain(case)
+    told, sentences = explanation.facts, explanation.sentences()
     words = " ".join(sentences)
-    facts = [told.happened[1:], *told.clauses, *clauses]
-    if told.is_policy_asked:
-        facts += [told.policy, "fails to answer" if told.verdict is None else str(told.verdict.decision)]
-    if told.verdict_if_idempotent is not None:
-        facts += ["If the statement were idempotent", str(told.verdict_if_idempotent.decision)]
-    if told.consistency is not None:
-        facts.append(f"at {told.consistency.name} from now on")
-    if told.error is not None:
-        facts.append(told.error)
-    if told.outcome.is_sent_again:
-        facts.append(f"as retry {case.retry_count + 1}" if told.counts_as_retry else "not count as a retry")
+    facts = [str(told["happened"])[1:], *explanation.clauses, *clauses]
+    if told["is_policy_asked"]:
+        facts += [str(told["policy"]), str(told["decision"] or "fails to answer")]
+    if told["decision_if_idempotent"] is not None:
+        facts += ["If the statement were idempotent", str(told["decision_if_idempotent"])]
+    if told["consistency"] is not None:
+        facts.append(f"at {told['consistency']} from now on")
+    if told["error"] is not None:
+        facts.append(str(told["error"]))
+    if told["action"] in {"same_node", "next_node", "prepare"}:
+        facts.append(f"as retry {case.retry_count + 1}" if told["counts_as_retry"] else "not count as a retry")
 
     assert [] == [fact for fact in facts if fact not in words]
-    assert (4 if told.is_policy_asked else 3) == len(sentences)
-    assert sorted(told.clauses, key=words.index) == list(told.clauses)
+    assert (4 if told["is_policy_asked"] else 3) == len(sentences)
+    assert sorted(explanation.clauses, key=words.index) == list(explanation.clauses)
+    assert (told["action"],) == explanation.outcomes
 
 
 def test_the_policy_is_told_the_count() -> None:
     """A retry that was done already is one that the default policy does not do again."""
-    first, second = (explain(Case(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
+    first, second = (explain(CassandraCase(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
 
-    assert (Outcome.NEXT_NODE, True) == (first.outcome, first.counts_as_retry)
-    assert (Outcome.FAIL, False) == (second.outcome, second.counts_as_retry)
+    assert ((Outcome.NEXT_NODE,), True) == (first.outcomes, first.facts["counts_as_retry"])
+    assert ((Outcome.FAIL,), False) == (second.outcomes, second.facts["counts_as_retry"])
 
 
 @rows("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
@@ -121,7 +122,7 @@ def test_refuses(change: dict[str, object], parameter: str) -> None:
     """What cannot be a case is refused, with the name of what is wrong."""
     arguments = {"error": READ, "policy": DEFAULT} | change
     with pytest.raises(InvalidArgumentException) as caught:
-        Case(
+        CassandraCase(
             error=cast(Failure, arguments["error"]),
             policy=cast(RetryPolicy, arguments["policy"]),
             idempotent=cast(bool, arguments.get("idempotent", False)),

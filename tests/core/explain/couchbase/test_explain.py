@@ -10,12 +10,22 @@ import pytest
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.couchbase.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer, explain
-from triclinium_core.explain.couchbase.explanation import ERROR_MAP_CLAUSE, DecidedBy, Explanation, Outcome
+from triclinium_core.explain.couchbase.explain import (
+    CAPPING_CLAUSE,
+    DECISION_CLAUSES,
+    ERROR_MAP_CLAUSE,
+    CouchbaseCase,
+    DecidedBy,
+    ErrorCode,
+    Happening,
+    HttpAnswer,
+    KvAnswer,
+    explain,
+)
+from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.vectors.couchbase import STRATEGIES
 from triclinium_core.explain.vectors.questions import answer
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.couchbase.actions import CloseConnection, RefreshCollection, RefreshTopology
 from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
@@ -77,9 +87,9 @@ def case_of(
     strategy: AnyRetryStrategy | None = None,
     attempt: int = 0,
     elapsed: float = 0.0,
-) -> Case:
+) -> CouchbaseCase:
     """Return a case with 2.5 seconds of time and best effort, unless told otherwise."""
-    return Case(
+    return CouchbaseCase(
         service=service,
         operation=operation,
         happened=happened,
@@ -92,35 +102,37 @@ def case_of(
 
 def fate(explanation: Explanation) -> tuple[object, ...]:
     """Return reason, outcome, delay and error."""
-    return explanation.reason, explanation.outcome, explanation.delay, explanation.error
+    facts = explanation.facts
+    assert (facts["action"],) == explanation.outcomes
+    return facts["reason"], facts["action"], facts["delay_ms"], facts["error"]
 
 
-RETRY, FAIL = Outcome.RETRY, Outcome.FAIL
+RETRY, FAIL, COMPLETE, CONSULT = Outcome.RETRY, Outcome.FAIL, Outcome.COMPLETE, Outcome.CONSULT
 
 
 @rows(
     ("case", "expected"),
     [
-        (case_of(KvAnswer(0x00), "get"), (None, Outcome.COMPLETE, None, None)),
+        (case_of(KvAnswer(0x00), "get"), (None, COMPLETE, None, None)),
         (case_of(KvAnswer(0x01), "get"), (None, FAIL, None, "DocumentNotFoundException")),
         (case_of(KvAnswer(0x09), "unlock"), (None, FAIL, None, "CasMismatchException")),
         (case_of(KvAnswer(0x7FF0)), (None, FAIL, None, "CouchbaseException")),
-        (case_of(KvAnswer(0x86), strategy=Thoughtful()), (R.KV_TEMPORARY_FAILURE, Outcome.CONSULT, None, None)),
+        (case_of(KvAnswer(0x86), strategy=Thoughtful()), (R.KV_TEMPORARY_FAILURE, CONSULT, None, None)),
         (case_of(KvAnswer(0x86), strategy=Broken()), (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException")),
         (
             case_of(SocketClosed(HandedOver.PART, reason=R.KV_LOCKED)),
             (R.SOCKET_CLOSED_WHILE_IN_FLIGHT, FAIL, None, "RequestCanceledException"),
         ),
-        (case_of(HttpAnswer(200, b"{}"), service=QUERY), (None, Outcome.COMPLETE, None, None)),
+        (case_of(HttpAnswer(200, b"{}"), service=QUERY), (None, COMPLETE, None, None)),
         (
             case_of(HttpAnswer(200, '{"errors":[{"code":4050}]}'), service=QUERY),
-            (R.QUERY_PREPARED_STATEMENT_FAILURE, RETRY, 0.001, None),
+            (R.QUERY_PREPARED_STATEMENT_FAILURE, RETRY, 1, None),
         ),
         (case_of(ErrorCode(5000, "disk full"), service=QUERY), (None, FAIL, None, "CouchbaseException")),
         (case_of(HttpAnswer(503), service=MANAGEMENT), (None, FAIL, None, "CouchbaseException")),
     ],
 )
-def test_what_is_no_reason_of_the_batch(case: Case, expected: tuple[object, ...]) -> None:
+def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[object, ...]) -> None:
     """Final answers, strategies that cannot answer, and bodies that have to be read; reasons are compared below."""
     assert expected == fate(explain(case))
 
@@ -128,29 +140,37 @@ def test_what_is_no_reason_of_the_batch(case: Case, expected: tuple[object, ...]
 @pytest.mark.parametrize(
     ("case", "expected", "clause"),
     [
-        (Case(service=KV, operation="get", happened=KvAnswer(0)), True, "List: KV: Get Request"),
-        (Case(service=KV, operation="upsert", happened=KvAnswer(0)), False, "no line names it"),
-        (Case(service=KV, operation="upsert", happened=KvAnswer(0), idempotent=True), True, "the caller says so"),
-        (Case(service=KV, operation="get", happened=KvAnswer(0), idempotent=False), False, "the caller says so"),
-        (Case(service=QUERY, operation="query", happened=ErrorCode(1)), False, "which does not hold here"),
+        (CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0)), True, "List: KV: Get Request"),
+        (CouchbaseCase(service=KV, operation="upsert", happened=KvAnswer(0)), False, "no line names it"),
         (
-            Case(service=QUERY, operation="query", happened=ErrorCode(1), readonly=True),
+            CouchbaseCase(service=KV, operation="upsert", happened=KvAnswer(0), idempotent=True),
+            True,
+            "the caller says so",
+        ),
+        (
+            CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0), idempotent=False),
+            False,
+            "the caller says so",
+        ),
+        (CouchbaseCase(service=QUERY, operation="query", happened=ErrorCode(1)), False, "which does not hold here"),
+        (
+            CouchbaseCase(service=QUERY, operation="query", happened=ErrorCode(1), readonly=True),
             True,
             'the "readonly" property is set to "true"',
         ),
         (
-            Case(service=MANAGEMENT, operation="http", happened=HttpAnswer(503), method="GET"),
+            CouchbaseCase(service=MANAGEMENT, operation="http", happened=HttpAnswer(503), method="GET"),
             True,
             'every "GET" call',
         ),
     ],
 )
-def test_idempotency(case: Case, expected: bool, clause: str) -> None:
+def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
     """The caller's word goes first, then the list with what it looks at."""
     explanation = explain(case)
 
-    assert expected is explanation.idempotent
-    assert clause in explanation.idempotent_clause
+    assert expected is explanation.facts["idempotent"]
+    assert clause in explanation.clauses[0]
 
 
 @rows(
@@ -169,29 +189,29 @@ def test_idempotency(case: Case, expected: bool, clause: str) -> None:
         (case_of(SocketClosed(HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
     ],
 )
-def test_who_decides(case: Case, expected: DecidedBy, was_asked: bool) -> None:
+def test_who_decides(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
     """It shows in who was asked, and in what was done about the answer, which is told where there was one."""
-    explanation = explain(case)
+    facts = explain(case).facts
 
-    assert (expected, was_asked) == (explanation.decided_by, explanation.strategy_answer is not None)
+    assert (expected, was_asked) == (facts["decided_by"], facts["strategy_answer"] is not None)
 
 
 def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     """When no strategy was asked and the time is not up, the orchestrator refused."""
     monkeypatch.setattr(R.SOCKET_CLOSED_WHILE_IN_FLIGHT, "always_retry", True)
 
-    explanation = explain(case_of(SocketClosed(HandedOver.ALL)))
+    facts = explain(case_of(SocketClosed(HandedOver.ALL))).facts
 
-    assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (explanation.decided_by, explanation.error)
+    assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (facts["decided_by"], facts["error"])
 
 
 @pytest.mark.parametrize(
     ("strategy", "elapsed", "expected"),
     [
-        (BestEffortRetryStrategy(), 2.0, (0.5, False, "UnambiguousTimeoutException")),
-        (BestEffortRetryStrategy(), 1.9, (0.5, True, None)),
-        (ErrorMapRetryStrategy(), 0.495, (0.005, False, "TemporaryFailureException")),
-        (ErrorMapRetryStrategy(), 0.25, (0.2, True, None)),
+        (BestEffortRetryStrategy(), 2.0, (500, False, "UnambiguousTimeoutException")),
+        (BestEffortRetryStrategy(), 1.9, (500, True, None)),
+        (ErrorMapRetryStrategy(), 0.495, (5, False, "TemporaryFailureException")),
+        (ErrorMapRetryStrategy(), 0.25, (200, True, None)),
         (ErrorMapRetryStrategy(), 0.5, (None, None, "TemporaryFailureException")),
     ],
 )
@@ -200,12 +220,10 @@ def test_a_delay_that_is_cut_tells_how_it_ends(
 ) -> None:
     """The machine is asked what it does when the delay is over: the timeout, or the status's own error."""
     explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
+    facts = explanation.facts
 
-    assert expected == (
-        explanation.delay if explanation.delay is None else pytest.approx(explanation.delay),
-        explanation.dispatches,
-        explanation.error,
-    )
+    assert expected == (facts["delay_ms"], facts["dispatches"], facts["error"])
+    assert (CAPPING_CLAUSE in explanation.clauses) is (facts["dispatches"] is False)
 
 
 @rows(
@@ -218,9 +236,9 @@ def test_a_delay_that_is_cut_tells_how_it_ends(
         (case_of(KvAnswer(0x86), strategy=Thoughtful()), False),
     ],
 )
-def test_what_counts_as_a_retry(case: Case, expected: bool) -> None:
+def test_what_counts_as_a_retry(case: CouchbaseCase, expected: bool) -> None:
     """The client counts a delay that was cut as well, so that the error tells of a retry though nothing was sent again."""
-    assert expected is explain(case).counts_as_retry
+    assert expected is explain(case).facts["counts_as_retry"]
 
 
 @rows(
@@ -240,7 +258,7 @@ def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | N
     """It decides about unknown statuses only; of a known one the clause says so."""
     explanation = explain(case_of(happened))
 
-    assert expected is explanation.error_map_has_a_say
+    assert expected is explanation.facts["error_map_has_a_say"]
     assert (ERROR_MAP_CLAUSE in explanation.clauses) is (expected is False)
 
 
@@ -250,7 +268,7 @@ def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | N
 )
 def test_when_the_first_failure_was(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
     """The schedule of an error map counts from the first failure: now, or the submission where retries were done."""
-    case = Case(
+    case = CouchbaseCase(
         service=KV,
         operation="get",
         happened=KvAnswer(0x7FF0, RETRIED_BY_MAP),
@@ -261,30 +279,36 @@ def test_when_the_first_failure_was(attempt: int, since_first_failure: float | N
         since_first_failure=since_first_failure,
     )
 
-    assert expected is explain(case).outcome
+    assert (expected,) == explain(case).outcomes
 
 
 def test_a_jittered_delay_is_told_at_its_longest() -> None:
     """Without randomness of the caller's, jitter takes nothing off."""
     strategy = BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
 
-    assert 0.1 == explain(case_of(KvAnswer(0x86), strategy=strategy)).delay
+    assert 100 == explain(case_of(KvAnswer(0x86), strategy=strategy)).facts["delay_ms"]
 
 
-@pytest.mark.parametrize(
+@rows(
     ("happened", "expected"),
     [
-        (KvAnswer(0x07), (RefreshTopology(),)),
-        (KvAnswer(0x88), (RefreshCollection(),)),
-        (KvAnswer(0x1F), (CloseConnection("the status invalidates the connection"),)),
-        (KvAnswer(0x7FF0, RETRIED_BY_MAP), (RefreshTopology(),)),
-        (KvAnswer(0x7FF0, OF_NO_USE), (CloseConnection("the error map says conn-state-invalidated of status 0x7ff0"),)),
-        (KvAnswer(0x86), ()),
+        (KvAnswer(0x07), ["bring its cluster map up to date"]),
+        (KvAnswer(0x88), ["forget the collection id and ask for it again"]),
+        (KvAnswer(0x1F), ["close the connection: the status invalidates the connection"]),
+        (KvAnswer(0x7FF0, RETRIED_BY_MAP), ["bring its cluster map up to date"]),
+        (
+            KvAnswer(0x7FF0, OF_NO_USE),
+            ["close the connection: the error map says conn-state-invalidated of status 0x7ff0"],
+        ),
+        (KvAnswer(0x86), []),
     ],
 )
-def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
+def test_orders(happened: Happening, expected: list[str]) -> None:
     """What else the machine orders is told too."""
-    assert expected == explain(case_of(happened)).orders
+    explanation = explain(case_of(happened))
+
+    assert expected == explanation.facts["orders"]
+    assert [f"Besides, the client will {order}." for order in expected] == explanation.sentences()[5:]
 
 
 @rows(
@@ -307,12 +331,77 @@ def test_orders(happened: Happening, expected: tuple[object, ...]) -> None:
         ),
     ],
 )
-def test_what_is_told_of_what_happened(case: Case, facts: list[str], clause: str) -> None:
+def test_what_is_told_of_what_happened(case: CouchbaseCase, facts: list[str], clause: str) -> None:
     """Names and numbers of each happening, and the clause that gives the reason or none."""
     explanation = explain(case)
 
-    assert [] == [fact for fact in facts if fact not in explanation.happened]
-    assert clause in explanation.reason_clause
+    assert [] == [fact for fact in facts if fact not in str(explanation.facts["happened"])]
+    assert clause in explanation.clauses[1]
+
+
+SAID = [
+    case_of(KvAnswer(0x09), "get"),
+    case_of(KvAnswer(0x09, RETRIED_BY_MAP), "get"),
+    case_of(KvAnswer(0x07), elapsed=2.4995),
+    case_of(KvAnswer(0x86), elapsed=2.5),
+    case_of(SocketClosed(HandedOver.ALL), strategy=Always()),
+    case_of(SocketClosed(HandedOver.ALL), strategy=FailFastRetryStrategy()),
+    case_of(KvAnswer(0x00, OF_NO_USE), "get"),
+    case_of(KvAnswer(0x86), strategy=Thoughtful()),
+]
+
+
+@rows("case", SAID)
+def test_all_that_is_known_stands_in_the_sentences(case: CouchbaseCase) -> None:
+    """A newcomer reads the same facts as a program, in the order of the steps, each with its clause."""
+    explanation = explain(case)
+    facts, sentences = explanation.facts, explanation.sentences()
+    known = [facts[key] for key in ("service", "operation", "happened", "reason", "meaning", "error", "message")]
+    if facts["strategy_answer"] is not None:
+        known += [facts["strategy"], facts["strategy_answer"]]
+    if facts["delay_ms"] is not None:
+        known.append(f"{facts['delay_ms']} ms")
+
+    assert [] == [
+        fact for fact in (*known, *explanation.clauses) if fact is not None and str(fact) not in " ".join(sentences)
+    ]
+    assert facts["idempotent"] is ("not idempotent" not in sentences[1])
+    assert bool(facts["dispatches"]) is ("sent again in" in sentences[4])
+    assert facts["counts_as_retry"] is ("counts as a retry" in sentences[4] or bool(facts["dispatches"]))
+    assert DECISION_CLAUSES[DecidedBy(str(facts["decided_by"]))] in sentences[3]
+
+
+def test_as_json() -> None:
+    """What does not apply is null; the keys are always the same."""
+    retried, completed = explain(SAID[1]).to_json(), explain(SAID[6]).to_json()
+
+    assert {
+        "service": "kv",
+        "operation": "get",
+        "happened": "the node answered LOCKED [0x09]",
+        "idempotent": True,
+        "reason": "KV_LOCKED",
+        "meaning": "the document is locked",
+        "allows_non_idempotent_retry": True,
+        "always_retry": False,
+        "error_map_has_a_say": False,
+        "strategy": "BestEffortRetryStrategy",
+        "strategy_answer": "wants a retry in 1 ms",
+        "decided_by": "strategy",
+        "action": "retry",
+        "delay_ms": 1,
+        "dispatches": True,
+        "counts_as_retry": True,
+        "error": None,
+        "message": None,
+        "orders": [],
+        "clauses": list(explain(SAID[1]).clauses),
+    } == retried
+    assert retried.keys() == completed.keys()
+    assert {
+        *("reason", "meaning", "allows_non_idempotent_retry", "always_retry"),
+        *("strategy_answer", "delay_ms", "dispatches", "error", "message"),
+    } == {key for key, value in completed.items() if value is None}
 
 
 @rows(
@@ -325,7 +414,7 @@ def test_what_is_told_of_what_happened(case: Case, facts: list[str], clause: str
 )
 def test_a_message_says_what_was_answered(happened: Happening, facts: list[str]) -> None:
     """An error code by its number, and an HTTP status only where somebody said one."""
-    message = explain(case_of(happened, "query", service=QUERY)).message or ""
+    message = str(explain(case_of(happened, "query", service=QUERY)).facts["message"])
 
     assert [] == [fact for fact in facts if fact not in message]
     assert isinstance(happened, HttpAnswer) is ("HTTP" in message)
@@ -343,7 +432,7 @@ def test_a_message_says_what_was_answered(happened: Happening, facts: list[str])
 )
 def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, expected: str) -> None:
     """As in the client, where the answer to the question for a collection's id brings it; a caller's own one stays."""
-    assert expected == explain(case_of(failed, strategy=FailFastRetryStrategy())).error
+    assert expected == explain(case_of(failed, strategy=FailFastRetryStrategy())).facts["error"]
 
 
 @rows(
@@ -383,17 +472,17 @@ def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) ->
     fields = {"service": KV, "operation": "get", "happened": KvAnswer(0x86)} | changes
 
     with pytest.raises(InvalidArgumentException) as caught:
-        Case(**fields)  # type: ignore[arg-type]
+        CouchbaseCase(**fields)  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
 
 
 def test_a_case_needs_little() -> None:
     """By default the default strategy decides, at the first failure, with endless time."""
-    explanation = explain(Case(service=KV, operation="get", happened=KvAnswer(0x86)))
+    explanation = explain(CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0x86)))
 
-    assert "FastFailOnTerminalErrorRetryStrategy" == explanation.strategy
-    assert (R.KV_TEMPORARY_FAILURE, RETRY, 0.001, None) == fate(explanation)
+    assert "FastFailOnTerminalErrorRetryStrategy" == explanation.facts["strategy"]
+    assert (R.KV_TEMPORARY_FAILURE, RETRY, 1, None) == fate(explanation)
 
 
 BORN_OF: dict[RetryReason, tuple[Service, Happening]] = {
@@ -426,7 +515,7 @@ def test_explain_and_the_batch_agree(
     """The machine that is fed an event, and the question that names its reason, have one answer, around every limit."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))
     explanation = explain(
-        Case(
+        CouchbaseCase(
             service=service,
             operation="any",
             happened=happened,
@@ -456,5 +545,5 @@ def test_explain_and_the_batch_agree(
         }
     )
 
-    assert reason is explanation.reason
-    assert batch == {key: explanation.to_json()[key] for key in batch}
+    assert reason == explanation.facts["reason"]
+    assert batch == {key: explanation.facts[key] for key in batch}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.couchbase.request_cases import Raises, Says, retry_request
-from triclinium_core.explain.couchbase.recording_strategy import StrategyWitness
+from tests.rows import rows
+from triclinium_core.errors import DocumentLockedException
+from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy, words_of_answer
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
+    TERMINAL_ERRORS,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
@@ -44,23 +47,23 @@ def test_questions_and_answers_pass_through() -> None:
     """The strategy sees the very request, and its very answer comes back."""
     answer, request = RetryAction.after(0.25), retry_request()
     strategy = Says(answer)
-    witness = StrategyWitness(strategy)
+    recorded = RecordingStrategy(strategy)
 
-    assert answer is witness.retry_after(request, R.KV_LOCKED)
+    assert answer is recorded.retry_after(request, R.KV_LOCKED)
     assert [(request, R.KV_LOCKED)] == strategy.asked
-    assert (True, True, "wants a retry in 250 ms") == (witness.was_asked, witness.would_retry, witness.words())
+    assert (True, True, "wants a retry in 250 ms") == (recorded.was_asked, recorded.would_retry, recorded.words())
 
 
 def test_what_is_raised_passes_through() -> None:
     """And is remembered."""
     error = LookupError("mine")
-    witness = StrategyWitness(Raises(error))
+    recorded = RecordingStrategy(Raises(error))
 
     with pytest.raises(LookupError) as caught:
-        witness.retry_after(retry_request(), R.KV_LOCKED)
+        recorded.retry_after(retry_request(), R.KV_LOCKED)
 
     assert error is caught.value
-    assert (True, False, "raises LookupError") == (witness.was_asked, witness.would_retry, witness.words())
+    assert (True, False, "raises LookupError") == (recorded.was_asked, recorded.would_retry, recorded.words())
 
 
 @pytest.mark.parametrize(
@@ -84,16 +87,45 @@ def test_what_a_strategy_minds(
     strategy: RetryStrategy, request_: RetryRequest, reason: RetryReason, expected: str
 ) -> None:
     """What would have to be different is found out by asking, and only where that is sure."""
-    witness = StrategyWitness(strategy)
-    witness.retry_after(request_, reason)
+    recorded = RecordingStrategy(strategy)
+    recorded.retry_after(request_, reason)
 
-    assert expected == witness.words()
+    assert expected == recorded.words()
 
 
 def test_nobody_elses_strategy_is_asked_twice() -> None:
     """It may keep count."""
     strategy = Tired()
-    witness = StrategyWitness(strategy)
-    witness.retry_after(retry_request(), LOST)
+    recorded = RecordingStrategy(strategy)
+    recorded.retry_after(retry_request(), LOST)
 
-    assert (REFUSES, 1) == (witness.words(), strategy.questions)
+    assert (REFUSES, 1) == (recorded.words(), strategy.questions)
+
+
+@rows(
+    ("answer", "facts"),
+    [
+        (RetryAction.after(0.25), ["250 ms"]),
+        (RetryAction.after(0), ["0 ms"]),
+        (RetryAction.after(0.25, within=0.1), ["250 ms", "100 ms"]),
+        (RetryAction.no_retry(), ["refuses"]),
+        (RetryAction.no_retry(DocumentLockedException), ["refuses"]),
+        (RetryAction.no_retry(TERMINAL_ERRORS[RetryReason.TLS_ERROR]), ["refuses", "TLS_ERROR", "five terminal"]),
+        (ZeroDivisionError("mine"), ["raises ZeroDivisionError"]),
+        (None, ["no RetryAction"]),
+    ],
+)
+def test_words_of_answers(answer: object, facts: list[str]) -> None:
+    """Whatever a strategy answers has its words, and what it raises; a terminal reason is named where it decides."""
+    words = words_of_answer(answer, RetryReason.TLS_ERROR)
+
+    assert [] == [fact for fact in facts if fact not in words]
+    assert ("TLS_ERROR" in words) is ("TLS_ERROR" in facts)
+
+
+def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is counted, too."""
+    refusal = RetryAction.no_retry(DocumentLockedException)
+    monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.KV_LOCKED, DocumentLockedException)
+
+    assert "KV_LOCKED is one of the six" in words_of_answer(refusal, RetryReason.KV_LOCKED)

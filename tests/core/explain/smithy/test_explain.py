@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.smithy.explain import Case, explain
-from triclinium_core.explain.smithy.explanation import Outcome
+from triclinium_core.explain.explanation import Explanation, Outcome
+from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import Response, ScriptedClock
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
@@ -30,7 +30,7 @@ def standard(quota: int = 500) -> StandardRetryStrategy:
     ("case", "facts"),
     [
         (
-            Case(strategy=standard(), operations=[[E, T, OK]]),
+            SmithyCase(strategy=standard(), operations=[[E, T, OK]]),
             [
                 *(
                     "E,T,ok",
@@ -47,20 +47,20 @@ def standard(quota: int = 500) -> StandardRetryStrategy:
             ],
         ),
         (
-            Case(strategy=standard(14), operations=[[E, TO], [N, OK], [OK]]),
+            SmithyCase(strategy=standard(14), operations=[[E, TO], [N, OK], [OK]]),
             [
                 *("E,TO; N; ok", "Operation 1, attempt 2", "timeout", "has 0 of 14 left"),
                 *("Operation 2", "is_retry_safe is False", "after 1 attempt and", "Operation 3", "gives back 1 "),
             ],
         ),
         (
-            Case(strategy=SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
+            SmithyCase(strategy=SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
             ["in 3 s", "there is a further attempt"],
         ),
-        (Case(strategy=standard(), operations=[[OK, E]]), ["end with ok.", "stays at 500"]),
+        (SmithyCase(strategy=standard(), operations=[[OK, E]]), ["end with ok.", "stays at 500"]),
     ],
 )
-def test_all_that_is_known_stands_in_the_sentences(case: Case, facts: list[str]) -> None:
+def test_all_that_is_known_stands_in_the_sentences(case: SmithyCase, facts: list[str]) -> None:
     """Attempt by attempt, in order, what it cost and how long it waits, each with its clause."""
     explanation = explain(case)
     words = " ".join(explanation.sentences())
@@ -73,7 +73,7 @@ def test_all_that_is_known_stands_in_the_sentences(case: Case, facts: list[str])
 
 def test_as_data() -> None:
     """The same, for programs."""
-    explanation = explain(Case(strategy=standard(20), operations=[[E, E]]))
+    explanation = explain(SmithyCase(strategy=standard(20), operations=[[E, E]]))
 
     assert {
         "strategy": "StandardRetryStrategy",
@@ -123,15 +123,20 @@ def test_as_data() -> None:
 )
 def test_outcomes(responses: Sequence[Response], expected: Outcome) -> None:
     """What comes of an operation; where responses run out, nobody knows."""
-    assert [expected] == explain(Case(strategy=standard(), operations=[responses])).outcomes
+    assert (expected,) == explain(SmithyCase(strategy=standard(), operations=[responses])).outcomes
+
+
+def steps_of(explanation: Explanation) -> list[list[dict[str, Any]]]:
+    """Return the attempts of each operation."""
+    return [operation["steps"] for operation in cast(Any, explanation.facts["operations"])]
 
 
 def test_every_attempt_is_one_step() -> None:
     """None is left out, and none is made up."""
-    (steps,) = explain(Case(strategy=standard(), operations=[[E, TO, T, OK]])).operations
+    (steps,) = steps_of(explain(SmithyCase(strategy=standard(), operations=[[E, TO, T, OK]])))
 
-    assert [E, TO, T] == [step.response for step in steps]
-    assert [step.next_delay for step in steps[:-1]] == [step.delay for step in steps[1:]]
+    assert [E, TO, T] == [step["response"] for step in steps]
+    assert [step["next_delay_s"] for step in steps[:-1]] == [step["delay_s"] for step in steps[1:]]
 
 
 def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
@@ -139,15 +144,16 @@ def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
     clock = ScriptedClock()
     strategy = AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=AwsRetryNumbers.OF_2026)
 
-    explanation = explain(Case(strategy=strategy, operations=[[T, OK], [OK]], wait=clock.wait))
+    explanation = explain(SmithyCase(strategy=strategy, operations=[[T, OK], [OK]], wait=clock.wait))
 
-    (throttled, _), (held_back,) = explanation.operations
-    assert 0 == throttled.delay < held_back.delay
-    assert clock() == sum(step.delay for steps in explanation.operations for step in steps)
-    assert strategy.allowed_rate == explanation.allowed_rate
+    operations = steps_of(explanation)
+    (throttled, _), (held_back,) = operations
+    assert 0 == throttled["delay_s"] < held_back["delay_s"]
+    assert clock() == pytest.approx(sum(step["delay_s"] for steps in operations for step in steps))
+    assert strategy.allowed_rate == explanation.facts["allowed_rate"]
     *_, second, end, rate = explanation.sentences()
-    assert f"Operation 2, attempt 1 waits {held_back.delay} s for the rate (decision S9), and succeeds." in second
-    assert f"after 1 attempt and {held_back.delay} s of waiting." in end
+    assert f"Operation 2, attempt 1 waits {held_back['delay_s']} s for the rate (decision S9), and succeeds." in second
+    assert f"after 1 attempt and {held_back['delay_s']} s of waiting." in end
     assert f"From now on {strategy.allowed_rate} requests a second are allowed (decision S9)." == rate
     assert "decision S9" in explanation.clauses
 
@@ -167,7 +173,7 @@ def test_refuses(change: dict[str, object], parameter: str) -> None:
     """What cannot be a case is refused, with the name of what is wrong."""
     arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
     with pytest.raises(InvalidArgumentException) as caught:
-        Case(
+        SmithyCase(
             strategy=cast(StandardRetryStrategy, arguments["strategy"]),
             operations=cast(Sequence[Sequence[Response]], arguments["operations"]),
             retry_after=cast(float | None, arguments.get("retry_after")),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
-from triclinium_core.explain.vectors.cassandra_script import UnusableScript, play, read_answer
-from triclinium_core.explain.vectors.fixed_policy import FixedPolicy
+from triclinium_core.explain.vectors.cassandra_script import FixedPolicy, UnusableScript, play, read_answer
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import WriteType
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail

@@ -13,7 +13,7 @@ from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli.explain import telling
 from triclinium._cli.explain.cassandra import LEVELS
-from triclinium_core.explain.cassandra.explain import Case, explain as explain_case
+from triclinium_core.explain.cassandra.explain import CassandraCase, explain as explain_case
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import ReadTimeout
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
@@ -75,7 +75,7 @@ def test_a_case_in_words() -> None:
     result = explain(f"{READ_TIMEOUT} --policy downgrading --retry-count 2")
 
     error = ReadTimeout(consistency=ConsistencyLevel.QUORUM, block_for=2, received=2, data_present=False)
-    case = Case(error=error, policy=ConsistencyDowngradingRetryPolicy(), retry_count=2)
+    case = CassandraCase(error=error, policy=ConsistencyDowngradingRetryPolicy(), retry_count=2)
     happened, *steps = explain_case(case).sentences()
     first, circumstances, *others = result.output.splitlines()
     assert [happened, *steps] == [first, *others]

@@ -18,7 +18,7 @@ from triclinium._cli import main
 from triclinium._cli.explain import couchbase, telling
 from triclinium._cli.explain.command import FAMILIES
 from triclinium._cli.explain.couchbase import EXAMPLE_OF_ENTRY
-from triclinium_core.explain.couchbase.explain import Case, KvAnswer, explain as explain_case
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain as explain_case
 from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
@@ -109,7 +109,7 @@ def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
 
 def test_a_case_in_words() -> None:
     """Where nobody sees colours, the sentences of the core stand one to a line, with how far the request had come."""
-    case = Case(
+    case = CouchbaseCase(
         service=Service.KV, operation="upsert", happened=KvAnswer(0x86), attempt=1, elapsed=0.0005, timeout=math.inf
     )
     result = explain(
@@ -138,7 +138,7 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
     words = " ".join(output.getvalue().split())
     closed = SocketClosed(HandedOver.ALL)
     happened, *steps = explain_case(
-        Case(service=Service.KV, operation="upsert", happened=closed, timeout=2.5)
+        CouchbaseCase(service=Service.KV, operation="upsert", happened=closed, timeout=2.5)
     ).sentences()
     assert words.startswith(happened)
     assert words.endswith(" ".join(f"{number} {step}" for number, step in enumerate(steps, start=1)))
@@ -147,10 +147,10 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
 def test_the_outcome_stands_out_and_clauses_recede() -> None:
     """Colours carry the eye to what the client does."""
     output = StringIO()
-    case = Case(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
+    case = CouchbaseCase(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
     console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
 
-    console.print(telling.numbered(couchbase.telling_of(case, explain_case(case))))
+    console.print(telling.numbered(telling.telling_of(explain_case(case), couchbase.circumstances(case))))
 
     assert "\x1b[1;32mSo the request is sent again in 1 ms." in output.getvalue()
     assert "\x1b[2mRFC 0049 Response Code Retry List: KV: Temporary Failure 0x86\x1b[0m" in output.getvalue()

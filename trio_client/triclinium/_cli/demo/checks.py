@@ -12,7 +12,7 @@ from itertools import groupby, pairwise
 
 from triclinium._cli.demo.play import Play
 from triclinium._cli.demo.scenarios import SUCCESS
-from triclinium_core.explain.couchbase.explanation import milliseconds
+from triclinium_core.explain.explanation import milliseconds
 
 RESOLUTION = 1e-6
 """Seconds by which two readings of one clock may differ when they come by different sums."""

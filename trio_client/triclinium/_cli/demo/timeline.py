@@ -9,7 +9,7 @@ from enum import StrEnum, unique
 from triclinium._cli.demo.play import Play
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
 from triclinium._cli.demo.scenarios import SUCCESS
-from triclinium_core.explain.couchbase.explanation import milliseconds
+from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.testing import ERROR_MAP, LoggedCommand

@@ -13,10 +13,9 @@ from typing import TypedDict, Unpack
 import click
 
 from triclinium._cli._wrong_input import WrongInput, choose
-from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling, show
+from triclinium._cli.explain.telling import show, telling_of
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
-from triclinium_core.explain.cassandra.explain import Case, explain
-from triclinium_core.explain.cassandra.explanation import Explanation, Outcome
+from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
     CoordinatorError,
@@ -66,7 +65,7 @@ class Event:
     details: frozenset[str] = frozenset()
 
 
-def build_case(event_name: str, options: CassandraOptions) -> Case:
+def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     """Return the case.
 
     Raises:
@@ -81,7 +80,7 @@ def build_case(event_name: str, options: CassandraOptions) -> Case:
     missing = [_spelled(name) for name in event.needs if name not in given]
     if missing:
         raise WrongInput(f"{named} needs {' and '.join(missing)}; --help says what they are")
-    return Case(
+    return CassandraCase(
         error=event.build(options),
         policy=choose(options["policy"], POLICIES, "policy")(),
         idempotent=options["idempotent"],
@@ -153,28 +152,11 @@ def _spelled(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-STYLES: Mapping[Outcome, str] = {
-    Outcome.SAME_NODE: GOOD,
-    Outcome.NEXT_NODE: GOOD,
-    Outcome.PREPARE: GOOD,
-    Outcome.EMPTY: OPEN,
-    Outcome.FAIL: BAD,
-}
-
-
-def telling_of(explanation: Explanation) -> Telling:
-    """Return why a statement would be retried, or not."""
-    happened, *steps = explanation.sentences()
-    return Telling(
-        happened, circumstances(explanation), steps, explanation.clauses, {steps[-1]: STYLES[explanation.outcome]}
-    )
-
-
-def circumstances(explanation: Explanation) -> str:
+def circumstances(case: CassandraCase) -> str:
     """Return what else goes into the decision, as a sentence."""
-    retries = {0: "no retry", 1: "1 retry"}.get(explanation.retry_count, f"{explanation.retry_count} retries")
-    idempotent = "idempotent" if explanation.idempotent else "not idempotent"
-    return f"Until then: {retries}. The statement is {idempotent}; its policy is {explanation.policy}."
+    retries = {0: "no retry", 1: "1 retry"}.get(case.retry_count, f"{case.retry_count} retries")
+    idempotent = "idempotent" if case.idempotent else "not idempotent"
+    return f"Until then: {retries}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 
 
 EPILOG = f"""\b
@@ -246,4 +228,4 @@ def explain_cassandra(*, event: str | None, as_json: bool, **options: Unpack[Cas
     if as_json:
         click.echo(json.dumps(explanation.to_json()))
     else:
-        show(telling_of(explanation))
+        show(telling_of(explanation, circumstances(case)))

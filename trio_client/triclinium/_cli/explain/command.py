@@ -16,8 +16,8 @@ from click.core import ParameterSource
 
 from triclinium._cli._durations import Duration
 from triclinium._cli._wrong_input import WrongInput, choose
-from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, telling_of
-from triclinium._cli.explain.telling import show
+from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
+from triclinium._cli.explain.telling import show, telling_of
 from triclinium_core.explain.couchbase.explain import explain as explain_case
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, SERVICES, STRATEGIES
 from triclinium_core.explain.vectors.questions import answer_lines
@@ -188,7 +188,7 @@ def explain(
         if as_json:
             click.echo(json.dumps(explanation.to_json()))
         else:
-            show(telling_of(case, explanation))
+            show(telling_of(explanation, circumstances(case)))
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:

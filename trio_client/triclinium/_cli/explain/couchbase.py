@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TypedDict
 
 from triclinium._cli._wrong_input import WrongInput, choose
-from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.couchbase.explain import Case, ErrorCode, Happening, HttpAnswer, KvAnswer
-from triclinium_core.explain.couchbase.explanation import Explanation, Outcome, milliseconds
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, ErrorCode, Happening, HttpAnswer, KvAnswer
+from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
 from triclinium_core.explain.vectors.fields import STATUS_MAX, in_json, quote
 from triclinium_core.kv.operation.codec import CODECS
@@ -85,7 +84,7 @@ class HappeningOption:
     services: str
 
 
-def build_case(service_name: str, operation_name: str | None, options: CaseOptions) -> Case:
+def build_case(service_name: str, operation_name: str | None, options: CaseOptions) -> CouchbaseCase:
     """Return the case.
 
     Raises:
@@ -98,7 +97,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     _refuse_useless_flags(service, operation, options)
     timeout_ms = options["timeout_ms"]
     try:
-        return Case(
+        return CouchbaseCase(
             service=service,
             operation=operation,
             happened=HAPPENINGS[option].build(options),
@@ -282,23 +281,7 @@ def _spelled(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
-STYLES: Mapping[Outcome, str] = {
-    Outcome.RETRY: GOOD,
-    Outcome.FAIL: BAD,
-    Outcome.COMPLETE: GOOD,
-    Outcome.CONSULT: OPEN,
-}
-
-
-def telling_of(case: Case, explanation: Explanation) -> Telling:
-    """Return why a request would be retried, or not."""
-    happened, *steps = explanation.sentences()
-    _, _, _, outcome, *_ = steps
-    style = BAD if explanation.dispatches is False else STYLES[explanation.outcome]
-    return Telling(happened, circumstances(case), steps, explanation.clauses, {outcome: style})
-
-
-def circumstances(case: Case) -> str:
+def circumstances(case: CouchbaseCase) -> str:
     """Return how far the request had come, as a sentence."""
     retries = {0: "no retry", 1: "1 retry"}.get(case.attempt, f"{case.attempt} retries")
     elapsed = milliseconds(case.elapsed)

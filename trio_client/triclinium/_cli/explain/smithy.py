@@ -14,9 +14,9 @@ import click
 
 from triclinium._cli._durations import Duration
 from triclinium._cli._wrong_input import WrongInput, choose
-from triclinium._cli.explain.telling import BAD, GOOD, OPEN, Telling, show
-from triclinium_core.explain.smithy.explain import Case, explain
-from triclinium_core.explain.smithy.explanation import Explanation, Outcome
+from triclinium._cli.explain.telling import show, telling_of
+from triclinium_core.explain.explanation import Explanation
+from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import Response, ScriptedClock
 from triclinium_core.explain.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES, Draws
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
@@ -40,7 +40,7 @@ class SmithyOptions(TypedDict):
     retry_after: float | None
 
 
-def build_case(options: SmithyOptions) -> Case:
+def build_case(options: SmithyOptions) -> SmithyCase:
     """Return the case.
 
     Raises:
@@ -55,7 +55,7 @@ def build_case(options: SmithyOptions) -> Case:
         raise WrongInput(f"--retry-after {retry_after:g} is too long; {RETRY_AFTER_MAX:g} seconds at most")
     operations = [_operation(text) for text in options["responses"]]
     clock = ScriptedClock()
-    return Case(
+    return SmithyCase(
         strategy=_strategy(options, clock),
         operations=operations,
         retry_after=retry_after,
@@ -93,31 +93,15 @@ def _numbers(options: SmithyOptions) -> AwsRetryNumbers:
     return AwsRetryNumbers.OF_2026 if year is None else choose(year, NUMBERS, "year of numbers")
 
 
-STYLES: Mapping[Outcome, str] = {Outcome.COMPLETE: GOOD, Outcome.FAIL: BAD, Outcome.OPEN: OPEN}
-
-
-def telling_of(explanation: Explanation, random: float) -> Telling:
-    """Return how the operations go.
+def circumstances(explanation: Explanation, random: float) -> str:
+    """Return what else goes into the decisions, as a sentence.
 
     Args:
         random: what every draw gives.
     """
-    happened, *steps = explanation.sentences()
-    ends = dict(
-        zip(
-            (step for step in steps if step.startswith("So ")),
-            map(STYLES.__getitem__, explanation.outcomes),
-            strict=True,
-        )
-    )
-    return Telling(happened, circumstances(explanation, random), steps, explanation.clauses, ends)
-
-
-def circumstances(explanation: Explanation, random: float) -> str:
-    """Return what else goes into the decisions, as a sentence."""
-    capacity = explanation.quota_capacity
-    quota = "no quota" if capacity is None else f"a quota of {capacity}"
-    return f"{explanation.strategy}: {explanation.max_attempts} attempts at most, {quota}; every draw gives {random:g}."
+    facts = explanation.facts
+    quota = "no quota" if facts["quota_capacity"] is None else f"a quota of {facts['quota_capacity']}"
+    return f"{facts['strategy']}: {facts['max_attempts']} attempts at most, {quota}; every draw gives {random:g}."
 
 
 EPILOG = f"""\b
@@ -181,4 +165,4 @@ def explain_smithy(*, as_json: bool, **options: Unpack[SmithyOptions]) -> None:
     if as_json:
         click.echo(json.dumps(explanation.to_json()))
     else:
-        show(telling_of(explanation, options["random"]))
+        show(telling_of(explanation, circumstances(explanation, options["random"])))

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from triclinium_core.explain.explanation import Explanation, Outcome
+
 READABLE_WIDTH = 100
 """Columns beyond which lines are hard to read."""
 
 GOOD, BAD, OPEN = "bold green", "bold red", "bold yellow"
 """How what comes of it looks: all is well or may yet be, it is not, nobody knows."""
+
+STYLES: Mapping[Outcome, str] = {
+    Outcome.RETRY: GOOD,
+    Outcome.SAME_NODE: GOOD,
+    Outcome.NEXT_NODE: GOOD,
+    Outcome.PREPARE: GOOD,
+    Outcome.COMPLETE: GOOD,
+    Outcome.EMPTY: OPEN,
+    Outcome.CONSULT: OPEN,
+    Outcome.OPEN: OPEN,
+    Outcome.FAIL: BAD,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +47,23 @@ class Telling:
     steps: Sequence[str]
     clauses: Sequence[str]
     styles: dict[str, str]
+
+
+def telling_of(explanation: Explanation, circumstances: str) -> Telling:
+    """Return an explanation as it is told to people.
+
+    Args:
+        circumstances: what else went into it, as a sentence.
+    """
+    happened, *steps = explanation.told
+    is_cut = explanation.facts.get("dispatches") is False
+    return Telling(
+        happened.text,
+        circumstances,
+        [step.text for step in steps],
+        explanation.clauses,
+        {step.text: BAD if is_cut else STYLES[step.outcome] for step in steps if step.outcome is not None},
+    )
 
 
 def show(telling: Telling) -> None:

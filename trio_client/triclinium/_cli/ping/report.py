@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from triclinium._cli.ping.pinging import NOOPS, PingedConnection, PingedNode
-from triclinium_core.explain.couchbase.explanation import milliseconds
+from triclinium_core.explain.explanation import milliseconds
 
 
 def show_nodes(nodes: Sequence[PingedNode]) -> None:
