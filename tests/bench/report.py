@@ -125,18 +125,20 @@ def plot(rows: Sequence[Row], path: str) -> None:
 
     tables = dict[str, list[Row]]()
     for row in rows:
-        if row.ratios and row.unit == (table := tables.setdefault(row.table, [row]))[0].unit and row is not table[0]:
-            table.append(row)
+        if row.ratios:
+            tables.setdefault(row.table, []).append(row)
     lines = -(-len(tables) // PLOT_COLUMNS)
     picture = Figure(figsize=(7 * PLOT_COLUMNS, 3.5 * lines), layout="constrained")
     places = list(picture.subplots(lines, PLOT_COLUMNS, squeeze=False, sharex=True).flat)
     for axes, table in zip(places, tables.values(), strict=False):
-        bars = {f"{row.what}: {name}": ratio for row in table for name, ratio in row.ratios.items()}
+        unit, first = table[0].unit, next(iter(table[0].costs))
+        rows_of_unit = [row for row in table if row.unit == unit]
+        bars = {f"{row.what}: {name}": ratio for row in rows_of_unit for name, ratio in row.ratios.items()}
         medians = [ratio.median for ratio in bars.values()]
         whiskers = [[one.median - one.low for one in bars.values()], [one.high - one.median for one in bars.values()]]
         axes.barh(range(len(bars)), [median - 1 for median in medians], left=1, xerr=whiskers, color="#2a6f97")
         axes.set_yticks(range(len(bars)), bars, fontsize=6)
-        axes.set_title(f"{table[0].table}, {table[0].unit}: times {next(iter(table[0].costs))}", fontsize=8, loc="left")
+        axes.set_title(f"{table[0].table}, {unit}: times {first}", fontsize=8, loc="left")
         axes.axvline(1, color="black", linewidth=0.8)
         axes.invert_yaxis()
         axes.set_xscale("log")
