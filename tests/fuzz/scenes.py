@@ -13,6 +13,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.node.bootstrap import BootstrapPlan
+from triclinium_core.kv.node.in_flight import Probe
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.operation.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
@@ -259,7 +260,7 @@ def ready_node() -> tuple[NodeMachine, bytes]:
     node, honest = bootstrapping_node()
     node.bytes_received(honest, 0.0)
     for token, opcode in enumerate(OPCODES, 1):
-        node.send(token, opcode, lambda opaque, opcode=opcode: encode_request(opcode, opaque=opaque))  # type: ignore[misc]
+        node.in_flight.add(Probe(token), encode_request(opcode, opaque=node.in_flight.next_opaque))
     return node, OPERATION_REPLIES
 
 

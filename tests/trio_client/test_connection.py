@@ -17,9 +17,12 @@ from tests.trio_client.doubles import (
     connector_that_raises,
     connector_to,
 )
-from triclinium._connection import AT_ONCE_SIZE, LAST_WORDS_SECONDS, SEND_SIZE_MAX, Connection, new_nonce
+from triclinium._connection import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Connection, new_nonce
 from triclinium.abc import Connector
 from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+
+MANY = 1024 * 1024
+"""Bytes that no socket takes at once."""
 
 OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
 
@@ -48,27 +51,53 @@ async def end() -> bytes:
 
 
 @pytest.mark.native
-async def test_a_burst_leaves_before_the_task_that_makes_it_waits() -> None:
+async def test_what_is_sent_leaves_before_the_task_that_sends_it_waits() -> None:
     """On a bare socket the writer need not have its turn first; what the system does not take follows in order."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
-    pieces = [b"%08d" % number * 128 for number in range(16 * AT_ONCE_SIZE // 1024)]
+    pieces = [b"%08d" % number * 128 for number in range(1024)]
     received = bytearray()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ears.connection.run)
         await trio.testing.wait_all_tasks_blocked()
-        for piece in pieces:
+        ears.connection.send(pieces[0])
+        first = ears.connection.handed_over, ears.connection.is_behind
+        for piece in pieces[1:]:
             ears.connection.send(piece)
-        at_once, is_behind = ears.connection.handed_over, ears.connection.is_behind
-        while len(received) < 16 * AT_ONCE_SIZE:
+        last = ears.connection.handed_over < MANY, ears.connection.is_behind
+        while len(received) < MANY:
             received += await theirs.receive_some()
         handed_over = ears.connection.close()
         await theirs.aclose()
 
-    assert AT_ONCE_SIZE <= at_once < 16 * AT_ONCE_SIZE == handed_over
-    assert is_behind
+    assert ((1024, False), (True, True)) == (first, last)
+    assert MANY == handed_over
     assert b"".join(pieces) == received
+
+
+@pytest.mark.native
+async def test_nothing_overtakes_the_writer() -> None:
+    """While the writer waits for room, nothing else is written, although there is some by now."""
+    ours, theirs = socket.socketpair()
+    ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
+    received = bytearray()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.connection.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.connection.send(b"a" * MANY)
+        # The writer is inside of send_all now.
+        await trio.testing.wait_all_tasks_blocked()
+        received += theirs.recv(MANY)
+        ears.connection.send(b"b")
+        while len(received) < MANY + 1:
+            await trio.testing.wait_all_tasks_blocked()
+            received += theirs.recv(MANY)
+        ears.connection.close()
+        theirs.close()
+
+    assert (MANY, MANY + 1) == (received.index(b"b"), len(received))
 
 
 @pytest.mark.native
@@ -81,7 +110,7 @@ async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None
         nursery.start_soon(ears.connection.run)
         await trio.testing.wait_all_tasks_blocked()
         await theirs.aclose()
-        ears.connection.send(bytes(AT_ONCE_SIZE))
+        ears.connection.send(bytes(MANY))
         at_once = ears.connection.handed_over
 
     assert 0 == at_once

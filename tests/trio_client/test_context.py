@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from triclinium import client_context, retrying
-from triclinium._context import current_client_context, strategy_for
+from triclinium._context import block_values, strategy_for
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
@@ -51,16 +51,16 @@ def test_a_block_gives_back_what_it_found_when_it_fails() -> None:
         raise ValueError("mine")
 
     assert strategy_for(None) is None
-    assert current_client_context() is None
+    assert block_values.get() is None
 
 
 def test_client_contexts_add_up() -> None:
     """An inner block adds to those around it, and wins where it repeats one."""
-    seen = [current_client_context()]
+    seen = [block_values.get()]
     with client_context(is_robot=True, tenant="a"):
         with client_context(tenant="b", attempt=1):
-            seen.append(current_client_context())
-        seen.append(current_client_context())
+            seen.append(block_values.get())
+        seen.append(block_values.get())
 
     assert [None, {"is_robot": True, "tenant": "b", "attempt": 1}, {"is_robot": True, "tenant": "a"}] == seen
 
@@ -68,7 +68,7 @@ def test_client_contexts_add_up() -> None:
 def test_a_client_context_cannot_be_changed() -> None:
     """A strategy looks at it, and changes it for nobody else."""
     with client_context(is_robot=True):
-        values = current_client_context()
+        values = block_values.get()
 
     assert not hasattr(values, "__setitem__")
 
@@ -82,13 +82,13 @@ async def test_tasks_inherit_what_was_lent_when_they_were_started() -> None:
         seen.append(strategy_for(None))
         with retrying(INNER), client_context(tenant="b"):
             await trio.lowlevel.checkpoint()
-            seen.append(current_client_context())
+            seen.append(block_values.get())
 
     async with trio.open_nursery() as nursery:
         with retrying(OUTER), client_context(tenant="a"):
             nursery.start_soon(child)
         seen.append(strategy_for(None))
-    seen.append(current_client_context())
+    seen.append(block_values.get())
 
     assert [None, OUTER, {"tenant": "b"}, None] == seen
 

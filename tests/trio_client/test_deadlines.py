@@ -18,6 +18,7 @@ from tests.trio_client.doubles import (
     KEYSPACE,
     open_driver,
 )
+from tests.trio_client.pair import open_pair
 from triclinium import AbandonedOperation, fail_after
 from triclinium._deadlines import _open_reports
 from triclinium._driver import Driver
@@ -33,7 +34,9 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.events import Event, OperationSubmitted, Token
 from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.driver_laws import ScriptedMachine
+from triclinium_core.testing.fakes.faults import drop_response
 
 TooSlow = AmbiguousTooSlowError | UnambiguousTooSlowError
 
@@ -374,3 +377,37 @@ def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
     assert type(error) is type(copy)
     assert isinstance(copy, TimeoutException)
     assert (error.message, error.context, error.operations) == (copy.message, copy.context, copy.operations)
+
+
+async def cancel(scope: trio.CancelScope) -> None:
+    """Cancel a scope."""
+    scope.cancel()
+
+
+async def test_what_was_never_sent_was_not_applied(mock_clock: MockClock) -> None:
+    """A write that is given up in the pass of trio's loop in which it was asked for may not have left yet."""
+    ambiguous = list[bool]()
+    async with open_pair() as (fake, _, people), trio.open_nursery() as nursery:
+        await people.upsert("ada", 0)
+        fake.node.command_log.clear()
+        fake.node.faults.always(None, drop_response())
+        nursery.start_soon(people.get, "ada")
+        await trio.testing.wait_all_tasks_blocked()
+
+        async def write_and_leave(number: int) -> None:
+            with fail_after(math.inf) as scope:
+                # Trio draws whether this task runs before the one that submits, or after it.
+                nursery.start_soon(cancel, scope)
+                await people.upsert("ada", number)
+
+        for number in range(64):
+            with pytest.raises((AmbiguousTooSlowError, UnambiguousTooSlowError)) as caught:
+                await write_and_leave(number)
+            await trio.testing.wait_all_tasks_blocked()
+            was_sent = any(command.opcode == Opcode.SET for command in fake.node.command_log)
+            fake.node.command_log.clear()
+            assert was_sent is isinstance(caught.value, AmbiguousTooSlowError)
+            ambiguous.append(was_sent)
+        nursery.cancel_scope.cancel()
+
+    assert {True, False} == set(ambiguous)

@@ -28,6 +28,7 @@ from tests.trio_client.doubles import (
     perform,
     settle,
 )
+from tests.trio_client.pair import open_pair
 from triclinium import client_context, retrying
 from triclinium._driver import READ_ROUNDS_MAX
 from triclinium.abc import ConnectedStream
@@ -184,22 +185,30 @@ async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
     assert [] == machine.submitted
 
 
-async def test_a_wrong_strategy_is_refused_before_anything_is_submitted() -> None:
-    """A class in the place of an object is a mistake that the caller is told of."""
-    machine = ScriptedMachine(settle)
-    async with open_driver(machine) as driver:
-        with pytest.raises(InvalidArgumentException) as caught:
-            await driver.perform(Done, get, BestEffortRetryStrategy)  # type: ignore[arg-type]
-
-    assert "retry_strategy" == caught.value.parameter
-    assert [] == machine.submitted
-
-
 async def test_a_result_of_another_type_is_a_defect() -> None:
     """An operation cannot return what its signature does not say."""
     async with open_driver(ScriptedMachine(settle)) as driver:
         with pytest.raises(AssertionError, match="get returned Done"):
             await driver.perform(GetResult, get, None)
+
+
+async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
+    """What tasks ask for in one pass of trio's loop is submitted together; the mistake of one is its own alone."""
+    caught = list[InvalidArgumentException]()
+
+    async with open_pair() as (_, cluster, people), trio.open_nursery() as nursery:
+
+        async def mistake() -> None:
+            with pytest.raises(InvalidArgumentException) as mistaken:
+                await people.get("ada", retry_strategy=BestEffortRetryStrategy)  # type: ignore[arg-type]
+            caught.append(mistaken.value)
+
+        for number in range(5):
+            nursery.start_soon(people.upsert, str(number), number)
+            nursery.start_soon(mistake)
+
+    assert ["retry_strategy"] * 5 == [error.parameter for error in caught]
+    assert 0 == cluster.statistics().open_operations
 
 
 # -- Cancellation.
@@ -457,4 +466,4 @@ async def test_connections_do_not_inherit_the_variables_of_an_operation() -> Non
 
 def test_every_action_has_a_handler() -> None:
     """There is no order that the driver would not know how to carry out."""
-    assert set(get_args(Action)) == set(driver_of(ScriptedMachine())._execute)
+    assert set(get_args(Action)) == {CompleteOperation, *driver_of(ScriptedMachine())._execute}

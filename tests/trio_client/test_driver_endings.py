@@ -29,6 +29,7 @@ from triclinium_core.kv.events import (
     BytesReceived,
     Event,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     TimePassed,
 )
@@ -276,5 +277,6 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 driver.set_authenticator(PasswordAuthenticator("ada", "secret"))
                 scope.cancel()
 
-    assert dict.fromkeys(get_args(Event), True) == protected
+    # A scripted machine takes several submissions one by one.
+    assert dict.fromkeys(set(get_args(Event)) - {OperationsSubmitted}, True) == protected
     assert not unprotected

@@ -6,10 +6,16 @@ import gc
 import weakref
 
 import pytest
+import trio
 
 from tests.trio_client.doubles import KEYSPACE, get
 from triclinium._waiter import Waiter
-from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.operation.requests import Noop, Operation
+
+
+def waiter_of(operation: Operation) -> Waiter:
+    """Return the waiter of this task."""
+    return Waiter(operation, trio.lowlevel.current_task())
 
 
 async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
@@ -18,13 +24,13 @@ async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
     class Mine(Exception):
         pass
 
-    waiter = Waiter(get())
-    waiter.settle(None, Mine())
+    waiter = waiter_of(get())
+    waiter.error = Mine()
     gc.collect()
     gc.disable()
     try:
         with pytest.raises(Mine) as caught:
-            waiter.take()
+            waiter.unwrap()
         error = weakref.ref(caught.value)
         del caught
         is_gone = error() is None
@@ -36,5 +42,5 @@ async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
 
 async def test_only_operations_on_documents_have_a_key() -> None:
     """A NOOP is about nothing."""
-    assert "ada" == Waiter(get("ada")).key
-    assert Waiter(Noop(KEYSPACE)).key is None
+    assert "ada" == waiter_of(get("ada")).key
+    assert waiter_of(Noop(KEYSPACE)).key is None

@@ -24,9 +24,8 @@ SEND_SIZE_MAX = 256 * 1024
 """Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
 a bound on it bounds the operations that are left in doubt; more would not be faster."""
 
-AT_ONCE_SIZE = 64 * 1024
-"""Bytes that are not left to the writer task, whose turn comes when all tasks had theirs: after a burst of many thousand
-operations that is too late for the first of them. Less is joined."""
+RECEIVE_SIZE = 64 * 1024
+"""Bytes that are read at once."""
 
 LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
@@ -61,12 +60,11 @@ class Connection:
         self._is_closed = False
         self._scope = trio.CancelScope()
         self._reading = trio.CancelScope()
-        self._unsent: deque[bytes] = deque()
-        self._unsent_size = 0
+        self._unsent: deque[bytes | memoryview] = deque()
         self._socket: socket.socket | None = None
         """The socket under the stream, where that is a bare one."""
         self._is_writing = False
-        """Whether the writer is at it, or has to be, because the system takes nothing more at once."""
+        """Whether the writer is inside of ``send_all``."""
         self._idle_writer = trio.lowlevel.ParkingLot()
         self._write_loss: Loss | None = None
         self.handed_over: int = 0
@@ -78,11 +76,15 @@ class Connection:
         return bool(self._unsent)
 
     def send(self, data: bytes) -> None:
-        """Queue ``data`` after all that was queued before."""
-        self._unsent.append(data)
-        self._unsent_size += len(data)
-        if self._unsent_size >= AT_ONCE_SIZE and self._socket is not None and not self._is_writing:
-            self._send_at_once(self._socket)
+        """Send ``data`` after all that was sent before: what the system takes at once, and the rest when it can."""
+        # While the writer is inside of send_all nothing may overtake it.
+        if self._socket is not None and not self._unsent and not self._is_writing:
+            sent = self._send_at_once(self._socket, data)
+            if sent == len(data):
+                return
+            self._unsent.append(memoryview(data)[sent:])
+        else:
+            self._unsent.append(data)
         self._idle_writer.unpark_all()
 
     def close(self) -> int:
@@ -123,9 +125,10 @@ class Connection:
 
     async def _read(self, stream: trio.abc.ReceiveStream) -> Loss:
         loss = Loss(LossCause.END_OF_STREAM, "")
+        bare = self._socket
         with self._reading:
             try:
-                while data := await stream.receive_some():
+                while data := await (stream.receive_some() if bare is None else _receive_some(bare)):
                     self._report(BytesReceived(self._order.stream, bytes(data)))
             except (OSError, trio.BrokenResourceError) as error:
                 loss = loss_of(error)
@@ -147,27 +150,22 @@ class Connection:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
-    def _send_at_once(self, bare: socket.socket) -> None:
-        """Hand over what the system takes without waiting; the writer sees to the rest, and to what goes wrong."""
-        data = self._take_unsent()
+    def _send_at_once(self, bare: socket.socket, data: bytes) -> int:
+        """Return how much the system takes without waiting; the writer sees to the rest, and to what goes wrong."""
         try:
             sent = bare.send(data)
         except OSError:
-            sent = 0
+            return 0
         self.handed_over += sent
-        if sent < len(data):
-            self._unsent.appendleft(data[sent:])
-            self._unsent_size += len(data) - sent
-            self._is_writing = True
+        return sent
 
-    def _take_unsent(self) -> bytes:
+    def _take_unsent(self) -> bytes | memoryview:
         """Return what has piled up, in order, up to ``SEND_SIZE_MAX`` or the first piece that is larger by itself."""
         pieces = [self._unsent.popleft()]
         size = len(pieces[0])
         while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
             pieces.append(self._unsent.popleft())
             size += len(pieces[-1])
-        self._unsent_size -= size
         return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
     def _report(self, event: Event) -> None:
@@ -189,6 +187,16 @@ def _socket_of(stream: trio.abc.SendStream) -> Iterator[socket.socket | None]:
         yield bare
     finally:
         bare.detach()
+
+
+async def _receive_some(bare: socket.socket) -> bytes:
+    """Return what has come on a socket, or wait for some: with one turn of trio's loop, where a stream takes two."""
+    while True:
+        await trio.lowlevel.wait_readable(bare)
+        try:
+            return bare.recv(RECEIVE_SIZE)
+        except BlockingIOError:
+            continue
 
 
 async def _close(stream: trio.abc.AsyncResource) -> None:

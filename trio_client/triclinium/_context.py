@@ -9,8 +9,10 @@ from types import MappingProxyType
 
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, require_strategy
 
-_strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
-_values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.client_context", default=None)
+block_strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
+"""That of the innermost ``retrying``; None outside of any."""
+block_values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.client_context", default=None)
+"""What the ``client_context`` blocks around the caller have set; None outside of any."""
 
 
 @contextmanager
@@ -23,11 +25,11 @@ def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
         InvalidArgumentException: ``strategy`` is no retry strategy.
     """
     require_strategy(strategy)
-    token = _strategy.set(strategy)
+    token = block_strategy.set(strategy)
     try:
         yield
     finally:
-        _strategy.reset(token)
+        block_strategy.reset(token)
 
 
 @contextmanager
@@ -36,11 +38,11 @@ def client_context(**values: object) -> Iterator[None]:
 
     They arrive as ``RetryRequest.client_context``. An inner block adds to those around it, and wins where it repeats one.
     """
-    token = _values.set(MappingProxyType({**(_values.get() or {}), **values}))
+    token = block_values.set(MappingProxyType({**(block_values.get() or {}), **values}))
     try:
         yield
     finally:
-        _values.reset(token)
+        block_values.reset(token)
 
 
 def strategy_for(given: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
@@ -50,11 +52,6 @@ def strategy_for(given: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
         InvalidArgumentException: ``given`` is no retry strategy.
     """
     if given is None:
-        return _strategy.get()
+        return block_strategy.get()
     require_strategy(given)
     return given
-
-
-def current_client_context() -> Mapping[str, object] | None:
-    """Return what the ``client_context`` blocks around the caller have set; None outside of any."""
-    return _values.get()

@@ -10,6 +10,7 @@ from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
+    JSON_TRANSCODER,
     Exists,
     Get,
     GetAndLock,
@@ -38,9 +39,8 @@ class DocumentOperations(CollectionBase):
         Raises:
             DocumentNotFoundException: it does not exist.
         """
-        return await self._driver.perform(
-            GetResult, lambda: Get(self._keyspace, key, transcoder_or_json(transcoder)), retry_strategy
-        )
+        transcoder = JSON_TRANSCODER if transcoder is None else transcoder
+        return await self._driver.perform(GetResult, Get, retry_strategy, self._keyspace, key, transcoder)
 
     async def get_or_none(
         self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None

@@ -15,13 +15,13 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import trio
 
 from triclinium._connection import Connection, new_nonce
 from triclinium._connector import show_certificate
-from triclinium._context import current_client_context, strategy_for
+from triclinium._context import block_strategy, block_values
 from triclinium._deadlines import AbandonedOperation, reports_of
 from triclinium._log import Log
 from triclinium._resolver import DnsResolver, looked_up
@@ -52,6 +52,7 @@ from triclinium_core.kv.events import (
     InquirySubmitted,
     LossCause,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     StrategyDecided,
     StreamId,
@@ -69,6 +70,7 @@ from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 
 R = TypeVar("R")
+P = ParamSpec("P")
 
 READ_ROUNDS_MAX = 256
 """How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
@@ -112,6 +114,10 @@ class Driver:
         self._alarm_time = -math.inf
         self._context = copy_context()
         self._waiters: dict[Token, Waiter] = {}
+        self._submissions: list[OperationSubmitted] = []
+        """What tasks have asked for since the machine heard of it last; the submitter feeds all of it at once."""
+        self._submitter: trio.lowlevel.Task | None = None
+        """None where it does not sleep."""
         self._connections: dict[StreamId, Connection] = {}
         self._sent_on: set[StreamId] = set()
         """Streams that were given bytes since the last alarm, or had not handed them over at that."""
@@ -130,7 +136,6 @@ class Driver:
             OpenStream: self._open_stream,
             SendBytes: self._send_bytes,
             CloseStream: self._close_stream,
-            CompleteOperation: self._complete_operation,
             FailOperation: self._fail_operation,
             ConsultStrategy: self._consult_strategy,
             ReportRetry: log.retry,
@@ -152,6 +157,7 @@ class Driver:
                 async with trio.open_nursery() as self._nursery:
                     self._feed(TimePassed())
                     self.started.set()
+                    self._nursery.start_soon(self._submit_together)
                     await self._keep_time()
         except BaseException as error:
             self._defect = error
@@ -176,16 +182,24 @@ class Driver:
 
     @trio.lowlevel.enable_ki_protection
     async def perform(
-        self, returns: type[R], make: Callable[[], Operation | Inquiry], strategy: AnyRetryStrategy | None
+        self,
+        returns: type[R],
+        make: Callable[P, Operation | Inquiry],
+        strategy: AnyRetryStrategy | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
     ) -> R:
         """Submit the operation or inquiry that ``make`` returns, and return its result.
+
+        Where nobody else waits, it is sent at once. Otherwise it is submitted with what other tasks ask for in the same
+        pass of trio's loop.
 
         A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
         tasks run too, but it is too late to be cancelled.
 
         Args:
             returns: the type of the result.
-            make: builds the operation, once the caller is known not to be cancelled.
+            make: builds the operation out of ``args`` and ``kwargs``, once the caller is known not to be cancelled.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
 
         Raises:
@@ -198,20 +212,25 @@ class Driver:
         Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
         have been applied.
         """
-        self.check_caller()
+        self._run.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            token, waiter = self._submit(make(), strategy_for(strategy))
+            operation = make(*args, **kwargs)
+            if self._is_closed or self._defect is not None:
+                raise self._ending(f"{operation.name} was not sent")
         except Exception:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        if waiter.is_settled:
-            await trio.lowlevel.cancel_shielded_checkpoint()
-        else:
+        token = self._newest = Token(self._newest + 1)
+        waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
+        self._submit(token, operation, strategy)
+        if token in self._waiters:
             waiter.is_parked = True
-            await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
-        result = waiter.take()
-        assert isinstance(result, returns), f"{waiter.operation.name} returned {result!r}"
+            result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            result = waiter.unwrap()
+        assert isinstance(result, returns), f"{operation.name} returned {result!r}"
         return result
 
     @trio.lowlevel.enable_ki_protection
@@ -237,7 +256,7 @@ class Driver:
 
         For tasks of ours, which run where this works.
         """
-        token = self._next_token()
+        token = self._newest = Token(self._newest + 1)
         self._feed(OperationSubmitted(token, operation))
         self._feed(OperationAbandoned(token))
 
@@ -254,21 +273,35 @@ class Driver:
         self.check_caller()
         return self._machine.diagnostics(report_id, trio.current_time())
 
-    def _submit(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> tuple[Token, Waiter]:
-        waiter = Waiter(operation)
-        if self._is_closed or self._defect is not None:
-            raise self._ending_of(waiter, "was not sent")
-        token = self._next_token()
-        self._waiters[token] = waiter
-        if isinstance(operation, Inquiry):
+    def _submit(self, token: Token, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> None:
+        if not isinstance(operation, Operation):
             self._feed(InquirySubmitted(token, operation))
-        else:
-            self._feed(OperationSubmitted(token, operation, strategy, current_client_context()))
-        return token, waiter
+            return
+        strategy = strategy if strategy is not None else block_strategy.get()
+        submission = OperationSubmitted(token, operation, strategy, block_values.get())
+        if len(self._waiters) == 1:
+            self._feed(submission)
+            return
+        self._submissions.append(submission)
+        if self._submitter is not None:
+            trio.lowlevel.reschedule(self._submitter)
+            self._submitter = None
 
-    def _next_token(self) -> Token:
-        self._newest = Token(self._newest + 1)
-        return self._newest
+    @trio.lowlevel.enable_ki_protection
+    async def _submit_together(self) -> None:
+        """Submit what all tasks of one pass of trio's loop have asked for."""
+        while True:
+            if not self._submissions:
+                self._submitter = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._stop_submitting)
+            # Whoever was cancelled meanwhile has never been heard of.
+            submissions = [each for each in self._submissions if each.token in self._waiters]
+            self._submissions.clear()
+            self._feed(OperationsSubmitted(submissions))
+
+    def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
+        self._submitter = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     def _abandon(self, token: Token) -> trio.lowlevel.Abort:
         """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
@@ -319,12 +352,21 @@ class Driver:
             actions = self._machine.handle(event, trio.current_time())
         except CouchbaseException as error:
             # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
-            if not isinstance(event, OperationSubmitted | InquirySubmitted):
+            if isinstance(event, OperationsSubmitted):
+                # One mistake of many: each of them alone.
+                for submission in event.submissions:
+                    self._handle(submission)
+            elif isinstance(event, OperationSubmitted | InquirySubmitted):
+                self._settle(event.token, None, error)
+            else:
                 raise
-            self._settle(event.token, None, error)
             return
         for action in actions:
-            self._execute[type(action)](action)
+            if type(action) is CompleteOperation:
+                # By far the most frequent.
+                self._settle(action.token, action.result, None)
+            else:
+                self._execute[type(action)](action)
         wakeup = self._machine.wakeup
         if wakeup < self._alarm_time:
             self._alarm_time = wakeup
@@ -405,19 +447,19 @@ class Driver:
             handed_over = connection.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
-    def _complete_operation(self, action: CompleteOperation) -> None:
-        self._settle(action.token, action.result, None)
-
     def _fail_operation(self, action: FailOperation) -> None:
         self._settle(action.token, None, action.error)
 
     def _settle(self, token: Token, result: Result | None, error: Exception | None) -> None:
-        self._call_off_consultation(token)
+        if self._consultations:
+            self._call_off_consultation(token)
         waiter = self._waiters.pop(token, None)
         # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
         if waiter is not None:
             self._old_settled += token <= self._newest_at_alarm
-            waiter.settle(result, error)
+            waiter.result, waiter.error = result, error
+            if waiter.is_parked:
+                trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
 
     def _consult_strategy(self, action: ConsultStrategy) -> None:
         waiter = self._waiters.get(action.token)

@@ -3,9 +3,10 @@
 The contract, in full:
 
 1. ``now``, in monotonic seconds, never goes back.
-2. Carry out the actions in the order given before the next ``handle``, or queue them in that order.
+2. Carry out the actions in the order given before the next ``handle``, or queue them in that order. There is one
+   ``SendBytes`` for each stream at most, and it comes last.
 3. When ``wakeup`` has come, read what is readable on every stream and feed that, then feed ``TimePassed``; the first one
-   starts the client. Spurious ones are harmless.
+   starts the client. Spurious ones are harmless, and ``wakeup`` itself may be early.
 4. The machine is not re-entrant and not thread-safe: one call at a time.
 
 Nothing else has to be polled. A caller's mistake raises at once and changes nothing; whatever a server sends becomes
@@ -15,7 +16,7 @@ actions, never an exception.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 from triclinium_core.checks import check_type, is_number
@@ -23,16 +24,19 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.authentication import check_authenticator
-from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.connections import Connections, Loss
+from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
     InquirySubmitted,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     ServiceLookedUp,
     StrategyDecided,
+    StreamId,
     StreamLost,
     StreamOpened,
     TimePassed,
@@ -40,26 +44,41 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.inquiries import Inquiries
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.listener import Loss, LostRequest
+from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
-from triclinium_core.kv.node.news import Answered
+from triclinium_core.kv.node.news import (
+    Answered,
+    AuthenticatedAgain,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    ConfigAnnounced,
+    News,
+    SaslAnswered,
+    Strayed,
+)
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
+from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
-from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.operations import Operations
 from triclinium_core.kv.statistics import ClientStatistics, describe_connection
-from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.strategy import require_strategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
@@ -96,26 +115,34 @@ class ClientMachine:
         self._started = False
         self._now = -math.inf
         self._orphans = 0
-        error_maps = ErrorMapStore()
-        terminal_states = TerminalStates()
+        error_maps, terminal_states = ErrorMapStore(), TerminalStates()
+        destinations, configs, node_timers = Destinations(), KnownConfigs(), NodeTimers(self._timers)
+        emit = self._actions.append
+        self._configs = configs
         self._connections = Connections(
             options,
             connection_string,
             timers=self._timers,
+            node_timers=node_timers,
             rng=rng,
             terminal_states=terminal_states,
             error_maps=error_maps,
-            emit=self._emit,
-            listener=self,
+            destinations=destinations,
+            configs=configs,
+            emit=emit,
         )
+        self._upkeep = Upkeep(self._connections, configs, node_timers, options.timeouts)
         self._keyspaces = Keyspaces(
             self._connections,
+            configs,
+            self._upkeep,
             tls=connection_string.tls,
             network=Network(options.network, connection_string.addresses),
             terminal_states=terminal_states,
             error_maps=error_maps,
             timers=self._timers,
-            emit=self._emit,
+            destinations=destinations,
+            emit=emit,
         )
         self._inquiries = Inquiries(
             self._connections,
@@ -124,40 +151,36 @@ class ClientMachine:
             sdk=options.user_agent,
             terminal_states=terminal_states,
             timers=self._timers,
-            emit=self._emit,
+            emit=emit,
         )
         self._operations = Operations(
             timeouts=options.timeouts,
             strategy=options.retry_strategy,
             connections=self._connections,
             keyspaces=self._keyspaces,
+            upkeep=self._upkeep,
             terminal_states=terminal_states,
             error_maps=error_maps,
+            destinations=destinations,
             timers=self._timers,
             rng=rng,
-            emit=self._emit,
+            emit=emit,
         )
-        self._handlers: dict[type, Callable[..., None]] = {
-            OperationSubmitted: self._on_operation_submitted,
-            InquirySubmitted: self._on_inquiry_submitted,
-            OperationAbandoned: self._on_operation_abandoned,
-            ServiceLookedUp: self._on_service_looked_up,
-            StreamOpened: self._connections.stream_opened,
-            BytesReceived: self._connections.bytes_received,
-            StreamLost: self._connections.stream_lost,
-            TimePassed: self._on_time_passed,
-            StrategyDecided: self._operations.strategy_decided,
-            AuthenticatorChanged: self._connections.authenticator_changed,
-        }
 
     def __repr__(self) -> str:
-        open_operations = len(self._operations) + len(self._inquiries)
+        open_operations = len(self._operations.open) + len(self._inquiries)
         return f"<ClientMachine: connections={len(tuple(self._connections.nodes))} open_operations={open_operations}>"
 
     @property
     def wakeup(self) -> float:
-        """When ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never."""
-        return self._timers.wakeup if self._started else -math.inf
+        """When ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
+
+        It may be early: that of an operation which is settled by now.
+        """
+        if not self._started:
+            return -math.inf
+        wakeup = self._timers.wakeup
+        return min(wakeup, self._operations.next_deadline) if self._operations.open else wakeup
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
         """Take note of ``event`` and return what to do, in order.
@@ -167,7 +190,7 @@ class ClientMachine:
             InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another
                 argument is wrong.
         """
-        handler = self._handlers.get(type(event))
+        handler = _HANDLERS.get(type(event))
         if handler is None:
             raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
         if not (is_number(now) and abs(now) < TIME_MAX and self._now <= now):
@@ -175,13 +198,17 @@ class ClientMachine:
                 f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
                 parameter="now",
             )
-        handler(event, now)
+        handler(self, event, now)
+        while self._connections.losses:
+            self._on_loss(self._connections.losses.popleft(), now)
         if self._connections.routes.fresh:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
+        self._connections.flush()
         self._now = now
-        actions, self._actions = self._actions, []
+        actions = self._actions.copy()
+        self._actions.clear()
         return actions
 
     def is_ambiguous(self, token: Token) -> bool:
@@ -220,10 +247,8 @@ class ClientMachine:
         """Return a snapshot."""
         nodes = tuple(self._connections.nodes)
         return ClientStatistics(
-            connections=tuple(
-                describe_connection(node, self._keyspaces.config_revision(node.bucket)) for node in nodes
-            ),
-            open_operations=len(self._operations) + len(self._inquiries),
+            connections=tuple(describe_connection(node, self._configs.version(node.bucket)) for node in nodes),
+            open_operations=len(self._operations.open) + len(self._inquiries),
             in_flight=sum(len(node.in_flight) for node in nodes),
             orphans=self._orphans,
             retries_by_reason=self._operations.retries_by_reason,
@@ -246,130 +271,70 @@ class ClientMachine:
         """The newest topology of each bucket, and of the cluster: from where ``PublishTopology`` goes on."""
         return self._keyspaces.topologies
 
-    def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
-        """Return epoch and revision of the config that need not be told again; ``Connections`` calls this."""
-        return None if self._keyspaces.is_lost(bucket) else self._keyspaces.config_revision(bucket)
-
-    def knows_bucket(self, bucket: str | None) -> bool:
-        """Tell whether a config of a bucket has ever come; ``Connections`` calls this."""
-        return self._keyspaces.knows_bucket(bucket)
-
-    def on_ready(self, node: NodeMachine, now: float) -> None:
-        """Dispatch what waited for the connection; ``Connections`` calls this."""
-        failure = self._take_config(node, node.negotiated.config, now)
-        if failure is None and node.bucket is not None and not self._keyspaces.knows_bucket(node.bucket):
-            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
-        if failure is not None:
-            self._connections.close(node, failure.text, now, failure=failure)
-            return
-        if self._keyspaces.is_lost(node.bucket):
-            self._connections.upkeep.refresh_config(node, now)
-        self._operations.resume_parked(node, now)
-
-    def on_resumed(self, node: NodeMachine, now: float) -> None:
-        """Dispatch what waited, and fetch the config that was announced meanwhile; ``Connections`` calls this."""
-        self._operations.resume_parked(node, now)
-        self.on_config_announced(node, now)
-
-    def on_room(self, node: NodeMachine, now: float) -> None:
-        """Dispatch what waited for room; ``Connections`` calls this."""
-        self._operations.resume_parked(node, now)
-
-    def on_answered(self, node: NodeMachine, answered: Answered, now: float) -> None:
-        """Take an answer to where it belongs; ``Connections`` calls this."""
-        owner, frame = answered.request.owner, answered.frame
-        if isinstance(owner, int):
-            carried_config = False
-            if frame.status == Status.NOT_MY_VBUCKET and frame.value:
-                # Decision C10: an embedded config is applied before the retry.
-                carried_config = self._take_config(node, frame.value, now) is None
-            self._operations.answered(owner, node, answered, now, carried_config=carried_config)
-        elif isinstance(owner, AbandonedScan):
-            self._operations.end_scan(node, owner, frame)
-        elif isinstance(owner, CollectionQuestion):
-            self._on_collection_id(node, owner, frame, now)
-        elif owner is Purpose.CONFIG:
-            node.config_asked_at = -math.inf
-            node.questions.rest()
-            self._take_config(node, frame.value if frame.status == Status.SUCCESS else None, now)
-            # One more question where the answer is older than what was announced meanwhile, and no third.
-            self.on_config_announced(node, now)
-            node.announced = None
-        elif owner is Purpose.SCAN_CANCEL:
-            pass
-        elif not isinstance(owner, Probe) or not self._inquiries.answered(node, owner, now):
-            self._orphans += 1
-
-    def on_stray(self) -> None:
-        """Count a response that answers no request; ``Connections`` calls this."""
-        self._orphans += 1
-
-    def on_config_announced(self, node: NodeMachine, now: float) -> None:
-        """Fetch the config that a node announced, unless it is known; ``Connections`` calls this."""
-        known = self._keyspaces.config_revision(node.bucket)
-        if node.announced is not None and (known is None or known < node.announced):
-            self._connections.upkeep.refresh_config(node, now)
-
-    def on_requests_lost(self, requests: Sequence[LostRequest], detail: str, now: float) -> None:
-        """Retry or fail what travelled on a stream; ``Connections`` calls this."""
-        for request, handed_over in requests:
-            # Its caller may have left since the stream was closed, or its deadline passed.
-            if isinstance(request.owner, int) and request.owner in self._operations:
-                self._operations.socket_closed(request.owner, handed_over, detail, now)
-
-    def on_lost(self, node: NodeMachine, lost: Loss, now: float) -> None:
-        """Retry or fail what waited for the connection; ``Connections`` calls this."""
-        if not node.is_leaving:
-            # While a map is being followed, the connections to its new nodes are not there yet.
-            self._keyspaces.search_if_lost(node.bucket, now)
-        waiting = [*lost.parked, *self._keyspaces.connection_lost(node)]
-        if node.is_hopeless:
-            self._inquiries.hopeless(node, lost.detail)
-        for token in waiting:
-            self._operations.connection_lost(token, node, lost.detail, now)
-
-    def _emit(self, action: Action) -> None:
-        self._actions.append(action)
-
     def _on_operation_submitted(self, event: OperationSubmitted, now: float) -> None:
-        self._check_token(event.token)
-        if type(event.operation) not in CODECS:
-            raise InvalidArgumentException(f"operation={event.operation!r} cannot be submitted", parameter="operation")
-        if event.retry_strategy is not None:
-            require_strategy(event.retry_strategy)
-        if not isinstance(event.client_context, Mapping | None):
-            raise InvalidArgumentException(
-                f"client_context={event.client_context!r} must be a mapping or None", parameter="client_context"
-            )
-        bucket = event.operation.keyspace.bucket
-        self._check_bucket(bucket)
-        if not self._bare and bucket is None and not isinstance(event.operation, Noop):
-            raise InvalidArgumentException(
-                f"bucket=None: {event.operation.name} needs one; use cluster.bucket(name)", parameter="bucket"
-            )
-        self._operations.submit(event, now)
+        self._check((event,))
+        self._operations.submit((event,), now)
+
+    def _on_operations_submitted(self, event: OperationsSubmitted, now: float) -> None:
+        self._check(event.submissions)
+        self._operations.submit(event.submissions, now)
+
+    def _check(self, submissions: Sequence[OperationSubmitted]) -> None:
+        """Raise where any of several submissions is wrong: all take effect, or none does."""
+        has_inquiries, open_operations, tokens = bool(self._inquiries), self._operations.open, set[int]()
+        for submission in submissions:
+            if type(submission) is not OperationSubmitted:
+                check_type(submission, "submissions", OperationSubmitted)
+            request, token = submission.operation, submission.token
+            if type(token) is not int or token in open_operations or has_inquiries:
+                self._check_token(token)
+            if type(request) not in CODECS:
+                raise InvalidArgumentException(f"operation={request!r} cannot be submitted", parameter="operation")
+            if submission.retry_strategy is not None:
+                require_strategy(submission.retry_strategy)
+            context = submission.client_context
+            if context is not None and not isinstance(context, Mapping):
+                raise InvalidArgumentException(
+                    f"client_context={context!r} must be a mapping or None", parameter="client_context"
+                )
+            if (request.keyspace.bucket is None) is not self._bare:
+                self._check_bucket(request)
+            tokens.add(token)
+        if len(tokens) != len(submissions):
+            raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
 
     def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
         self._check_token(event.token)
         if not isinstance(event.inquiry, Ping | WaitUntilReady):
             raise InvalidArgumentException(f"inquiry={event.inquiry!r} cannot be submitted", parameter="inquiry")
-        self._check_bucket(event.inquiry.bucket)
+        self._check_bucket(event.inquiry)
         self._inquiries.submit(event.token, event.inquiry, now)
 
     def _check_token(self, token: object) -> None:
         check_type(token, "token", int)
-        if token in self._operations or token in self._inquiries:
+        if token in self._operations.open or token in self._inquiries:
             raise InvalidEvent(f"token {token} names an open operation; every operation needs a token of its own")
 
-    def _check_bucket(self, bucket: str | None) -> None:
+    def _check_bucket(self, asked: Operation | Inquiry) -> None:
+        bucket = asked.keyspace.bucket if isinstance(asked, Operation) else asked.bucket
         if self._bare and bucket is not None:
             raise InvalidArgumentException(
                 f"bucket={bucket!r}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
+            )
+        if not self._bare and bucket is None and isinstance(asked, Operation) and not isinstance(asked, Noop):
+            raise InvalidArgumentException(
+                f"bucket=None: {asked.name} needs one; use cluster.bucket(name)", parameter="bucket"
             )
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:
         self._inquiries.abandon(event.token)
         self._operations.abandon(event.token)
+
+    def _on_strategy_decided(self, event: StrategyDecided, now: float) -> None:
+        self._operations.strategy_decided(event, now)
+
+    def _on_authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
+        self._connections.authenticator_changed(event, now)
 
     def _on_service_looked_up(self, event: ServiceLookedUp, now: float) -> None:
         self._connections.open_waiting(self._connections.seeds.answered(event), now)
@@ -378,7 +343,9 @@ class ClientMachine:
         if not self._started:
             self._started = True
             self._connections.of_bucket(None, now)
-        self._connections.upkeep.read_at = now
+        self._upkeep.read_at = now
+        if self._operations.next_deadline <= now:
+            self._operations.deadlines_passed(event, now)
         # What becomes due because of this event waits for the next one, so that this call ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
@@ -396,8 +363,10 @@ class ClientMachine:
                 self._connections.open_waiting(self._connections.seeds.give_up(), now)
             elif kind is TimerKind.OPENING:
                 self._connections.open_next(now)
-            else:
+            elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(NodeMachine, subject), now)
+            else:
+                self._upkeep.on_timer(kind, cast(NodeMachine, subject), now)
 
     def _on_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame, now: float) -> None:
         try:
@@ -414,15 +383,155 @@ class ClientMachine:
                 failed = DispatchFailed(answer.reason, answer.detail, answer.error, node.node)
                 self._operations.collection_not_found(token, failed, now)
             elif answer.error is not None:
-                self._operations.fail(token, answer.error, answer.detail, now)
+                self._operations.fail_waiting(token, answer.error, answer.detail, now)
         if answer.close_connection is not None:
             self._connections.close(node, answer.close_connection, now)
 
     def _report(self, node: NodeMachine, text: str) -> None:
-        stream = self._connections.streams.of(node)
-        if stream is not None:
-            self._emit(ReportConnection(stream, node.node, text))
+        self._actions.append(ReportConnection(StreamId(node.stream_number), node.node, text))
 
-    def _take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
-        stream = self._connections.streams.of(node)
-        return self._keyspaces.take_config(node, stream, document, now) if stream is not None else None
+    # -- What connections tell.
+
+    def _on_stream_opened(self, event: StreamOpened, now: float) -> None:
+        opened = self._connections.stream_opened(event, now)
+        if opened is not None:
+            self._learn(*opened, now)
+
+    def _on_bytes_received(self, event: BytesReceived, now: float) -> None:
+        node = self._connections.streams.node(event.stream)
+        if node is None or node.state is NodeState.CONNECTING:
+            # The stream was given up meanwhile.
+            return
+        self._learn(node, node.bytes_received(event.data, now), now)
+        if node.parked and node.takes_operations:
+            # Once for all the answers of one piece.
+            self._operations.resume_parked(node, now)
+
+    def _on_stream_lost(self, event: StreamLost, now: float) -> None:
+        for owner, handed_over, detail in self._connections.stream_lost(event, now):
+            if isinstance(owner, LiveOperation):
+                self._operations.socket_closed(owner, handed_over, detail, now)
+
+    def _learn(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
+        """Draw the conclusions from what a connection tells of its present stream."""
+        stream, answers = node.stream_number, 0
+        for item in news:
+            if type(item) is Answered:
+                if item.problem is not None:
+                    self._report(node, f"sent {item.problem}")
+                owner = item.request.owner
+                if type(owner) is LiveOperation:
+                    answers += 1
+                    self._operations.answered(owner, node, item, now)
+                else:
+                    self._on_own_answer(node, item, now)
+            elif type(item) is Strayed:
+                self._orphans += 1
+            elif node.state is not NodeState.LOST and node.stream_number == stream:
+                _CONCLUSIONS[type(item)](self, node, item, now)
+            # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
+        if answers:
+            node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now, answers)
+        if node.is_leaving:
+            self._connections.part_with(node, now)
+
+    def _on_own_answer(self, node: NodeMachine, answered: Answered, now: float) -> None:
+        """Take the answer to a question of the client's own to where it belongs."""
+        owner, frame = answered.request.owner, answered.frame
+        if owner is Purpose.KEEP_ALIVE or owner is Purpose.CANARY:
+            self._upkeep.answered(node, owner, now)
+        elif owner is Purpose.CONFIG:
+            node.config_asked_at = -math.inf
+            node.questions.rest()
+            self._keyspaces.take_config(node, frame.value if frame.status == Status.SUCCESS else None, now)
+            # One more question where the answer is older than what was announced meanwhile, and no third.
+            self._fetch_announced(node, now)
+            node.announced = None
+        elif isinstance(owner, AbandonedScan):
+            self._operations.end_scan(node, owner, frame)
+        elif isinstance(owner, CollectionQuestion):
+            self._on_collection_id(node, owner, frame, now)
+        elif isinstance(owner, Probe):
+            self._orphans += not self._inquiries.answered(node, owner, now)
+        else:
+            self._orphans += owner is None
+
+    def _on_bytes_ordered(self, node: NodeMachine, ordered: BytesOrdered, now: float) -> None:
+        self._connections.order(node, ordered.data)
+
+    def _on_sasl_answered(self, node: NodeMachine, answered: SaslAnswered, now: float) -> None:
+        self._connections.sasl_answered(node, answered.status)
+
+    def _on_bucket_selected(self, node: NodeMachine, selected: BucketSelected, now: float) -> None:
+        self._connections.bucket_selected(node, selected.bucket, selected.status)
+
+    def _on_config_announced(self, node: NodeMachine, announced: ConfigAnnounced, now: float) -> None:
+        self._fetch_announced(node, now)
+
+    def _fetch_announced(self, node: NodeMachine, now: float) -> None:
+        """Fetch the config that a node announced, unless it is known."""
+        known = self._configs.version(node.bucket)
+        if node.announced is not None and (known is None or known < node.announced):
+            self._upkeep.refresh_config(node, now)
+
+    def _on_became_ready(self, node: NodeMachine, ready: BecameReady, now: float) -> None:
+        self._upkeep.begin(node, now)
+        self._connections.became_ready(node, ready.losses)
+        failure = self._keyspaces.take_config(node, node.negotiated.config, now)
+        if failure is None and node.bucket is not None and node.bucket not in self._configs:
+            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
+        if failure is not None:
+            self._connections.close(node, failure.text, now, failure=failure)
+            return
+        if self._configs.is_lost(node.bucket):
+            self._upkeep.refresh_config(node, now)
+        self._operations.resume_parked(node, now)
+        self._connections.catch_up(node, now)
+
+    def _on_authenticated_again(self, node: NodeMachine, again: AuthenticatedAgain, now: float) -> None:
+        self._connections.authenticated_again(node)
+        self._operations.resume_parked(node, now)
+        self._fetch_announced(node, now)
+        self._connections.catch_up(node, now)
+
+    def _on_became_unusable(self, node: NodeMachine, unusable: BecameUnusable, now: float) -> None:
+        self._connections.close(node, unusable.text, now, failure=unusable.failure)
+
+    def _on_loss(self, loss: Loss, now: float) -> None:
+        """Retry or fail what waited for a connection that is gone, or whose node has left the map."""
+        node = loss.node
+        if not node.is_leaving:
+            # While a map is being followed, the connections to its new nodes are not there yet.
+            self._keyspaces.search_if_lost(node.bucket, now)
+        waiting = [*loss.parked, *self._keyspaces.connection_lost(node)]
+        if node.is_hopeless:
+            self._inquiries.hopeless(node, loss.detail)
+        for token in waiting:
+            self._operations.connection_lost(token, node, loss.detail, now)
+
+
+_HANDLERS: Mapping[type, Callable[..., None]] = {
+    OperationSubmitted: ClientMachine._on_operation_submitted,
+    OperationsSubmitted: ClientMachine._on_operations_submitted,
+    InquirySubmitted: ClientMachine._on_inquiry_submitted,
+    OperationAbandoned: ClientMachine._on_operation_abandoned,
+    ServiceLookedUp: ClientMachine._on_service_looked_up,
+    StreamOpened: ClientMachine._on_stream_opened,
+    BytesReceived: ClientMachine._on_bytes_received,
+    StreamLost: ClientMachine._on_stream_lost,
+    TimePassed: ClientMachine._on_time_passed,
+    StrategyDecided: ClientMachine._on_strategy_decided,
+    AuthenticatorChanged: ClientMachine._on_authenticator_changed,
+}
+"""What happens, and who deals with it."""
+
+_CONCLUSIONS: Mapping[type, Callable[..., None]] = {
+    BytesOrdered: ClientMachine._on_bytes_ordered,
+    SaslAnswered: ClientMachine._on_sasl_answered,
+    BucketSelected: ClientMachine._on_bucket_selected,
+    ConfigAnnounced: ClientMachine._on_config_announced,
+    BecameReady: ClientMachine._on_became_ready,
+    AuthenticatedAgain: ClientMachine._on_authenticated_again,
+    BecameUnusable: ClientMachine._on_became_unusable,
+}
+"""What a connection tells besides answers, and what follows from it."""

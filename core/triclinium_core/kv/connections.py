@@ -1,7 +1,6 @@
 """All connections of one client: opening, bootstrapping, keeping alive, losing and opening again.
 
-It feeds what connections tell into the terminal states and the error maps, and hands the rest to a listener, the client
-machine, which knows the operations.
+It feeds what connections tell into the terminal states and the error maps. Who was lost on the way stands in ``losses``.
 
 Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 """
@@ -10,48 +9,38 @@ from __future__ import annotations
 
 import math
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.authentication import Authentication
 from triclinium_core.kv.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
+from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
-    BytesReceived,
     LossCause,
     StreamId,
     StreamLost,
     StreamOpened,
 )
-from triclinium_core.kv.listener import Listener, Loss
+from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import InFlightRequest, Owner, Purpose
-from triclinium_core.kv.node.news import (
-    Answered,
-    AuthenticatedAgain,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    BytesOrdered,
-    ConfigAnnounced,
-    News,
-    SaslAnswered,
-    Strayed,
-)
+from triclinium_core.kv.node.in_flight import InFlightRequest, Owner
+from triclinium_core.kv.node.news import BecameUnusable, BytesOrdered, News
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import Patience
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
 from triclinium_core.kv.openings import Openings
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.plans import Plans
 from triclinium_core.kv.routes import Route, Routes
 from triclinium_core.kv.seeds import Seeds
-from triclinium_core.kv.streams import Streams
+from triclinium_core.kv.streams import ClosedStream, LostRequest, Streams
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
-from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
@@ -64,6 +53,15 @@ RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=
 """Jittered, so that the clients of a node that restarts do not come back all at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A connection that is gone, or whose node has left the map, and the tokens of those who waited for it."""
+
+    node: NodeMachine
+    parked: Sequence[int]
+    detail: str
+
+
 class Connections:
     """One connection for each bucket to each of its nodes, and one that belongs to none."""
 
@@ -73,40 +71,50 @@ class Connections:
         connection_string: ConnectionString,
         *,
         timers: Timers,
+        node_timers: NodeTimers,
         rng: Random,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
+        destinations: Destinations,
+        configs: KnownConfigs,
         emit: Callable[[Action], None],
-        listener: Listener,
     ) -> None:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._options = options
         self.authentication: Authentication = Authentication(options.authenticator, connection_string)
         self._connection_string = connection_string
         self._timeouts: TimeoutOptions = options.timeouts
-        self._timers = NodeTimers(timers)
-        self.upkeep: Upkeep = Upkeep(self, self._timers, self._timeouts, listener.config_revision)
+        self._timers = node_timers
+        self._configs = configs
         self._rng = rng
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._emit = emit
-        self._listener = listener
-        self.routes: Routes = Routes()
+        self.routes: Routes = Routes(destinations)
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
         self._openings = Openings(timers)
         self.streams: Streams = Streams(emit, tls=connection_string.tls)
+        self._sending: list[NodeMachine] = []
+        """Connections on which something was ordered by the present event."""
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
         self._without_config: defaultdict[str | None, Patience] = defaultdict(lambda: Patience(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
-        self._plans = Plans(options, connection_string, self.authentication, listener.config_revision, rng)
+        self._plans = Plans(options, connection_string, self.authentication, configs, rng)
+        self.losses: deque[Loss] = deque()
+        """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
 
     @property
     def nodes(self) -> Iterable[NodeMachine]:
         """All connections, bucket by bucket, in the order in which they were first needed."""
         return self.routes.nodes
+
+    @property
+    def draining(self) -> Sequence[NodeMachine]:
+        """Connections whose nodes have left the map, and which still have requests without an answer."""
+        return self._timers.of_kind(TimerKind.DRAIN)
 
     def of_bucket(self, bucket: str | None, now: float) -> NodeMachine:
         """Return a connection of a bucket, whichever node it is to; a ready one if there is any.
@@ -177,19 +185,33 @@ class Connections:
         self._idle_until.pop(node, None)
         self._terminal_states.connection_removed(node)
         if node.is_in_use and node.in_flight:
-            self.upkeep.drain(node, now)
-            self._listener.on_lost(node, Loss(node.parked.take_all(), LEFT_THE_MAP), now)
+            # No request on it can be answered in time after that.
+            longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
+            self._timers.schedule(node, TimerKind.DRAIN, now + longest)
+            self.losses.append(Loss(node, node.parked.take_all(), LEFT_THE_MAP))
         else:
             self.close(node, LEFT_THE_MAP, now)
 
-    def send(
-        self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
-    ) -> tuple[int, StreamId]:
-        """Order a request to be sent, and return its opaque and stream. ``encode`` may raise; then nothing is sent."""
-        stream = self.streams.present(node)
-        opaque, frame = node.send(owner, opcode, encode)
-        self._emit(SendBytes(stream, frame))
-        return opaque, stream
+    def send(self, node: NodeMachine, owner: Owner, frame: bytes) -> None:
+        """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
+        node.in_flight.add(owner, frame)
+        if not node.outgoing:
+            self._sending.append(node)
+        node.outgoing.append(frame)
+
+    def order(self, node: NodeMachine, data: bytes) -> None:
+        """Have bytes sent on the present stream of a connection; they leave with ``flush``."""
+        if not node.outgoing:
+            self._sending.append(node)
+        node.outgoing.append(data)
+
+    def flush(self) -> None:
+        """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
+        for node in self._sending:
+            if node.outgoing:
+                self._emit(SendBytes(self.streams.present(node), b"".join(node.outgoing)))
+                node.outgoing.clear()
+        self._sending.clear()
 
     def close(
         self,
@@ -205,7 +227,7 @@ class Connections:
         if stream is None and (self.seeds.stop_waiting(node) or self._openings.stop_waiting(node)):
             node.lost(detail)
             self.routes.moved(node)
-            self._listener.on_lost(node, Loss(node.parked.take_all(), detail), now)
+            self.losses.append(Loss(node, node.parked.take_all(), detail))
             return
         if stream is None:
             # It was closed for an earlier answer in the same piece of bytes.
@@ -223,11 +245,11 @@ class Connections:
         requests, parked = self._give_up(node, stream, detail, now, reopen_on_demand=on_demand, reopen_by=reopen_by)
         node.is_hopeless |= is_of_no_use
         self.streams.keep(stream, requests, detail)
-        self._listener.on_lost(node, Loss(parked, detail), now)
+        self.losses.append(Loss(node, parked, detail))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
         """Tell whether a bucket is of a type that the client does not speak to, as far as its nodes have told."""
-        if failure.kind is not FailureKind.NO_CONFIG or self._listener.knows_bucket(bucket):
+        if failure.kind is not FailureKind.NO_CONFIG or bucket in self._configs:
             self._without_config.pop(bucket, None)
             return failure.kind is FailureKind.BUCKET_TYPE
         if not self._without_config[bucket].try_at(now):
@@ -236,40 +258,31 @@ class Connections:
         del self._without_config[bucket]
         return True
 
-    def stream_opened(self, event: StreamOpened, now: float) -> None:
-        """Bootstrap a stream that was opened. A stream that was given up meanwhile is ignored."""
+    def stream_opened(self, event: StreamOpened, now: float) -> tuple[NodeMachine, Sequence[News]] | None:
+        """Begin the bootstrap on a stream that was opened; None for one that was given up meanwhile."""
         self._openings.opened(event.stream)
         self.open_next(now)
         node = self.streams.node(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
-            return
+            return None
         node.local_address = event.local_address or None
         self._terminal_states.tls_established(node)
-        self._tell(node, node.stream_opened(self._plans.plan_for(node, event.nonce), now), now)
+        return node, node.stream_opened(self._plans.plan_for(node, event.nonce), now)
 
-    def bytes_received(self, event: BytesReceived, now: float) -> None:
-        """Take bytes of a stream. A stream that was given up meanwhile is ignored."""
-        node = self.streams.node(event.stream)
-        if node is not None and node.state is not NodeState.CONNECTING:
-            self._tell(node, node.bytes_received(event.data, now), now)
-            if node.parked and node.takes_operations:
-                # Once for all the answers of one piece.
-                self._listener.on_room(node, now)
-
-    def stream_lost(self, event: StreamLost, now: float) -> None:
-        """Take note that a stream is gone, or was never opened, and how much of its requests had left."""
+    def stream_lost(self, event: StreamLost, now: float) -> Sequence[LostRequest]:
+        """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""
+        size = sys.maxsize if event.handed_over is None else event.handed_over
         closed = self.streams.take(event.stream)
-        if closed is not None:
-            self._lose_requests(closed.requests, event.handed_over, closed.detail, now)
+        lost = closed.lose(size) if closed is not None else []
         node = self.streams.node(event.stream)
         if node is None:
-            return
+            return lost
         if event.cause is LossCause.TLS:
             self._terminal_states.tls_failed(node)
         detail = loss_text(node, event)
         requests, parked = self._give_up(node, event.stream, detail, now)
-        self._lose_requests(requests, event.handed_over, detail, now)
-        self._listener.on_lost(node, Loss(parked, detail), now)
+        self.losses.append(Loss(node, parked, detail))
+        return [*lost, *ClosedStream(requests, detail).lose(size)]
 
     def authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
         """Have new connections use another authenticator, and live ones authenticate again.
@@ -300,7 +313,7 @@ class Connections:
             case TimerKind.DRAIN:
                 self.close(node, LEFT_THE_MAP, now)
             case _:
-                self.upkeep.on_timer(kind, node, now)
+                raise AssertionError(f"{kind} is no timer of a connection's stream")
 
     def _connect(self, node: NodeMachine, now: float) -> None:
         if node.is_seeking:
@@ -335,68 +348,51 @@ class Connections:
         self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
         self._openings.began(self.streams.open(node), now)
 
-    def _tell(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
-        stream = self.streams.present(node)
-        for item in news:
-            if self.streams.of(node) != stream and not isinstance(item, Answered | Strayed):
-                # An answer has cost the stream. Those behind it in the same piece of bytes are still due to somebody.
-                continue
-            match item:
-                case Answered():
-                    if item.problem is not None:
-                        self._emit(ReportConnection(stream, node.node, f"sent {item.problem}"))
-                    self._on_answered(node, item, now)
-                case Strayed():
-                    self._listener.on_stray()
-                case BytesOrdered(data):
-                    self._emit(SendBytes(stream, data))
-                case SaslAnswered() | BucketSelected() if self.authentication.is_outdated(node):
-                    pass  # What was said of an earlier authenticator says nothing of the present one.
-                case SaslAnswered(status):
-                    self._terminal_states.sasl_answered(node, status)
-                case BucketSelected(bucket, status):
-                    self._terminal_states.bucket_selected(bucket, status)
-                case ConfigAnnounced():
-                    self._listener.on_config_announced(node, now)
-                case BecameReady(losses):
-                    self.routes.moved(node)
-                    self._on_ready(node, stream, losses, now)
-                case AuthenticatedAgain():
-                    self.routes.moved(node)
-                    self._on_authenticated_again(node, stream, now)
-                case BecameUnusable(text, failure):
-                    self.close(node, text, now, failure=failure)
+    def sasl_answered(self, node: NodeMachine, status: int) -> None:
+        """Learn from the end of an authentication, unless it was that of an earlier authenticator."""
+        if not self.authentication.is_outdated(node):
+            self._terminal_states.sasl_answered(node, status)
 
-    def _on_ready(self, node: NodeMachine, stream: StreamId, losses: int, now: float) -> None:
+    def bucket_selected(self, node: NodeMachine, bucket: str, status: int) -> None:
+        """Learn from the answer to SELECT_BUCKET, unless an earlier authenticator was to select it."""
+        if not self.authentication.is_outdated(node):
+            self._terminal_states.bucket_selected(bucket, status)
+
+    def became_ready(self, node: NodeMachine, losses: int) -> None:
+        """Use what was negotiated on a connection that is ready, after so many losses."""
+        stream = self.streams.present(node)
+        self.routes.moved(node)
         self._timers.cancel(node, TimerKind.CONNECT)
         self._without_config.pop(node.bucket, None)
-        self.upkeep.begin(node, now)
         if node.negotiated.error_map is not None:
             self._error_maps.load(node.node, node.negotiated.error_map)
         if node.negotiated.error_map_problem is not None:
             self._report_error_map(node, stream, node.negotiated.error_map_problem)
         self._emit(ReportConnection(stream, node.node, ready_text(losses)))
-        self._listener.on_ready(node, now)
-        self._catch_up(node, now)
 
-    def _on_authenticated_again(self, node: NodeMachine, stream: StreamId, now: float) -> None:
+    def authenticated_again(self, node: NodeMachine) -> None:
+        """Use a connection that was ready before, and speaks for another authenticator now."""
+        self.routes.moved(node)
         self._timers.cancel(node, TimerKind.CONNECT)
-        self._emit(ReportConnection(stream, node.node, "authenticated again"))
-        self._listener.on_resumed(node, now)
-        self._catch_up(node, now)
-        self._part_with(node, now)
+        self._emit(ReportConnection(self.streams.present(node), node.node, "authenticated again"))
 
-    def _catch_up(self, node: NodeMachine, now: float) -> None:
+    def catch_up(self, node: NodeMachine, now: float) -> None:
         """Have a connection authenticate again that was under way when another authenticator was set."""
         if node.state is NodeState.READY and self.authentication.is_outdated(node):
             self._authenticate_again(node, now)
 
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
         news = self.authentication.begin_again(node, self.streams.present(node))
-        if news is not None:
-            self.routes.moved(node)
-            self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
-            self._tell(node, news, now)
+        if news is None:
+            return
+        self.routes.moved(node)
+        self._timers.schedule(node, TimerKind.CONNECT, now + self._timeouts.connect)
+        for item in news:
+            match item:
+                case BytesOrdered(data):
+                    self.order(node, data)
+                case BecameUnusable(text, failure):
+                    self.close(node, text, now, failure=failure)
 
     def _report_error_map(self, node: NodeMachine, stream: StreamId, problem: str) -> None:
         # Decision C18: once, and not for every stream that meets the same.
@@ -404,15 +400,7 @@ class Connections:
             self._reported_problems[node.node] = problem
             self._emit(ReportConnection(stream, node.node, problem))
 
-    def _on_answered(self, node: NodeMachine, answered: Answered, now: float) -> None:
-        match answered.request.owner:
-            case Purpose.KEEP_ALIVE | Purpose.CANARY as purpose:
-                self.upkeep.answered(node, purpose, now)
-            case _:
-                self._listener.on_answered(node, answered, now)
-        self._part_with(node, now)
-
-    def _part_with(self, node: NodeMachine, now: float) -> None:
+    def part_with(self, node: NodeMachine, now: float) -> None:
         """Close a connection whose node has left the map, once everything is answered."""
         if node.is_leaving and not node.in_flight and self.streams.of(node) is not None:
             self.close(node, LEFT_THE_MAP, now)
@@ -444,10 +432,3 @@ class Connections:
         elif not node.is_leaving:
             self._timers.schedule(node, TimerKind.RECONNECT, reopen_at)
         return requests, parked
-
-    def _lose_requests(
-        self, requests: Sequence[InFlightRequest], handed_over: int | None, detail: str, now: float
-    ) -> None:
-        size = sys.maxsize if handed_over is None else handed_over
-        lost = [(request, request.handed_over(size)) for request in requests]
-        self._listener.on_requests_lost(lost, detail, now)

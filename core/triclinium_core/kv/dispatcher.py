@@ -8,7 +8,8 @@ Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+
+import msgspec
 
 from triclinium_core.errors import (
     CouchbaseException,
@@ -18,43 +19,55 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node.waiting_line import WAITING_MAX
-from triclinium_core.kv.operation.codec import bare_obstacle, encode_operation, opcode_of
+from triclinium_core.kv.operation.codec import bare_opcode_of, encode_operation
 from triclinium_core.kv.operation.operation import LiveOperation
-from triclinium_core.retry.couchbase import events as facts
+from triclinium_core.kv.operation.requests import DocumentOperation
+from triclinium_core.kv.upkeep import Upkeep
+from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
-
-class Owner(Protocol):
-    """Who knows what becomes of an operation that cannot be dispatched: ``Operations``."""
-
-    def feed(self, operation: LiveOperation, event: facts.RequestEvent, now: float) -> None:
-        """Feed the operation's retry machine and carry out what it orders."""
-
-    def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
-        """Fail an operation that cannot succeed, without asking its strategy."""
+_READY = NodeState.READY
 
 
-def load_of(node: NodeMachine) -> facts.Load:
+class Refused(msgspec.Struct, frozen=True, gc=False):
+    """An operation cannot succeed, whatever its strategy says."""
+
+    error: type[CouchbaseException]
+    text: str
+
+
+Undispatched = DispatchFailed | Refused
+"""Why an operation was not sent: its strategy decides what becomes of it, or nothing does."""
+
+
+def load_of(node: NodeMachine) -> Load:
     """Return how much a connection has to do."""
-    return facts.Load(len(node.in_flight), node.parked.peak if node.parked else 0)
+    return Load(len(node.in_flight), node.parked.peak if node.parked else 0)
 
 
 class Dispatcher:
     """Sends operations, and knows which of them wait for what."""
 
     def __init__(
-        self, connections: Connections, keyspaces: Keyspaces, terminal_states: TerminalStates, owner: Owner
+        self,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        upkeep: Upkeep,
+        terminal_states: TerminalStates,
+        destinations: Destinations,
     ) -> None:
         self._connections = connections
         self._keyspaces = keyspaces
+        self._upkeep = upkeep
         self._terminal_states = terminal_states
-        self._owner = owner
+        self._destinations = destinations
         self._waits_for: dict[int, NodeMachine] = {}
         """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
 
@@ -63,7 +76,7 @@ class Dispatcher:
         return self._waits_for.get(token)
 
     def released(self, token: int) -> None:
-        """Take note that what an operation waited for has come, or will not."""
+        """Record that what an operation waited for has come, or will not."""
         self._waits_for.pop(token, None)
 
     def stop_waiting(self, operation: LiveOperation) -> None:
@@ -73,58 +86,69 @@ class Dispatcher:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
             node.parked.leave(operation.token)
 
-    def dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
+    def dispatch(
+        self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None
+    ) -> Undispatched | None:
         """Send an operation to the node that has its document, now or as soon as that can be.
 
         Args:
             turn_at: the connection for which it has waited for longest; for any other it queues up.
-        """
-        request = operation.request
-        known = self._keyspaces.map_of(request.keyspace.bucket)
-        if known is not operation.map:
-            operation.map, operation.led_astray = known, 0
-        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
-        forward = operation.led_astray % 2 == 1
-        # Decision C29: resolved again for every attempt.
-        operation.vbucket = self._keyspaces.vbucket(request)
-        node = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
-        if node is None:
-            self._lack_node(operation, now)
-            return
-        obstacle = bare_obstacle(request) if node.dialect.bare else None
-        if obstacle is not None:
-            self._owner.fail(operation.token, FeatureNotAvailableException, obstacle, now)
-        elif node.state.is_underway:
-            self._wait(operation, node, now)
-        elif node.state is NodeState.LOST:
-            self.fail(operation, node, status_text(node), now)
-        elif not node.breaker.allows_operations:
-            detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
-            failed = facts.DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
-            self._owner.feed(operation, failed, now)
-        elif node.in_flight.is_full or (node.parked and turn_at is not node):
-            if node.in_flight.is_full:
-                self._connections.upkeep.lacks_room(node, now)
-            self._wait(operation, node, now)
-        else:
-            node.full_since = math.inf
-            self._send(operation, node, now)
 
-    def fail(
-        self, operation: LiveOperation, node: NodeMachine, detail: str, now: float, *, load: facts.Load | None = None
-    ) -> None:
-        """Retry or fail an operation that could not be sent to ``node``.
+        Returns:
+            None where it was sent, or waits; otherwise why not.
+        """
+        request, found = operation.request, None
+        # A vbucket of which a node said that it is not there is searched with all that is known.
+        if not operation.led_astray and isinstance(request, DocumentOperation) and not request.reads_replica:
+            found = self._destinations.recall(request)
+        if found is None:
+            found = self._search(operation, now)
+        if found is None:
+            return self._lack_node(operation)
+        node, prefix = found.node, found.prefix
+        operation.map, operation.vbucket = found.map, found.vbucket
+        try:
+            if node.state is not _READY or not node.breaker.allows_operations:
+                return self._hold(operation, node)
+            if node.in_flight.is_full or (node.parked.tokens and turn_at is not node):
+                return self._queue(operation, node, now)
+            node.full_since = math.inf
+            if prefix is None:
+                prefix = self._prefix(operation, node)
+                if prefix is None:
+                    return self._wait_for_collection(operation, node, now)
+            # Decision C29: every attempt is a new frame.
+            frame = encode_operation(
+                request,
+                node.dialect,
+                opaque=node.in_flight.next_opaque,
+                vbucket=operation.vbucket,
+                prefix=prefix,
+                time_left=operation.deadline - now,
+            )
+        except FeatureNotAvailableException as error:
+            return Refused(FeatureNotAvailableException, error.message)
+        operation.opaque, operation.stream = node.in_flight.next_opaque, node.stream_number
+        operation.node, operation.sender = node.node, node.local_address
+        self._connections.send(node, operation, frame)
+        if operation.retry is not None:
+            operation.retry.handle(Dispatched(node.node, operation.opaque, node.local_address), now)
+        return None
+
+    def lost(
+        self, operation: LiveOperation, node: NodeMachine, detail: str, *, load: Load | None = None
+    ) -> Undispatched:
+        """Return why an operation cannot be sent to ``node``, for which it waits no longer.
 
         Args:
             load: what the node had to do, where that is why.
         """
         self._waits_for.pop(operation.token, None)
         if node.is_hopeless:
-            self._owner.fail(operation.token, UnsupportedOperationException, detail, now)
-            return
+            return Refused(UnsupportedOperationException, detail)
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self.terminal_reason(operation) or node.unavailable_reason
-        self._owner.feed(operation, facts.DispatchFailed(reason, detail, node=node.node, load=load), now)
+        return DispatchFailed(reason, detail, node=node.node, load=load)
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         """Return what is known to be wrong for good with what an operation needs; None for nothing."""
@@ -133,8 +157,21 @@ class Dispatcher:
             Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
         )
 
-    def _lack_node(self, operation: LiveOperation, now: float) -> None:
-        """Retry or fail an operation on a document, or a copy of it, that no node has."""
+    def _search(self, operation: LiveOperation, now: float) -> Destination | None:
+        """Return where an operation goes by all that is known; None where no node has its document now."""
+        request = operation.request
+        known = self._keyspaces.map_of(request.keyspace.bucket)
+        if known is not operation.map:
+            operation.map, operation.led_astray = known, 0
+        # Decision C29: resolved again for every attempt.
+        operation.vbucket = self._keyspaces.vbucket(request)
+        # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
+        forward = operation.led_astray % 2 == 1
+        node = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
+        return Destination(known, operation.vbucket, node) if node is not None else None
+
+    def _lack_node(self, operation: LiveOperation) -> Undispatched:
+        """Return why no node has an operation's document, or the copy of it."""
         request = operation.request
         if request.copy:
             # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
@@ -142,50 +179,58 @@ class Dispatcher:
             kept = self._keyspaces.replica_count(request.keyspace.bucket) or 0
             if request.copy > kept:
                 text = f"there is no replica {request.copy}: the bucket keeps {kept} of each document"
-            self._owner.fail(operation.token, DocumentUnretrievableException, text, now)
-            return
-        obstacle = self._keyspaces.obstacle(request, operation.vbucket)
-        self._owner.feed(operation, facts.DispatchFailed(*obstacle), now)
+            return Refused(DocumentUnretrievableException, text)
+        return DispatchFailed(*self._keyspaces.obstacle(request, operation.vbucket))
 
-    def _wait(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
-        """Have an operation queue up for a connection, unless its queue is full (decision C37)."""
+    def _hold(self, operation: LiveOperation, node: NodeMachine) -> Undispatched | None:
+        """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
+        if node.dialect.bare:
+            bare_opcode_of(operation.request)
+        if node.state.is_underway:
+            return self._wait(operation, node)
+        if node.state is NodeState.LOST:
+            return self.lost(operation, node, status_text(node))
+        detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
+        return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
+
+    def _queue(self, operation: LiveOperation, node: NodeMachine, now: float) -> Undispatched | None:
+        """Have an operation wait until a connection has room, behind those that do."""
+        if node.dialect.bare:
+            bare_opcode_of(operation.request)
+        if node.in_flight.is_full:
+            self._upkeep.lacks_room(node, now)
+        return self._wait(operation, node)
+
+    def _wait(self, operation: LiveOperation, node: NodeMachine) -> Undispatched | None:
+        """Have an operation wait in order for a connection, unless too many do (decision C37)."""
         if len(node.parked) >= WAITING_MAX:
-            self.fail(operation, node, status_text(node), now, load=load_of(node))
-            return
+            return self.lost(operation, node, status_text(node), load=load_of(node))
         self._waits_for[operation.token] = node
         node.parked.join(operation.token)
+        return None
 
-    def _send(self, operation: LiveOperation, node: NodeMachine, now: float) -> None:
+    def _prefix(self, operation: LiveOperation, node: NodeMachine) -> bytes | None:
+        """Return what stands before an operation's key, and remember the way; None where an id has to be asked for.
+
+        Raises:
+            FeatureNotAvailableException: the bucket, or the connection, does not offer what the operation needs.
+        """
         request = operation.request
-        if self._keyspaces.is_crowded(request.keyspace):
-            path = f"{request.keyspace.scope}.{request.keyspace.collection}"
+        self._keyspaces.check_capability(request)
+        prefix = self._keyspaces.prefix(node, request)
+        is_active_copy = isinstance(request, DocumentOperation) and not request.reads_replica
+        if prefix is not None and is_active_copy and not operation.led_astray:
+            count = self._keyspaces.vbucket_count(request.keyspace.bucket)
+            found = Destination(operation.map, operation.vbucket, node, prefix)
+            self._destinations.remember(request.keyspace, count, found)
+        return prefix
+
+    def _wait_for_collection(self, operation: LiveOperation, node: NodeMachine, now: float) -> Undispatched | None:
+        """Have an operation wait for the id of its collection, unless too many do (decision C37)."""
+        keyspace = operation.request.keyspace
+        if not self._keyspaces.wait_for_collection(node, keyspace, operation.token, now):
+            path = f"{keyspace.scope}.{keyspace.collection}"
             detail = f"{node.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
-            self.fail(operation, node, detail, now)
-            return
-        try:
-            self._keyspaces.check_capability(request)
-            prefix = self._keyspaces.prefix(node, request, operation.token, now)
-            if prefix is None:
-                self._waits_for[operation.token] = node
-                return
-            # Decision C29: every attempt is a new frame.
-            opaque, stream = self._connections.send(
-                node,
-                operation.token,
-                opcode_of(request, node.dialect),
-                lambda opaque: encode_operation(
-                    request,
-                    node.dialect,
-                    opaque=opaque,
-                    vbucket=operation.vbucket,
-                    prefix=prefix,
-                    time_left=operation.deadline - now,
-                ),
-            )
-        except FeatureNotAvailableException as error:
-            self._owner.fail(operation.token, FeatureNotAvailableException, error.message, now)
-            return
-        operation.node, operation.sender = node.node, node.local_address
-        operation.opaque, operation.stream = opaque, stream
-        if operation.retry is not None:
-            operation.retry.handle(facts.Dispatched(node.node, opaque, node.local_address), now)
+            return self.lost(operation, node, detail)
+        self._waits_for[operation.token] = node
+        return None

@@ -6,7 +6,7 @@ What happened to a stream raises InvalidArgumentException where it is made, if i
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, unique
 from typing import NewType
 
@@ -34,6 +34,15 @@ class OperationSubmitted(msgspec.Struct, frozen=True, gc=False):
     """None for the client's own."""
     client_context: Mapping[str, object] | None = None
     """What a retry strategy may look at."""
+
+
+class OperationsSubmitted(msgspec.Struct, frozen=True, gc=False):
+    """Users asked for several things at once: all of them are submitted, in order, or the mistake of one raises."""
+
+    submissions: Sequence[OperationSubmitted]
+
+    def __post_init__(self) -> None:
+        check_type(self.submissions, "submissions", Sequence)
 
 
 class InquirySubmitted(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +195,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True, gc=False):
 
 Event = (
     OperationSubmitted
+    | OperationsSubmitted
     | InquirySubmitted
     | OperationAbandoned
     | ServiceLookedUp

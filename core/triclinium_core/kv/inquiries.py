@@ -116,7 +116,7 @@ class Inquiries:
             id=check_report_id(report_id),
             sdk=self._sdk,
             state=cluster_state(sum(node.state is NodeState.READY for node in nodes), len(nodes)),
-            endpoints={Service.KV: tuple(diagnose(node, now) for node in (*nodes, *self._connections.upkeep.leaving))},
+            endpoints={Service.KV: tuple(diagnose(node, now) for node in (*nodes, *self._connections.draining))},
         )
 
     def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:

@@ -13,7 +13,9 @@ from triclinium_core.errors import CouchbaseException, DecodingFailureException,
 from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.node.in_flight import CollectionQuestion
 from triclinium_core.kv.node.node_machine import NodeMachine
@@ -34,6 +36,7 @@ from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, Q
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.retry.couchbase.tables import kv_responses
@@ -67,25 +70,28 @@ class Keyspaces:
     def __init__(
         self,
         connections: Connections,
+        configs: KnownConfigs,
+        upkeep: Upkeep,
         *,
         tls: bool,
         network: Network,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
         timers: Timers,
+        destinations: Destinations,
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
+        self._upkeep = upkeep
+        self._destinations = destinations
         self._tls = tls
         self._network = network
         self._terminal_states = terminal_states
         self._error_maps = error_maps
         self._timers = timers
         self._emit = emit
-        self._configs: dict[str | None, ClusterConfig] = {}
+        self._configs = configs
         self._maps: dict[str, BucketMap] = {}
-        self._lost: set[str | None] = set()
-        """Buckets of which no node could be reached any more, so that any config of them is news."""
         self._topologies: dict[str | None, Topology] = {}
         self._reaches_all_nodes = False
         """Whether there has to be a connection to every node, whatever its buckets."""
@@ -93,18 +99,13 @@ class Keyspaces:
         """Which connection told the newest global config, and at which address."""
         self._collections: dict[str | None, CollectionIds] = {}
 
-    def config_revision(self, bucket: str | None) -> tuple[int, int] | None:
-        """Return epoch and revision of a bucket's newest config."""
-        config = self._configs.get(bucket)
-        return config.revision if config is not None else None
-
     def map_of(self, bucket: str | None) -> BucketMap | None:
         """Return the newest map of a bucket; None before the first."""
         return self._maps.get(bucket) if bucket is not None else None
 
     def newest_revision(self) -> int | None:
         """Return the revision of the newest config of all, whatever its bucket."""
-        newest = max((config.revision for config in self._configs.values()), default=None)
+        newest = max((config.revision for config in self._configs.all), default=None)
         return newest[1] if newest is not None else None
 
     @property
@@ -132,10 +133,9 @@ class Keyspaces:
         """Return the vbucket of an operation, or of its document; 0 where there is none."""
         if isinstance(operation, VBucketOperation):
             return operation.vbucket
-        config = self._configs.get(operation.keyspace.bucket)
-        if config is None or not config.vbucket_count or not isinstance(operation, DocumentOperation):
+        if not isinstance(operation, DocumentOperation):
             return 0
-        return vbucket_of(operation.key.encode(), config.vbucket_count)
+        return vbucket_of(operation.key.encode(), self.vbucket_count(operation.keyspace.bucket))
 
     def connection_for(
         self, operation: Operation, vbucket: int, now: float, *, forward: bool = False
@@ -166,8 +166,8 @@ class Keyspaces:
         reason = RetryReason.SERVICE_NOT_AVAILABLE if known.lacks_service(vbucket) else RetryReason.NODE_NOT_AVAILABLE
         return reason, known.obstacle(vbucket)
 
-    def prefix(self, node: NodeMachine, operation: Operation, token: int, now: float) -> bytes | None:
-        """Return what stands before the key, or None where ``token`` has to wait until a collection id is known.
+    def prefix(self, node: NodeMachine, operation: Operation) -> bytes | None:
+        """Return what stands before the key, or None where a collection's id is not known yet.
 
         Raises:
             FeatureNotAvailableException: the connection knows no collections, and this is not the default one.
@@ -184,12 +184,22 @@ class Keyspaces:
             return b""
         if keyspace.is_default_collection:
             return DEFAULT_COLLECTION_PREFIX
+        ids = self._collections.get(keyspace.bucket)
+        return ids.prefix(_path(keyspace.scope, keyspace.collection)) if ids is not None else None
+
+    def wait_for_collection(self, node: NodeMachine, keyspace: Keyspace, token: int, now: float) -> bool:
+        """Have ``token`` wait for a collection's id, which ``node`` is asked for unless somebody was.
+
+        Returns:
+            False where so many wait that another one would not be helped by waiting (decision C37).
+        """
         ids = self._collections.setdefault(keyspace.bucket, CollectionIds())
         path = _path(keyspace.scope, keyspace.collection)
-        prefix = ids.prefix(path)
-        if prefix is None and ids.wait(path, token, now, node):
+        if ids.waiting(path) >= WAITING_MAX:
+            return False
+        if ids.wait(path, token, now, node):
             self._ask(node, CollectionQuestion(keyspace.scope, keyspace.collection), now)
-        return prefix
+        return True
 
     def check_capability(self, operation: Operation) -> None:
         """Let an operation pass that the bucket can do, by its newest config.
@@ -217,17 +227,13 @@ class Keyspaces:
             return
         if ids is None or teller is None or not ids.ask_again(path, now, teller):
             return
-        if self._connections.upkeep.may_ask_again(teller, now):
+        if self._upkeep.may_ask_again(teller, now):
             self._ask(teller, question, now)
 
     def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
         path = _path(question.scope, question.collection).encode()
-        self._connections.send(
-            node,
-            question,
-            Opcode.GET_COLLECTION_ID,
-            lambda opaque: encode_request(Opcode.GET_COLLECTION_ID, opaque=opaque, value=path),
-        )
+        frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=node.in_flight.next_opaque, value=path)
+        self._connections.send(node, question, frame)
         self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
 
     def take_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
@@ -244,6 +250,7 @@ class Keyspaces:
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
         if verdict.error is DecodingFailureException:
             raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
+        self._destinations.forget()
         if verdict.is_success:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
@@ -264,14 +271,10 @@ class Keyspaces:
 
     def outdated(self, keyspace: Keyspace) -> None:
         """Forget a collection id that a node did not know (decision C9)."""
+        self._destinations.forget()
         ids = self._collections.get(keyspace.bucket)
         if ids is not None:
             ids.outdated(_path(keyspace.scope, keyspace.collection))
-
-    def is_crowded(self, keyspace: Keyspace) -> bool:
-        """Whether so many wait for a collection's id that another one would not be helped by waiting (decision C37)."""
-        ids = self._collections.get(keyspace.bucket)
-        return ids is not None and ids.waiting(_path(keyspace.scope, keyspace.collection)) >= WAITING_MAX
 
     def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
         """Let an operation wait no longer for a collection id."""
@@ -284,29 +287,25 @@ class Keyspaces:
         ids = self._collections.get(node.bucket)
         return ids.connection_lost(node) if ids is not None else ()
 
-    def take_config(
-        self, node: NodeMachine, stream: StreamId, document: bytes | None, now: float
-    ) -> BootstrapFailure | None:
+    def take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
         """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
 
         Args:
             document: the value of the response; None, and an empty one, mean that there is nothing new.
         """
-        if not document:
+        if not document or node.state is NodeState.LOST:
             return None
         try:
             config = parse_cluster_config(document, host=node.address.host)
         except UnsupportedBucketType as error:
-            return self._refuse_config(node, stream, str(error), FailureKind.BUCKET_TYPE)
+            return self._refuse_config(node, str(error), FailureKind.BUCKET_TYPE)
         except MalformedClusterConfig as error:
-            return self._refuse_config(node, stream, str(error))
+            return self._refuse_config(node, str(error))
         if node.bucket is not None and config.name != node.bucket:
             # Its vbuckets say nothing of where our documents are.
-            return self._refuse_config(node, stream, f"it is not the one of bucket {node.bucket!r}")
-        known = self._configs.get(node.bucket)
-        if known is None or config.revision > known.revision or node.bucket in self._lost:
-            self._lost.discard(node.bucket)
-            self._configs[node.bucket] = config
+            return self._refuse_config(node, f"it is not the one of bucket {node.bucket!r}")
+        if self._configs.take(node.bucket, config):
+            self._destinations.forget()
             self._publish(node, config)
             if node.bucket is not None:
                 self._follow(node, node.bucket, config, now)
@@ -321,17 +320,13 @@ class Keyspaces:
         addresses, _ = addresses_of(config, source=node.address, tls=self._tls, network=network)
         return addresses
 
-    def is_lost(self, bucket: str | None) -> bool:
-        """Whether no node of a bucket could be reached any more, and none has told a config since."""
-        return bucket in self._lost
-
     def search_if_lost(self, bucket: str | None, now: float) -> None:
         """Look for a bucket anew if none of its nodes can be reached any more.
 
         They may have been replaced, all of them at once, by nodes that begin to count configs anew.
         """
         if bucket in self._configs and self._connections.routes.is_cut_off(bucket):
-            self._lost.add(bucket)
+            self._configs.lose(bucket)
             self._connections.search(bucket, now)
 
     def _publish(self, node: NodeMachine, config: ClusterConfig) -> None:
@@ -345,7 +340,8 @@ class Keyspaces:
         if not self._reaches_all_nodes or self._global_teller is None:
             return
         teller, source = self._global_teller
-        config = self._configs[None]
+        config = self._configs.get(None)
+        assert config is not None, "who told it has told it"
         network = self._network.name(config.nodes_ext, source)
         addresses, here = addresses_of(config, source=source, tls=self._tls, network=network)
         # It may be on its way to another address by now.
@@ -361,18 +357,12 @@ class Keyspaces:
         if bucket_map.addresses:
             self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
 
-    def _refuse_config(
-        self, node: NodeMachine, stream: StreamId, why: str, kind: FailureKind = FailureKind.PROTOCOL
-    ) -> BootstrapFailure:
+    def _refuse_config(self, node: NodeMachine, why: str, kind: FailureKind = FailureKind.PROTOCOL) -> BootstrapFailure:
         problem = f"sent a cluster config that cannot be: {why}"
         if kind is FailureKind.BUCKET_TYPE:
             problem = f"sent a cluster config that is of no use: {why}"
-        self._emit(ReportConnection(stream, node.node, problem))
+        self._emit(ReportConnection(StreamId(node.stream_number), node.node, problem))
         return BootstrapFailure(kind, problem)
-
-    def knows_bucket(self, bucket: str | None) -> bool:
-        """Whether documents of the bucket can be found."""
-        return bucket in self._configs
 
 
 def _collection_id(frame: Frame) -> int:

@@ -7,6 +7,7 @@ Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C3
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +26,8 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.connection_texts import status_text
 from triclinium_core.kv.connections import Connections
-from triclinium_core.kv.dispatcher import Dispatcher, load_of
+from triclinium_core.kv.destinations import Destinations
+from triclinium_core.kv.dispatcher import Dispatcher, Refused, Undispatched, load_of
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.node.in_flight import AbandonedScan, Purpose, is_last
@@ -36,10 +38,11 @@ from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
+from triclinium_core.kv.operation.results import ScanPage
 from triclinium_core.kv.operation.scan_codec import encode_cancel
 from triclinium_core.kv.operation.scan_requests import SCAN_ID_SIZE, RangeScanCreate
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random
@@ -53,6 +56,9 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
+_SUCCESS = int(Status.SUCCESS)
+"""A plain number: comparing a member of an enumeration takes far longer."""
+
 
 class Operations:
     """All open operations of a client, by token."""
@@ -64,8 +70,10 @@ class Operations:
         strategy: AnyRetryStrategy,
         connections: Connections,
         keyspaces: Keyspaces,
+        upkeep: Upkeep,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
+        destinations: Destinations,
         timers: Timers,
         rng: Random,
         emit: Callable[[Action], None],
@@ -74,19 +82,17 @@ class Operations:
         self._strategy = strategy
         self._connections = connections
         self._keyspaces = keyspaces
+        self._upkeep = upkeep
         self._error_maps = error_maps
         self._timers = timers
         self._rng = rng
         self._emit = emit
-        self._dispatcher = Dispatcher(connections, keyspaces, terminal_states, self)
-        self._open: dict[int, LiveOperation] = {}
+        self._dispatcher = Dispatcher(connections, keyspaces, upkeep, terminal_states, destinations)
+        self.open: dict[int, LiveOperation] = {}
+        """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
+        self.next_deadline: float = math.inf
+        """No operation without a timer has an earlier deadline; it may be that of one that is settled."""
         self._retries_by_reason: Counter[RetryReason] = Counter()
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, token: object) -> bool:
-        return token in self._open
 
     @property
     def retries_by_reason(self) -> Mapping[RetryReason, int]:
@@ -95,12 +101,12 @@ class Operations:
 
     def is_ambiguous(self, token: int) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
-        operation = self._open.get(token)
+        operation = self.open.get(token)
         return operation is not None and operation.is_ambiguous
 
     def error_context(self, token: int, now: float) -> ErrorContext | None:
         """Return what is known of an operation that is given up now; None for unknown tokens."""
-        operation = self._open.get(token)
+        operation = self.open.get(token)
         if operation is None:
             return None
         context = operation.abandoned_context(now)
@@ -111,31 +117,67 @@ class Operations:
             node = self._connections.streams.node(operation.stream)
         return loaded(context, load_of(node)) if node is not None else context
 
-    def submit(self, event: OperationSubmitted, now: float) -> None:
-        """Begin an operation: its first dispatch, and its deadline."""
-        operation = LiveOperation(
-            event.token,
-            event.operation,
-            strategy=event.retry_strategy if event.retry_strategy is not None else self._strategy,
-            client_context=event.client_context,
-            submitted_at=now,
-            deadline=now + timeout_of(event.operation, self._timeouts),
-        )
-        self._open[event.token] = operation
-        operation.deadline_timer = self._timers.schedule(operation.deadline, TimerKind.OPERATION_DEADLINE, operation)
-        self._dispatcher.dispatch(operation, now)
+    def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
+        """Begin operations: the first dispatch of each, and its deadline."""
+        for submission in submissions:
+            token, request, strategy = submission.token, submission.operation, submission.retry_strategy
+            timeout = timeout_of(request, self._timeouts)
+            operation = LiveOperation(
+                token,
+                request,
+                strategy if strategy is not None else self._strategy,
+                submission.client_context,
+                now,
+                now + timeout,
+            )
+            self.open[token] = operation
+            if timeout != self._timeouts.kv:
+                kind = TimerKind.OPERATION_DEADLINE
+                operation.deadline_timer = self._timers.schedule(operation.deadline, kind, operation)
+            elif operation.deadline < self.next_deadline:
+                self.next_deadline = operation.deadline
+            undispatched = self._dispatcher.dispatch(operation, now)
+            if undispatched is not None:
+                self._fail_dispatch(operation, undispatched, now)
+
+    def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
+        undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)
+        if undispatched is not None:
+            self._fail_dispatch(operation, undispatched, now)
+
+    def _fail_dispatch(self, operation: LiveOperation, undispatched: Undispatched, now: float) -> None:
+        """Retry or fail an operation that could not be dispatched."""
+        if isinstance(undispatched, Refused):
+            self._fail_for_good(operation, undispatched.error, undispatched.text, now)
+        else:
+            self._feed(operation, undispatched, now)
 
     def abandon(self, token: int) -> None:
         """Forget an operation whose caller has left. Unknown tokens are ignored."""
-        operation = self._open.get(token)
+        operation = self.open.get(token)
         if operation is not None:
             self._settle(operation)
 
     def strategy_decided(self, event: StrategyDecided, now: float) -> None:
         """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
-        operation = self._open.get(event.token)
+        operation = self.open.get(event.token)
         if operation is not None:
-            self.feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+
+    def deadlines_passed(self, event: TimePassed, now: float) -> None:
+        """Fail the operations without a timer whose deadlines have passed."""
+        self.next_deadline = math.inf
+        due = list[LiveOperation]()
+        for operation in self.open.values():
+            if operation.deadline_timer is not None:
+                continue
+            if operation.deadline > now:
+                self.next_deadline = operation.deadline
+                break
+            due.append(operation)
+        for operation in due:
+            if operation.token in self.open:
+                self.deadline_passed(operation, event, now)
 
     def deadline_passed(self, operation: LiveOperation, event: TimePassed, now: float) -> None:
         """Fail an operation with a timeout; one whose answer the node owes is a failure to its circuit breaker."""
@@ -144,85 +186,89 @@ class Operations:
             # It never left the client: the error tells what it was waiting for.
             text, load = _obstacle(operation, node), load_of(node)
             self._dispatcher.stop_waiting(operation)
-            self._dispatcher.fail(operation, node, text, now, load=load)
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, text, load=load), now)
             return
         node, debtor = self._connections.streams.node(operation.stream), self._debtor(operation, event)
-        self.feed(operation, facts.TimePassed(load_of(node) if node is not None else None), now)
+        self._feed(operation, facts.TimePassed(load_of(node) if node is not None else None), now)
         if debtor is not None:
-            self._connections.upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+            self._upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
-        self.feed(operation, facts.TimePassed(), now)
+        if self._feed(operation, facts.TimePassed(), now):
+            self._dispatch(operation, now)
 
     def resume_parked(self, node: NodeMachine, now: float) -> None:
         """Dispatch what waits for a connection, in order, as far as that takes it."""
         while node.parked and node.takes_operations:
             token = node.parked.take_first()
             self._dispatcher.released(token)
-            self._dispatcher.dispatch(self._open[token], now, turn_at=node)
+            self._dispatch(self.open[token], now, turn_at=node)
 
     def resume(self, tokens: Iterable[int], now: float) -> None:
         """Dispatch operations that waited for a connection or a collection id."""
         for token in tokens:
-            operation = self._open[token]
             self._dispatcher.released(token)
-            self._dispatcher.dispatch(operation, now)
+            self._dispatch(self.open[token], now)
 
     def answered(
         self,
-        token: int,
+        operation: LiveOperation,
         node: NodeMachine,
         answered: Answered,
         now: float,
-        *,
-        carried_config: bool = False,
     ) -> None:
-        """Complete, fail or retry the operation that is ``answered``.
-
-        Args:
-            carried_config: whether a cluster config came with it, and was taken.
-        """
-        operation = self._open.get(token)
-        request, frame = answered.request, answered.frame
-        if operation is None or operation.opaque != request.opaque:
+        """Complete, fail or retry the operation that is ``answered``."""
+        frame, request = answered.frame, operation.request
+        if operation.opaque != answered.request.opaque:
             # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
             return
-        node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
-        operation.led_astray += frame.status == Status.NOT_MY_VBUCKET
-        is_success = kv_responses.is_success(operation.request.name, frame.status)
-        ends = is_last(request.opcode, frame.status)
+        if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
+            self._refused_by_node(operation, node, frame, now)
+            return
         try:
-            if is_success and answered.problem is not None:
+            if answered.problem is not None:
                 raise MalformedResponse(answered.problem)
-            outcome = (
-                operation.gather(decode_response(operation.request, frame, vbucket=operation.vbucket), is_last=ends)
-                if is_success
-                else read_failure(operation.request, frame, node.node)
-            )
+            result = decode_response(request, frame, vbucket=operation.vbucket)
+            if type(result) is ScanPage:
+                found = operation.gather(result)
+                if not is_last(frame.opcode, frame.status):
+                    return
+                result = ScanPage(tuple(found), result.is_complete)
         except MalformedResponse as error:
-            self._fail_unread(operation, frame, str(error), now, is_success=is_success)
+            self._fail_unread(operation, frame, str(error), now, is_success=True)
             return
-        if isinstance(outcome, facts.KvResponse):
-            event = facts.ResponseReceived(outcome)
-            self.feed(operation, event, now, node=node, carried_config=carried_config)
+        operation.opaque = None
+        self._close(operation)
+        self._emit(CompleteOperation(Token(operation.token), result))
+
+    def _refused_by_node(self, operation: LiveOperation, node: NodeMachine, frame: Frame, now: float) -> None:
+        """Retry or fail an operation whose answer is no success."""
+        carried_config = False
+        if frame.status == Status.NOT_MY_VBUCKET:
+            operation.led_astray += 1
+            # Decision C10: an embedded config is applied before the retry.
+            carried_config = bool(frame.value) and self._keyspaces.take_config(node, frame.value, now) is None
+        try:
+            response = read_failure(operation.request, frame, node.node)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=False)
             return
-        if not ends:
-            return
-        self._settle(operation)
-        self._emit(CompleteOperation(Token(token), outcome))
+        self._feed(operation, facts.ResponseReceived(response), now, node=node, carried_config=carried_config)
 
     def end_scan(self, node: NodeMachine, scan: AbandonedScan, frame: Frame) -> None:
         """End a scan that was opened for somebody who has left."""
         if frame.status == Status.SUCCESS and len(frame.value) == SCAN_ID_SIZE and node.state is NodeState.READY:
-            cancel = encode_cancel(scan.vbucket, frame.value)
-            self._connections.send(node, Purpose.SCAN_CANCEL, Opcode.RANGE_SCAN_CANCEL, cancel)
+            cancel = encode_cancel(scan.vbucket, frame.value, opaque=node.in_flight.next_opaque)
+            self._connections.send(node, Purpose.SCAN_CANCEL, cancel)
 
-    def socket_closed(self, token: int, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+    def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
-        operation = self._open[token]
+        if operation.opaque is None:
+            # Its caller has left since the stream was closed, or its deadline has passed.
+            return
         reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
-        self.feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
+        self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
 
     def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a connection that was lost.
@@ -230,20 +276,25 @@ class Operations:
         One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
         has left the map.
         """
+        if token not in self.open:
+            return
         if self._dispatcher.waits_for(token) is node and not node.is_leaving:
-            self._dispatcher.fail(self._open[token], node, detail, now)
+            operation = self.open[token]
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, detail), now)
         else:
             self.resume([token], now)
 
     def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""
-        operation = self._open[token]
         self._dispatcher.released(token)
-        self.feed(operation, failed, now)
+        self._feed(self.open[token], failed, now)
 
-    def fail(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
+    def fail_waiting(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation whose collection id cannot be had."""
+        self._fail_for_good(self.open[token], error, text, now)
+
+    def _fail_for_good(self, operation: LiveOperation, error: type[CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed, without asking its strategy."""
-        operation = self._open[token]
         context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
         self._fail(operation, error(f"{subject(context)}: {text}", context))
 
@@ -261,7 +312,7 @@ class Operations:
         self._settle(operation)
         self._emit(FailOperation(Token(operation.token), error))
 
-    def feed(
+    def _feed(
         self,
         operation: LiveOperation,
         event: facts.RequestEvent,
@@ -269,13 +320,14 @@ class Operations:
         *,
         node: NodeMachine | None = None,
         carried_config: bool = False,
-    ) -> None:
-        """Feed the operation's retry machine and carry out what it orders.
+    ) -> bool:
+        """Feed the operation's retry machine and carry out what it orders; return whether to dispatch it again now.
 
         Args:
             node: where the response came from.
             carried_config: whether the response carried a cluster config, which was taken already.
         """
+        is_to_be_dispatched = False
         ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
         if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
             operation.opaque = operation.stream = None
@@ -284,12 +336,12 @@ class Operations:
                 case orders.RetryAfter(delay):
                     operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
                 case orders.Dispatch():
-                    self._dispatcher.dispatch(operation, now)
+                    is_to_be_dispatched = True
                 case orders.Fail(error):
                     self._fail(operation, error)
                 case orders.RefreshTopology():
                     if node is not None and not carried_config:
-                        self._connections.upkeep.refresh_config(node, now)
+                        self._upkeep.refresh_config(node, now)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
                 case orders.CloseConnection(why):
@@ -301,6 +353,7 @@ class Operations:
                     self._pass_on(Token(operation.token), action)
                 case _:
                     assert_never(action)
+        return is_to_be_dispatched
 
     def _pass_on(
         self, token: Token, action: orders.ConsultStrategy | orders.ReportRetry | orders.ReportRefusal
@@ -327,15 +380,22 @@ class Operations:
         return node if handed_over is not facts.HandedOver.NOTHING else None
 
     def _settle(self, operation: LiveOperation) -> None:
-        """Forget an operation; a reply that still comes is an orphan."""
-        del self._open[operation.token]
-        self._timers.cancel(operation.deadline_timer)
-        self._timers.cancel(operation.retry_timer)
+        """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
+        self._close(operation)
+        self._dispatcher.stop_waiting(operation)
         node = self._connections.streams.node(operation.stream)
         if node is not None and operation.opaque is not None:
             opens_scan = isinstance(operation.request, RangeScanCreate)
             node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
-        self._dispatcher.stop_waiting(operation)
+        operation.opaque = None
+
+    def _close(self, operation: LiveOperation) -> None:
+        """Forget an operation that neither waits nor travels any more."""
+        del self.open[operation.token]
+        if operation.deadline_timer is not None:
+            self._timers.cancel(operation.deadline_timer)
+        if operation.retry_timer is not None:
+            self._timers.cancel(operation.retry_timer)
 
 
 def _obstacle(operation: LiveOperation, node: NodeMachine) -> str:

@@ -170,9 +170,8 @@ class Pings:
         if node.state is NodeState.READY:
             if target.stream_number != node.stream_number:
                 target.stream_number, target.since = node.stream_number, now
-                self._connections.send(
-                    node, Probe(token), Opcode.NOOP, lambda opaque: encode_request(Opcode.NOOP, opaque=opaque)
-                )
+                noop = encode_request(Opcode.NOOP, opaque=node.in_flight.next_opaque)
+                self._connections.send(node, Probe(token), noop)
             return
         # A terminal error is mended by none of the addresses that are left to try.
         is_over = node.attempts >= target.attempt_max or node.is_leaving or self._terminal(node) is not None

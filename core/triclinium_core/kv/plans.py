@@ -6,9 +6,9 @@ Source: SDK-RFC 0035 "Client / Connection IDs"; SDK-RFC 0075 "Get Cluster Config
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 from triclinium_core.kv.authentication import Authentication
+from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.node.bootstrap import BootstrapPlan, plan_of
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
@@ -17,24 +17,20 @@ from triclinium_core.retry.backoff import Random
 
 
 class Plans:
-    """The plans of one client, whose id is drawn when it is made.
-
-    Args:
-        known_config: tells epoch and revision of the config of a bucket that need not be told again.
-    """
+    """The plans of one client, whose id is drawn when it is made."""
 
     def __init__(
         self,
         options: ClientOptions,
         connection_string: ConnectionString,
         authentication: Authentication,
-        known_config: Callable[[str | None], tuple[int, int] | None],
+        configs: KnownConfigs,
         rng: Random,
     ) -> None:
         self._options = options
         self._connection_string = connection_string
         self._authentication = authentication
-        self._known_config = known_config
+        self._configs = configs
         self._client_id = f"{int(rng.random() * 2**64):016x}"
 
     def plan_for(self, node: NodeMachine, nonce: str) -> BootstrapPlan | None:
@@ -48,7 +44,7 @@ class Plans:
             xerror=node.xerror,
             tls=self._connection_string.tls,
             nonce=nonce,
-            known_config=self._known_config(node.bucket),
+            known_config=self._configs.settled_version(node.bucket),
             salted_passwords=self._authentication.salted_passwords,
             connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
         )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 
@@ -32,7 +33,8 @@ class _Bucket:
 class Routes:
     """Which connection leads where. ``moved`` has to hear of each step that a connection takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
         self._buckets: defaultdict[str | None, _Bucket] = defaultdict(_Bucket)
         self.fresh: dict[NodeMachine, None] = {}
         """Connections that were opened, lost or became ready, or whose node left the map, since somebody looked."""
@@ -55,6 +57,7 @@ class Routes:
 
     def moved(self, node: NodeMachine) -> None:
         """Record where a connection stands now."""
+        self._destinations.forget()
         self.fresh[node] = None
         if node.is_leaving:
             return

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triclinium_core.kv.actions import Action, OpenStream
 from triclinium_core.kv.events import StreamId
-from triclinium_core.kv.node.in_flight import InFlightRequest
+from triclinium_core.kv.node.in_flight import InFlightRequest, Owner
 from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.retry.couchbase.events import HandedOver
+
+
+class LostRequest(NamedTuple):
+    """A request that will not be answered, and how much of it has left."""
+
+    owner: Owner
+    handed_over: HandedOver
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,10 @@ class ClosedStream:
 
     requests: Sequence[InFlightRequest]
     detail: str
+
+    def lose(self, handed_over: int) -> list[LostRequest]:
+        """Return what became of each request, given how many bytes of the stream the driver had begun to hand over."""
+        return [LostRequest(each.owner, each.handed_over(handed_over), self.detail) for each in self.requests]
 
 
 class Streams:

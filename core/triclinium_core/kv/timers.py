@@ -38,6 +38,9 @@ class TimerKind(Enum):
     CANARY = "the canary was not answered in time: the breaker opens again"
 
 
+TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
+"""What opens and closes streams, whatever travels on them."""
+
 TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.CONNECT,
     TimerKind.KEEP_ALIVE,

@@ -6,16 +6,14 @@ Source: decisions C33 and C37; SDK-RFC 0059 "Timeouts".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from triclinium_core.kv.events import StreamId
-from triclinium_core.kv.node.in_flight import Owner, Purpose
+from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.known_configs import KnownConfigs
+from triclinium_core.kv.node.in_flight import Purpose
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.patience import SECONDS_MAX
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.node_timers import NodeTimers
-from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.timers import TimerKind
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
 from triclinium_core.kv.wire.config_version import encode_version
@@ -25,52 +23,28 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 
 
-class Sender(Protocol):
-    """Who sends and closes: ``Connections``."""
-
-    def send(
-        self, node: NodeMachine, owner: Owner, opcode: int, encode: Callable[[int], bytes]
-    ) -> tuple[int, StreamId]:
-        """Order a request to be sent, and return its opaque and stream."""
-        ...
-
-    def close(self, node: NodeMachine, reason: str, now: float) -> None:
-        """Close the stream for a reason, and open another after a backoff."""
-        ...
-
-
 class Upkeep:
     """Our own requests on connections that are ready."""
 
     def __init__(
         self,
-        sender: Sender,
+        connections: Connections,
+        configs: KnownConfigs,
         timers: NodeTimers,
         timeouts: TimeoutOptions,
-        known_config: Callable[[str | None], tuple[int, int] | None],
     ) -> None:
-        self._sender = sender
-        self._known_config = known_config
+        self._connections = connections
+        self._configs = configs
         self._timers = timers
         self._timeouts = timeouts
         self.read_at: float = -math.inf
         """When the time was told last, and so all that had come was read: a busy client blames no node."""
-
-    @property
-    def leaving(self) -> Sequence[NodeMachine]:
-        """Connections whose nodes have left the map, and which still have requests without an answer."""
-        return self._timers.of_kind(TimerKind.DRAIN)
 
     def begin(self, node: NodeMachine, now: float) -> None:
         """Look after a connection that has become ready."""
         self._timers.schedule(node, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
         if node.has_to_be_polled:
             self._timers.schedule(node, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
-
-    def drain(self, node: NodeMachine, now: float) -> None:
-        """Close a connection whose node has left the map as soon as no request on it can be answered in time any more."""
-        longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
-        self._timers.schedule(node, TimerKind.DRAIN, now + longest)
 
     def lacks_room(self, node: NodeMachine, now: float) -> None:
         """Close a connection on which operations wait for room, unless it has some within a few seconds.
@@ -83,11 +57,12 @@ class Upkeep:
 
     def on_timer(self, kind: TimerKind, node: NodeMachine, now: float) -> None:
         """Do what is due on a connection."""
+        self._timers.cancel(node, kind)
         match kind:
             case TimerKind.KEEP_ALIVE:
                 self._keep_alive(node, now)
             case TimerKind.KEEP_ALIVE_ANSWER:
-                self._sender.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
+                self._connections.close(node, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now)
             case TimerKind.CONFIG_POLL:
                 self.refresh_config(node, now)
                 if node.has_to_be_polled and node.state is NodeState.READY:
@@ -124,13 +99,13 @@ class Upkeep:
             self._timers.schedule(node, TimerKind.CONFIG_POLL, allowed_at)
         elif self.may_ask_again(node, now):
             node.config_asked_at = node.config_polled_at = now
-            extras = encode_version(self._known_config(node.bucket)) if node.tells_only_news else b""
+            extras = encode_version(self._configs.settled_version(node.bucket)) if node.tells_only_news else b""
             self._send_own(node, Purpose.CONFIG, Opcode.GET_CLUSTER_CONFIG, extras)
 
     def may_ask_again(self, node: NodeMachine, now: float) -> bool:
         """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
         if node.questions.try_at(now, read_at=self.read_at):
-            self._sender.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
+            self._connections.close(node, f"has answered no question for {SECONDS_MAX:g} s", now)
         return node.state is NodeState.READY
 
     def feed_breaker(self, node: NodeMachine, event: BreakerEvent, now: float) -> None:
@@ -142,7 +117,9 @@ class Upkeep:
 
     def _give_up_full(self, node: NodeMachine, now: float) -> None:
         if node.in_flight.is_full and node.full_since + SECONDS_MAX <= now:
-            self._sender.close(node, f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now)
+            self._connections.close(
+                node, f"has left {len(node.in_flight)} requests unanswered for {SECONDS_MAX:g} s", now
+            )
         node.full_since = math.inf
 
     def _keep_alive(self, node: NodeMachine, now: float) -> None:
@@ -154,4 +131,4 @@ class Upkeep:
         self._timers.schedule(node, TimerKind.KEEP_ALIVE_ANSWER, now + self._timeouts.keep_alive)
 
     def _send_own(self, node: NodeMachine, purpose: Purpose, opcode: Opcode, extras: bytes = b"") -> None:
-        self._sender.send(node, purpose, opcode, lambda opaque: encode_request(opcode, opaque=opaque, extras=extras))
+        self._connections.send(node, purpose, encode_request(opcode, opaque=node.in_flight.next_opaque, extras=extras))

@@ -44,6 +44,7 @@ from triclinium_core.kv.actions import (
     FailOperation,
     OpenStream,
     ReportConnection,
+    ReportRetry,
     SendBytes,
 )
 from triclinium_core.kv.client_machine import ClientMachine
@@ -51,6 +52,7 @@ from triclinium_core.kv.events import (
     BytesReceived,
     LossCause,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     StrategyDecided,
     StreamId,
@@ -121,8 +123,12 @@ def test_wakeup() -> None:
     assert 108.0 == client.wakeup
 
 
-def test_sends_before_and_after_an_answer() -> None:
-    """Actions come in the order in which they have to be carried out: settle, then send, or close, then report."""
+@pytest.mark.parametrize(
+    ("rest", "orders"),
+    [(b"", [FailOperation, SendBytes]), (b"nonsense", [FailOperation, CloseStream, ReportConnection, ReportRetry])],
+)
+def test_what_is_sent_comes_last(rest: bytes, orders: list[type[Action]]) -> None:
+    """Callers are settled first. On a stream that the same bytes have cost nothing more is sent."""
     simulation = ready()
     first, _ = simulation.submit_in_flight(get("a"))
     request = simulation.requests[TWO][-1]
@@ -133,17 +139,17 @@ def test_sends_before_and_after_an_answer() -> None:
     simulation.inject(
         encode_response(Opcode.GET_COLLECTION_ID, opaque=question.opaque, extras=bytes(8) + b"\0\0\0\x08")
         + encode_response(Opcode.GET, opaque=request.opaque, status=1)
-        + b"nonsense"
+        + rest
     )
 
-    assert [SendBytes, FailOperation, CloseStream, ReportConnection] == [type(each) for each in simulation.actions][:4]
-    assert first == cast("FailOperation", simulation.actions[1]).token
+    assert orders == [type(each) for each in simulation.actions][: len(orders)]
+    assert first == cast("FailOperation", simulation.actions[0]).token
 
 
 # A caller's mistakes.
 
 
-def mistake(simulation: Recorded, event: Any, error: type[Exception]) -> Exception:
+def mistake(simulation: Recorded, event: Any, error: type[Exception] | tuple[type[Exception], ...]) -> Exception:
     """Feed an event that must raise and change nothing."""
     before = simulation.machine.statistics()
     with pytest.raises(error) as caught:
@@ -183,6 +189,33 @@ def test_wrong_event(parameter: str, event: Any) -> None:
 
     assert parameter == cast("InvalidArgumentException", error).parameter
     assert parameter in str(error)
+
+
+OPEN = OperationSubmitted(Token(0), get())
+"""Stands for one with the token of an operation that is open."""
+
+
+@rows(
+    "wrong",
+    [
+        OperationSubmitted(Token(9), Get(Keyspace(None), "k")),
+        OperationSubmitted(Token(9), get(), cast("Any", "best effort")),
+        OperationSubmitted(Token(8), get()),
+        OPEN,
+        cast("Any", get()),
+    ],
+)
+def test_one_mistake_of_several(wrong: OperationSubmitted) -> None:
+    """Of submissions that come together all are taken, in order, or none: neither those before it nor those behind."""
+    simulation = ready()
+    is_open, _ = simulation.submit_in_flight(get())
+    wrong = OperationSubmitted(is_open, get()) if wrong == OPEN else wrong
+    first, last = (OperationSubmitted(Token(token), get(str(token))) for token in (8, 10))
+    mistake(simulation, OperationsSubmitted([first, wrong, last]), (InvalidEvent, InvalidArgumentException))
+    actions = simulation.feed(OperationsSubmitted([first, last]))
+
+    assert [SendBytes] == [type(action) for action in actions]
+    assert [b"\x008", b"\x0010"] == [request.key for request in simulation.requests[TWO][-2:]]
 
 
 @pytest.mark.parametrize(

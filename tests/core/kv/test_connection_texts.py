@@ -10,7 +10,7 @@ from triclinium_core.kv.connection_texts import loss_text, overdue_text, status_
 from triclinium_core.kv.events import LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.kv.node.in_flight import REQUESTS_MAX
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 
 ONE = StreamId(1)
@@ -24,8 +24,8 @@ def node_of(simulation: Recorded) -> NodeMachine:
 def test_full() -> None:
     """Tells how many requests are unanswered (decision C37)."""
     node = node_of(ready())
-    for opaque in range(10**6, 10**6 + REQUESTS_MAX):
-        node.in_flight.add(opaque, Opcode.GET, None, 24)
+    for _ in range(REQUESTS_MAX):
+        node.in_flight.add(None, bytes(HEADER_SIZE))
 
     assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(node)
 

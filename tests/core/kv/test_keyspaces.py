@@ -29,7 +29,7 @@ from triclinium_core.errors import (
     UnsupportedOperationException,
 )
 from triclinium_core.kv.actions import ReportConnection
-from triclinium_core.kv.events import StreamId
+from triclinium_core.kv.events import StreamId, TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.vbuckets import vbucket_of
@@ -399,6 +399,22 @@ def test_late_answer() -> None:
 
     assert 5 == len(questions(simulation))
     assert 0 == simulation.machine.statistics().orphans
+
+
+def test_the_last_of_two_answers_counts() -> None:
+    """A question was asked twice, and between the answers the collection was made anew: the newer id is used."""
+    simulation = ready()
+    _, first = simulation.submit_in_flight(get("a", HOTELS))
+    simulation.now += 0.5
+    simulation.feed(TimePassed())
+    bucket = StreamId(2)
+    simulation.swallow(bucket)
+    second = simulation.requests[bucket][-1]
+    for question, collection_id in ((first, 8), (second, 9)):
+        simulation.inject(respond(question, extras=bytes(8) + collection_id.to_bytes(4, "big")), bucket)
+        simulation.submit(get("b", HOTELS))
+
+    assert [b"\x08a", b"\x08b", b"\x09b"] == wire_keys(simulation, Opcode.GET)
 
 
 def test_connection_lost_and_deadline_passed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.node.node_machine import NodeMachine
 from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.routes import Routes
@@ -18,7 +19,7 @@ def node(bucket: str | None, address: Address = A) -> NodeMachine:
 
 def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Routes, list[NodeMachine]]:
     """Return routes to these addresses, and their connections."""
-    routes, nodes = Routes(), [node(bucket, address) for address in addresses]
+    routes, nodes = Routes(Destinations()), [node(bucket, address) for address in addresses]
     for address, each in zip(addresses, nodes, strict=True):
         routes.add((bucket, address), each)
     return routes, nodes
@@ -32,7 +33,7 @@ def move(routes: Routes, each: NodeMachine, state: NodeState, failed_attempts: i
 
 def test_a_seed_is_identified() -> None:
     """The connection that brought a map becomes the one to its node."""
-    routes, seed = Routes(), node("travel")
+    routes, seed = Routes(Destinations()), node("travel")
     routes.add(("travel", None), seed)
     routes.identify(seed, B)
 

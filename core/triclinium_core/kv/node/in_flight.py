@@ -10,7 +10,9 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.events import HandedOver
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 
@@ -51,8 +53,8 @@ class AbandonedScan(msgspec.Struct, frozen=True):
     vbucket: int
 
 
-Owner = int | Purpose | CollectionQuestion | Probe | AbandonedScan | None
-"""Whose request it is: an operation's token, one of our own, or None for an operation that was abandoned."""
+Owner = LiveOperation | Purpose | CollectionQuestion | Probe | AbandonedScan | None
+"""Who waits for the answer: an operation, one of our own questions, or None for an operation that was abandoned."""
 
 
 def is_last(opcode: int, status: int) -> bool:
@@ -61,6 +63,10 @@ def is_last(opcode: int, status: int) -> bool:
     Source: kv_engine ``docs/range_scans/range_scan_continue.md`` "Response format".
     """
     return opcode != Opcode.RANGE_SCAN_CONTINUE or status != Status.SUCCESS
+
+
+_SEVERAL_ANSWERS = int(Opcode.RANGE_SCAN_CONTINUE)
+"""A plain number: comparing a member of an enumeration takes far longer."""
 
 
 class InFlightRequest(msgspec.Struct, gc=False):
@@ -83,50 +89,51 @@ class InFlightTable:
     """The unanswered requests of one stream."""
 
     def __init__(self) -> None:
+        self.is_full: bool = False
+        """Whether a further request has to wait until others were answered."""
+        self.next_opaque: int = 1
+        """What the next request is called: no unanswered one has this opaque."""
         self._requests: dict[int, InFlightRequest] = {}
-        self._next_opaque = 0
         self._stream_size = 0
         self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._requests)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a further request has to wait until others were answered."""
-        return len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
-
-    def next_opaque(self) -> int:
-        """Return an opaque that no unanswered request has."""
-        while True:
-            self._next_opaque = self._next_opaque + 1 if self._next_opaque < OPAQUE_MAX else 1
-            if self._next_opaque not in self._requests:
-                return self._next_opaque
-
-    def add(self, opaque: int, opcode: int, owner: Owner, size: int) -> None:
-        """Take note of a frame of ``size`` bytes that was ordered to be sent."""
-        self._requests[opaque] = InFlightRequest(opaque, opcode, owner, self._stream_size, size)
+    def add(self, owner: Owner, frame: bytes) -> None:
+        """Record a request that is ordered to be sent, and was encoded with ``next_opaque``."""
+        opaque, requests, size = self.next_opaque, self._requests, len(frame)
+        requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
         self._stream_size += size
         self._bytes += size
+        self.is_full = len(requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
+        opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
+        while opaque in requests:
+            opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
+        self.next_opaque = opaque
 
     def skip(self, size: int, opaque: int) -> None:
         """Record requests in the stream that are not of this table, the bootstrap's: their bytes, and their last opaque."""
         self._stream_size += size
-        self._next_opaque = max(self._next_opaque, opaque)
+        self.next_opaque = max(self.next_opaque, opaque + 1)
 
     def was_made(self, opaque: int) -> bool:
         """Tell whether any request of the connection, answered or not, had this opaque."""
-        return 1 <= opaque <= self._next_opaque
+        return 1 <= opaque < self.next_opaque
 
     def get(self, opaque: int) -> InFlightRequest | None:
         """Return the request that an answer belongs to, or None where there is none."""
         return self._requests.get(opaque)
 
-    def pop(self, opaque: int) -> InFlightRequest | None:
-        """Remove and return the request that an answer belongs to, or None where there is none."""
-        request = self._requests.pop(opaque, None)
-        if request is not None:
+    def answered(self, frame: Frame) -> InFlightRequest | None:
+        """Return the request that ``frame`` answers, or None where there is none. Its last answer removes it."""
+        request = self._requests.get(frame.opaque)
+        if request is None or request.opcode != frame.opcode:
+            return None
+        if request.opcode != _SEVERAL_ANSWERS or is_last(request.opcode, frame.status):
+            del self._requests[request.opaque]
             self._bytes -= request.size
+            self.is_full = len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | None = None) -> None:
@@ -139,4 +146,5 @@ class InFlightTable:
         """Remove and return all requests, oldest first, because their stream is gone."""
         requests, self._requests = self._requests, {}
         self._stream_size = self._bytes = 0
+        self.is_full = False
         return iter(requests.values())

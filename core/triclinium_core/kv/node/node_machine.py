@@ -6,7 +6,7 @@ It decides nothing about operations: it tells what happened as news, and the cli
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.node.bootstrap import Bootstrap, BootstrapFailure, BootstrapPlan, FailureKind, Negotiated
 from triclinium_core.kv.node.first_bytes import TLS_ALERT, recognise
-from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Owner, Purpose, is_last
+from triclinium_core.kv.node.in_flight import InFlightRequest, InFlightTable, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
     AuthenticatedAgain,
@@ -47,8 +47,8 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 UNASKED_MAX = 16
 """Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
 
-_SNAPPY = int(Datatype.SNAPPY)
-"""A plain number: testing a bit of an enumeration takes far longer."""
+_SNAPPY, _SERVER_REQUEST = int(Datatype.SNAPPY), int(Magic.SERVER_REQUEST)
+"""Plain numbers: looking at a member of an enumeration takes far longer."""
 
 
 class NodeMachine:
@@ -60,6 +60,13 @@ class NodeMachine:
         bare: whether the peer is a plain memcached.
         is_seeking: whether any node of the cluster will do.
     """
+
+    _frames_came: bool = False
+    """Whether the peer of the present stream has sent a whole frame."""
+    _is_proven: bool = False
+    """Whether a request was answered on the present stream, once it was ready."""
+    _unasked: int = 0
+    """Answers on the present stream to requests that were never made."""
 
     def __init__(
         self,
@@ -73,13 +80,19 @@ class NodeMachine:
     ) -> None:
         self.bucket: str | None = bucket
         self.address: Address = addresses[0]
+        self.node: str = str(self.address)
+        """The node's name in logs and errors: ``host:port``."""
         self.state: NodeState = NodeState.LOST
+        self.is_in_use: bool = False
+        """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
         self.dialect: Dialect = Dialect(bare=bare)
         self.negotiated: Negotiated = Negotiated()
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.in_flight: InFlightTable = InFlightTable()
         self.parked: WaitingLine = WaitingLine()
         """Who waits until the connection is ready and has room."""
+        self.outgoing: list[bytes] = []
+        """Frames that go out when the present event is handled."""
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
@@ -98,8 +111,6 @@ class NodeMachine:
         """Epoch and revision of the config that the node said it has, until it was asked for that."""
         self.xerror: bool = True
         """False after a corrupt error map, where renegotiation was asked for."""
-        self.is_seeking: bool = is_seeking
-        """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
         self.is_leaving: bool = False
         """Whether its node has left the map, so that nothing more is sent and no other stream opened."""
         self.was_reached: bool = False
@@ -118,6 +129,8 @@ class NodeMachine:
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
         self.is_hopeless: bool = False
         """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
+        self.is_seeking: bool = is_seeking
+        """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
         self._addresses, self._attempts = addresses, 0
         self._compression = compression
         self._bootstrap: Bootstrap | None = None
@@ -125,17 +138,6 @@ class NodeMachine:
         """The authentication that goes on while the connection is in use."""
         self._buffer: FrameBuffer | None = None
         """Of the present stream; a connection that has none keeps no room for what it would receive."""
-        self._frames_came = False
-        """Whether the peer of the present stream has sent a whole frame."""
-        self._is_proven = False
-        """Whether a request was answered on the present stream, once it was ready."""
-        self._unasked = 0
-        """Answers on the present stream to requests that were never made."""
-
-    @property
-    def node(self) -> str:
-        """The node's name in logs and errors: ``host:port``."""
-        return str(self.address)
 
     @property
     def address_count(self) -> int:
@@ -161,11 +163,6 @@ class NodeMachine:
     def unavailable_reason(self) -> RetryReason:
         """The reason why nothing can be dispatched to it now, as far as it is not a terminal one."""
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
-
-    @property
-    def is_in_use(self) -> bool:
-        """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
-        return self.state is NodeState.READY or self._again is not None
 
     @property
     def takes_operations(self) -> bool:
@@ -196,6 +193,7 @@ class NodeMachine:
     def choose(self) -> Address:
         """Take the next one of the addresses for the stream that is to be opened, and return it."""
         self.address = self._addresses[self._attempts % len(self._addresses)]
+        self.node = str(self.address)
         self._attempts += 1
         return self.address
 
@@ -255,14 +253,30 @@ class NodeMachine:
         """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
         assert self._buffer is not None, "bytes come on a stream that is open"
         news: list[News] = []
-        for frame in self._buffer.receive(data):
+        frames = self._buffer.receive(data)
+        if frames:
             # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
             self.last_heard = now
             self._frames_came = True
-            if frame.magic == Magic.SERVER_REQUEST:
+        for received in frames:
+            frame, problem, unusable = received, None, None
+            if frame.magic == _SERVER_REQUEST:
                 self._on_server_request(frame, news)
                 continue
-            unusable = self._on_response(frame, now, news)
+            if frame.datatype & _SNAPPY:
+                frame, problem = _inflated(frame)
+            if not self.is_in_use:
+                unusable = self._on_response_to_bootstrap(frame, problem, now, news)
+            elif (request := self.in_flight.answered(frame)) is None:
+                unusable = self._on_stray(frame, news)
+            else:
+                self._is_proven, self.failed_attempts = True, 0
+                if frame.framing_extras:
+                    self.server_time.note(frame.framing_extras)
+                if request.owner is Purpose.AUTHENTICATION:
+                    unusable = self._on_response_to_authentication(frame, news)
+                else:
+                    news.append(Answered(request, frame, problem))
             if unusable is not None:
                 news.append(unusable)
                 return news
@@ -277,6 +291,8 @@ class NodeMachine:
             if not self._is_proven:
                 self.failed_attempts += 1
             self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
+        self.is_in_use = False
+        self.outgoing.clear()
         failure = self._bootstrap.failure if self._bootstrap is not None else None
         # Another address may lead to what this one does not.
         is_stranger = failure is not None and failure.kind is FailureKind.NOT_COUCHBASE
@@ -287,13 +303,6 @@ class NodeMachine:
         self.full_since = math.inf
         self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()
-
-    def send(self, owner: Owner, opcode: int, encode: Callable[[int], bytes]) -> tuple[int, bytes]:
-        """Return opaque and frame of a request, and take note of it. ``encode`` gets the opaque; it may raise."""
-        opaque = self.in_flight.next_opaque()
-        frame = encode(opaque)
-        self.in_flight.add(opaque, opcode, owner, len(frame))
-        return opaque, frame
 
     def _on_no_frame(self, data: bytes, problem: str) -> BecameUnusable:
         hint = None if self._frames_came else recognise(data)
@@ -311,30 +320,15 @@ class NodeMachine:
             self.announced = (epoch, revision)
             news.append(ConfigAnnounced())
 
-    def _on_response(self, frame: Frame, now: float, news: list[News]) -> BecameUnusable | None:
-        problem = None
-        if frame.datatype & _SNAPPY:
-            frame, problem = _inflated(frame)
-        if not self.is_in_use:
-            return self._on_response_to_bootstrap(frame, problem, now, news)
-        request = self.in_flight.get(frame.opaque)
-        if request is None or request.opcode != frame.opcode:
-            return self._on_stray(frame, news, is_second=request is None and self.in_flight.was_made(frame.opaque))
-        if is_last(frame.opcode, frame.status):
-            self.in_flight.pop(frame.opaque)
-        self._is_proven = True
-        if frame.framing_extras:
-            self.server_time.note(frame.framing_extras)
-        self.failed_attempts = 0
-        if request.owner is Purpose.AUTHENTICATION:
-            assert self._again is not None
-            return self._ask(self._again.receive(frame, news), news)
-        news.append(Answered(request, frame, problem))
-        return None
+    def _on_response_to_authentication(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
+        assert self._again is not None
+        return self._ask(self._again.receive(frame, news), news)
 
-    def _on_stray(self, frame: Frame, news: list[News], *, is_second: bool) -> BecameUnusable | None:
+    def _on_stray(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
         """Pass over an answer that nobody waits for (decision D27)."""
         news.append(Strayed())
+        # The second answer to a request is one too many, and still an answer to something that was asked.
+        is_second = self.in_flight.was_made(frame.opaque) and self.in_flight.get(frame.opaque) is None
         self._unasked += not is_second
         if self._unasked <= UNASKED_MAX:
             return None
@@ -356,9 +350,8 @@ class NodeMachine:
             news.append(AuthenticatedAgain())
             return None
         opcode, key, value = question
-        _, data = self.send(
-            Purpose.AUTHENTICATION, opcode, lambda opaque: encode_request(opcode, opaque=opaque, key=key, value=value)
-        )
+        data = encode_request(opcode, opaque=self.in_flight.next_opaque, key=key, value=value)
+        self.in_flight.add(Purpose.AUTHENTICATION, data)
         news.append(BytesOrdered(data))
         return None
 
@@ -368,7 +361,7 @@ class NodeMachine:
         bootstrap = self._bootstrap
         assert bootstrap is not None
         if not bootstrap.awaits(frame.opaque):
-            return self._on_stray(frame, news, is_second=self.in_flight.was_made(frame.opaque))
+            return self._on_stray(frame, news)
         if problem is not None and frame.opcode != Opcode.GET_ERROR_MAP:
             # Without what the others tell there is no connection; an error map is dispensable (decision C18).
             return BecameUnusable(f"sent {problem}")
@@ -395,6 +388,7 @@ class NodeMachine:
 
     def _become_ready(self, event: NodeEvent, now: float) -> BecameReady:
         self._move(event, NodeState.READY)
+        self.is_in_use = True
         self._bootstrap = None
         self.was_ready = True
         self.is_hopeless = False

@@ -15,30 +15,31 @@ class WaitingLine:
 
     def __init__(self) -> None:
         # The first of a plain dictionary is found by a walk over the places of those that have left it.
-        self._tokens: OrderedDict[int, None] = OrderedDict()
+        self.tokens: OrderedDict[int, None] = OrderedDict()
+        """Who waits, oldest first."""
         self.peak: int = 0
         """How many waited at most since nobody did."""
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return len(self.tokens)
 
     def __contains__(self, token: object) -> bool:
-        return token in self._tokens
+        return token in self.tokens
 
     def join(self, token: int) -> None:
         """Have an operation wait behind those that do."""
-        self._tokens[token] = None
+        self.tokens[token] = None
         self.peak = max(len(self), self.peak) if len(self) > 1 else 1
 
     def leave(self, token: int) -> None:
         """Have an operation wait no longer, if it does."""
-        self._tokens.pop(token, None)
+        self.tokens.pop(token, None)
 
     def take_first(self) -> int:
         """Return who has waited for longest, and waits no longer."""
-        return self._tokens.popitem(last=False)[0]
+        return self.tokens.popitem(last=False)[0]
 
     def take_all(self) -> Sequence[int]:
         """Return who waited; nobody does any more."""
-        tokens, self._tokens = tuple(self._tokens), OrderedDict()
+        tokens, self.tokens = tuple(self.tokens), OrderedDict()
         return tokens

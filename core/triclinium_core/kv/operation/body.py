@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import MutationToken
@@ -14,8 +15,7 @@ from triclinium_core.kv.wire.frame import Frame
 _TOKEN = struct.Struct(">QQ")
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(msgspec.Struct, frozen=True):
     """What of a request depends on its operation."""
 
     extras: bytes = b""
@@ -28,6 +28,10 @@ class Body:
     """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
     """Further features without which it cannot be asked for, each with what asks for it."""
+
+
+NO_BODY = Body()
+"""Of a request that is all key."""
 
 
 def mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:

@@ -9,7 +9,7 @@ import math
 import struct
 
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.body import Body, mutation_token
+from triclinium_core.kv.operation.body import NO_BODY, Body, mutation_token
 from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import encode_requirement
 from triclinium_core.kv.operation.manifest_codec import MANIFEST_CODEC
@@ -95,17 +95,20 @@ def encode_operation(
     Raises:
         FeatureNotAvailableException: this connection cannot carry what the operation asks for.
     """
-    codec = CODECS[type(operation)]
-    opcode = opcode_of(operation, dialect)
+    encode, opcode = CODECS[type(operation)].encode, operation.opcode
+    if dialect.bare:
+        opcode = bare_opcode_of(operation)
     # Another opcode than the operation's own is a plain GET in place of GET_META.
-    body = codec.encode(operation) if opcode is operation.opcode else Body()
-    obstacle = bare_obstacle(operation) if dialect.bare else None
-    if obstacle is not None:
-        raise FeatureNotAvailableException(obstacle)
-    framing_extras = _framing_extras(operation, body, dialect, time_left)
+    body = encode(operation) if opcode is operation.opcode else NO_BODY
+    framing_extras, datatype, value = b"", 0, body.value
+    if body.preserve_expiry or isinstance(operation, Mutation):
+        framing_extras = _framing_extras(operation, body, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
-    datatype, value = _datatype(body, dialect) if body.document is None else encode_document(body.document, prefix)
+    if body.flags is not None:
+        datatype, value = _datatype(body.flags, value, dialect)
+    elif body.document is not None:
+        datatype, value = encode_document(body.document, prefix)
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     return encode_request(
         opcode,
@@ -120,21 +123,21 @@ def encode_operation(
     )
 
 
-def opcode_of(operation: Operation, dialect: Dialect) -> Opcode:
-    """Return the opcode with which the operation travels, and which its answer must have."""
-    bare_opcode = CODECS[type(operation)].bare_opcode
-    return bare_opcode if dialect.bare and bare_opcode is not None else operation.opcode
+def bare_opcode_of(operation: Operation) -> Opcode:
+    """Return the opcode with which the operation travels to a plain memcached (decision C27).
 
-
-def bare_obstacle(operation: Operation) -> str | None:
-    """Return why a plain memcached cannot do the operation, or None where it can (decision C27)."""
-    if CODECS[type(operation)].bare_opcode is None:
-        return f"a plain memcached cannot {operation.name}; use a Couchbase server"
-    if isinstance(operation, Upsert | Replace) and operation.preserve_expiry:
-        return "preserve_expiry is more than a plain memcached can do; use a Couchbase server"
-    if isinstance(operation, Mutation) and operation.is_durable:
-        return "durability is more than a plain memcached can do; use a Couchbase server"
-    return None
+    Raises:
+        FeatureNotAvailableException: that cannot do the operation.
+    """
+    opcode = CODECS[type(operation)].bare_opcode
+    if opcode is None:
+        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+    if isinstance(operation, Mutation):
+        asked = "preserve_expiry" if isinstance(operation, Upsert | Replace) and operation.preserve_expiry else None
+        asked = "durability" if operation.is_durable else asked
+        if asked is not None:
+            raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
+    return opcode
 
 
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
@@ -155,11 +158,8 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
 
 
 def _framing_extras(operation: Operation, body: Body, dialect: Dialect, time_left: float) -> bytes:
-    is_durable = isinstance(operation, Mutation) and operation.is_durable
-    if not is_durable and not body.preserve_expiry:
-        return b""
     pieces: dict[int, bytes] = {}
-    if isinstance(operation, Mutation) and is_durable:
+    if isinstance(operation, Mutation) and operation.is_durable:
         _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
         _require(dialect, HelloFeature.ALT_REQUEST, "durability")
         pieces[RequestFrameInfo.DURABILITY] = encode_requirement(operation.durability, time_left)
@@ -167,7 +167,7 @@ def _framing_extras(operation: Operation, body: Body, dialect: Dialect, time_lef
         _require(dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
         _require(dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
         pieces[RequestFrameInfo.PRESERVE_TTL] = b""
-    return encode_framing_extras(pieces)
+    return encode_framing_extras(pieces) if pieces else b""
 
 
 def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
@@ -176,21 +176,19 @@ def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
         raise FeatureNotAvailableException(f"{asked} needs the feature {feature.name}, which {where} does not offer")
 
 
-def _datatype(body: Body, dialect: Dialect) -> tuple[int, bytes]:
+def _datatype(flags: int, value: bytes, dialect: Dialect) -> tuple[int, bytes]:
     datatype = Datatype.RAW
-    if body.flags is None:
-        return datatype, body.value
-    if HelloFeature.JSON in dialect.features and common_format(body.flags) == CommonFormat.JSON:
+    if HelloFeature.JSON in dialect.features and common_format(flags) == CommonFormat.JSON:
         datatype |= Datatype.JSON
     if dialect.compression and HelloFeature.SNAPPY in dialect.features:
-        deflated = deflate(body.value)
+        deflated = deflate(value)
         if deflated is not None:
             return datatype | Datatype.SNAPPY, deflated
-    return datatype, body.value
+    return datatype, value
 
 
 def _encode_nothing(operation: Operation) -> Body:
-    return Body()
+    return NO_BODY
 
 
 def _encode_exists(operation: Operation) -> Body:

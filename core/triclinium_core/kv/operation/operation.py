@@ -7,14 +7,16 @@ The retry machine is made at the first failure, so that an operation that succee
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import msgspec
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
-from triclinium_core.kv.operation.results import Result, ScanPage, ScanResult
+from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan_requests import RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.timers import TimerId
 from triclinium_core.kv.topology.bucket_map import BucketMap
@@ -49,85 +51,50 @@ def context_of(
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     """Return the seconds that an operation may take with all its retries."""
-    if isinstance(operation, RangeScanCreate | RangeScanContinue):
-        return timeouts.kv_scan
-    if isinstance(operation, Mutation) and operation.is_durable:
-        return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
-    return timeouts.kv
+    if isinstance(operation, Mutation):
+        return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN) if operation.is_durable else timeouts.kv
+    return timeouts.kv_scan if isinstance(operation, (RangeScanCreate, RangeScanContinue)) else timeouts.kv
 
 
-class LiveOperation:
+class LiveOperation(msgspec.Struct, eq=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
-    __slots__ = (
-        "client_context",
-        "deadline",
-        "deadline_timer",
-        "found",
-        "led_astray",
-        "map",
-        "node",
-        "opaque",
-        "request",
-        "retry",
-        "retry_timer",
-        "sender",
-        "strategy",
-        "stream",
-        "submitted_at",
-        "token",
-        "vbucket",
-    )
+    token: int
+    request: Operation
+    strategy: AnyRetryStrategy
+    client_context: Mapping[str, object] | None
+    submitted_at: float
+    deadline: float
+    deadline_timer: TimerId | None = None
+    """None where the deadline is that of most operations, which need none."""
+    retry_timer: TimerId | None = None
+    retry: RetryMachine | None = None
+    node: str | None = None
+    sender: str | None = None
+    opaque: int | None = None
+    """Of the attempt that is in flight; None while there is none."""
+    stream: int | None = None
+    """The stream on which that attempt travels."""
+    vbucket: int = 0
+    map: BucketMap | None = None
+    """By which the newest attempt was sent."""
+    led_astray: int = 0
+    """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
+    found: list[ScanResult] | None = None
+    """What the answers to a scan have brought of a page that is not whole yet."""
 
-    def __init__(
-        self,
-        token: int,
-        request: Operation,
-        *,
-        strategy: AnyRetryStrategy,
-        client_context: Mapping[str, object] | None,
-        submitted_at: float,
-        deadline: float,
-    ) -> None:
-        self.token: int = token
-        self.request: Operation = request
-        self.strategy: AnyRetryStrategy = strategy
-        self.client_context: Mapping[str, object] | None = client_context
-        self.submitted_at: float = submitted_at
-        self.deadline: float = deadline
-        self.deadline_timer: TimerId | None = None
-        self.retry_timer: TimerId | None = None
-        self.retry: RetryMachine | None = None
-        self.node: str | None = None
-        self.sender: str | None = None
-        self.opaque: int | None = None
-        """Of the attempt that is in flight; None while there is none."""
-        self.stream: int | None = None
-        """The stream on which that attempt travels."""
-        self.vbucket: int = 0
-        self.map: BucketMap | None = None
-        """By which the newest attempt was sent."""
-        self.led_astray: int = 0
-        """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
-        self.found: list[ScanResult] | None = None
-        """What the answers to a scan have brought of a page that is not whole yet."""
-
-    def gather(self, result: Result, *, is_last: bool) -> Result:
-        """Return the result that an answer completes: a page of a scan with what earlier answers have brought of it.
-
-        Args:
-            is_last: whether no further answer follows; else only what this one has brought is returned.
+    def gather(self, page: ScanPage) -> Sequence[ScanResult]:
+        """Return what has come of a page of a scan, with what this answer has brought of it.
 
         Raises:
             MalformedResponse: the page has more than was asked for.
         """
-        if not isinstance(result, ScanPage) or not isinstance(self.request, RangeScanContinue):
-            return result
+        assert isinstance(self.request, RangeScanContinue)
         self.found = self.found or []
-        self.found += result.items
+        self.found += page.items
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
-        return ScanPage(tuple(self.found), result.is_complete) if is_last else result
+        return self.found
 
     @property
     def idempotent(self) -> bool:

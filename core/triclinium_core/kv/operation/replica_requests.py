@@ -18,6 +18,7 @@ class LookupInReplica(LookupIn, frozen=True, gc=False):
 
     name: ClassVar[str] = "lookup_in_replica"
     capability: ClassVar[BucketCapability | None] = BucketCapability.SUBDOC_REPLICA_READ
+    reads_replica: ClassVar[bool] = True
 
     replica: int = 1
 

@@ -15,7 +15,7 @@ from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.topology.capabilities import BucketCapability
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, Opcode
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 
 JSON_TRANSCODER = JsonTranscoder()
@@ -48,12 +48,14 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
 
     ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
-    must say in its config that it can do, if it must say anything.
+    must say in its config that it can do, if it must say anything; ``reads_replica`` tells that it is for another copy of
+    its document than the active one.
     """
 
     name: ClassVar[str] = ""
     opcode: ClassVar[Opcode]
     capability: ClassVar[BucketCapability | None] = None
+    reads_replica: ClassVar[bool] = False
 
     keyspace: Keyspace
 
@@ -80,8 +82,12 @@ class DocumentOperation(Operation, frozen=True, gc=False):
     key: str
 
     def __post_init__(self) -> None:
-        Operation.__post_init__(self)
-        check.check_key(self.key, in_default_collection=self.keyspace.is_default_collection)
+        key = self.key
+        is_plain = type(key) is str and key.isascii() and 1 <= len(key) <= KEY_SIZE_MAX_IN_COLLECTION
+        if not is_plain or type(self.keyspace) is not Keyspace:
+            # It may be right all the same, or the errors say what is wrong.
+            Operation.__post_init__(self)
+            check.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
 
 class Get(DocumentOperation, frozen=True, gc=False):
@@ -94,7 +100,8 @@ class Get(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check.check_transcoder(self.transcoder)
+        if self.transcoder is not JSON_TRANSCODER:
+            check.check_transcoder(self.transcoder)
 
 
 class GetReplica(DocumentOperation, frozen=True, gc=False):
@@ -102,6 +109,7 @@ class GetReplica(DocumentOperation, frozen=True, gc=False):
 
     name: ClassVar[str] = "get_replica"
     opcode: ClassVar[Opcode] = Opcode.GET_REPLICA
+    reads_replica: ClassVar[bool] = True
 
     replica: int = 1
     transcoder: Transcoder = JSON_TRANSCODER

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -46,9 +46,9 @@ def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int,
     return Datatype.JSON, msgspec.json.encode({"collection": f"{collection_id:x}", **document})
 
 
-def encode_cancel(vbucket: int, scan_id: bytes) -> Callable[[int], bytes]:
-    """Return what makes the request that ends a scan from its opaque."""
-    return lambda opaque: encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, vbucket=vbucket, extras=scan_id)
+def encode_cancel(vbucket: int, scan_id: bytes, *, opaque: int) -> bytes:
+    """Return the request that ends a scan."""
+    return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, vbucket=vbucket, extras=scan_id)
 
 
 def _encode_create(operation: Operation) -> Body:

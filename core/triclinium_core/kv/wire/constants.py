@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag, unique
 
 HEADER_SIZE = 24
+OPCODE_OFFSET = 1
 FRAME_SIZE_MAX = 30 * 1024 * 1024
 """The server refuses larger packets, so a larger one can only be nonsense."""
 VALUE_SIZE_MAX = 20 * 1024 * 1024

@@ -124,6 +124,8 @@ class CircuitBreaker:
 
     def __init__(self, options: CircuitBreakerOptions | None = None) -> None:
         self._options = options if options is not None else CircuitBreakerOptions()
+        self.allows_operations: bool = True
+        """Whether an operation may be dispatched."""
         self._state = BreakerState.CLOSED
         self._window_start = -math.inf
         self._operations = 0
@@ -137,11 +139,6 @@ class CircuitBreaker:
     def state(self) -> BreakerState:
         """The present state."""
         return self._state
-
-    @property
-    def allows_operations(self) -> bool:
-        """Whether an operation may be dispatched."""
-        return self._state is BreakerState.CLOSED or not self._options.enabled
 
     @property
     def canary_timeout(self) -> float:
@@ -159,16 +156,20 @@ class CircuitBreaker:
         """Return a snapshot of the counters."""
         return BreakerStatistics(self._state, self._operations, self._failures, self._opened_at)
 
-    def handle(self, event: BreakerEvent, now: float) -> bool:
-        """Take note of ``event`` and return whether a canary has to be sent now."""
+    def handle(self, event: BreakerEvent, now: float, count: int = 1) -> bool:
+        """Take note of ``event`` and return whether a canary has to be sent now.
+
+        Args:
+            count: how often it has happened at once.
+        """
         if not self._options.enabled:
             return False
         state = self._state
         match event:
             case BreakerEvent.OPERATION_ANSWERED:
-                self._count(now, failed=False)
+                self._count(now, count)
             case BreakerEvent.OPERATION_TIMED_OUT:
-                self._count(now, failed=True)
+                self._count(now, count, failed=True)
                 if state is BreakerState.CLOSED and self._is_over_threshold():
                     self._open(now)
             case BreakerEvent.TIME_PASSED:
@@ -185,13 +186,13 @@ class CircuitBreaker:
                 self._close()
         return False
 
-    def _count(self, now: float, *, failed: bool) -> None:
+    def _count(self, now: float, count: int, *, failed: bool = False) -> None:
         if self._state is not BreakerState.CLOSED:
             return
         if now - self._window_start >= self._options.rolling_window:
             self._window_start, self._operations, self._failures = now, 0, 0
-        self._operations += 1
-        self._failures += failed
+        self._operations += count
+        self._failures += count * failed
 
     def _is_over_threshold(self) -> bool:
         return (
@@ -201,7 +202,9 @@ class CircuitBreaker:
 
     def _open(self, now: float) -> None:
         self._state, self._opened_at = BreakerState.OPEN, now
+        self.allows_operations = False
 
     def _close(self) -> None:
         self._state, self._opened_at = BreakerState.CLOSED, None
+        self.allows_operations = True
         self._window_start, self._operations, self._failures = -math.inf, 0, 0

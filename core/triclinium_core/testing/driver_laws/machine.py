@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action
-from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, StreamLost, TimePassed, Token
+from triclinium_core.kv.events import (
+    Event,
+    OperationsSubmitted,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    TimePassed,
+    Token,
+)
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.kv.topology.topology import Topology
@@ -59,7 +67,7 @@ class ScriptedMachine:
         return f"<ScriptedMachine: {len(self.events)} events>"
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Return what ``answer`` says.
+        """Return what ``answer`` says; to several submissions at once, what it says to each, or to none where one raises.
 
         Raises:
             LawBroken: a call is under way, or the time went back.
@@ -69,9 +77,14 @@ class ScriptedMachine:
         if self.times and now < self.times[-1]:
             self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
         self.is_busy = True
-        self.events.append(event)
-        self.times.append(now)
         try:
+            if isinstance(event, OperationsSubmitted):
+                actions = [action for each in event.submissions for action in self.answer(each)]
+                self.events += event.submissions
+                self.times += [now] * len(event.submissions)
+                return actions
+            self.events.append(event)
+            self.times.append(now)
             return self.answer(event)
         finally:
             self.is_busy = False

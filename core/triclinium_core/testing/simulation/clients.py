@@ -16,6 +16,7 @@ from triclinium_core.kv.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
+    OperationsSubmitted,
     ServiceLookedUp,
     StreamId,
     StreamLost,
@@ -54,6 +55,8 @@ class Clients:
             return self._feed(index, msgspec.structs.replace(event, stream=StreamId(stream)), now)
         if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
             return [action for index in range(len(self)) for action in self._feed(index, event, now)]
+        if isinstance(event, OperationsSubmitted):
+            return [action for each in event.submissions for action in self.handle(each, now)]
         return self._feed(self.client_of(event.token), event, now)
 
     def is_ambiguous(self, token: Token) -> bool:

@@ -11,7 +11,9 @@ from triclinium_core.kv.node.in_flight import (
     REQUESTS_MAX,
     InFlightRequest,
     InFlightTable,
+    Probe,
 )
+from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.events import HandedOver
 
 NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
@@ -19,9 +21,14 @@ NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
 
 def add(table: InFlightTable, owner: int, size: int = 24) -> int:
     """Add a request, and return its opaque."""
-    opaque = table.next_opaque()
-    table.add(opaque, 0, owner, size)
+    opaque = table.next_opaque
+    table.add(Probe(owner), bytes(size))
     return opaque
+
+
+def pop(table: InFlightTable, opaque: int) -> InFlightRequest | None:
+    """Return the request that an answer with this opaque is for, if any."""
+    return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
 
 
 def test_pop() -> None:
@@ -30,11 +37,11 @@ def test_pop() -> None:
     first, second = add(table, 1), add(table, 2)
 
     assert 2 == len(table)
-    assert InFlightRequest(second, 0, 2, 24, 24) == table.pop(second)
-    assert table.pop(second) is None
-    assert InFlightRequest(first, 0, 1, 0, 24) == table.pop(first)
+    assert InFlightRequest(second, 0, Probe(2), 24, 24) == pop(table, second)
+    assert pop(table, second) is None
+    assert InFlightRequest(first, 0, Probe(1), 0, 24) == pop(table, first)
     assert 0 == len(table)
-    assert table.pop(99) is None
+    assert pop(table, 99) is None
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,7 @@ def test_pop() -> None:
 )
 def test_handed_over(byte_count: int, expected: HandedOver) -> None:
     """A frame that begins at byte 100 and ends before byte 150 (decision C24)."""
-    assert expected is InFlightRequest(1, 0, 1, 100, 50).handed_over(byte_count)
+    assert expected is InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
 
 
 @given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
@@ -76,12 +83,12 @@ def test_clear() -> None:
     table = InFlightTable()
     table.skip(100, 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
-    table.pop(opaques[1])
+    pop(table, opaques[1])
 
-    assert [1, 3] == [request.owner for request in table.clear()]
+    assert [Probe(1), Probe(3)] == [request.owner for request in table.clear()]
     assert 0 == len(table)
 
-    request = table.pop(add(table, 4))
+    request = pop(table, add(table, 4))
 
     assert request is not None
     assert 0 == request.offset
@@ -93,7 +100,7 @@ def test_abandon() -> None:
     opaque = add(table, 1)
     table.abandon(opaque)
     table.abandon(99)
-    request = table.pop(opaque)
+    request = pop(table, opaque)
 
     assert request is not None
     assert request.owner is None
@@ -102,23 +109,23 @@ def test_abandon() -> None:
 def test_opaques_differ_from_those_in_flight() -> None:
     """Also across the end of 32 bits, where some old request has no answer yet."""
     table = InFlightTable()
-    table.add(1, 0, 1, 24)
-    table.add(3, 0, 2, 24)
-    table._next_opaque = OPAQUE_MAX - 2
-    table.add(OPAQUE_MAX, 0, 3, 24)
+    first, second, third = (add(table, owner) for owner in range(3))
+    pop(table, second)
+    table.skip(0, OPAQUE_MAX - 2)
 
-    assert [OPAQUE_MAX - 1, 2, 4] == [table.next_opaque() for _ in range(3)]
+    assert [OPAQUE_MAX - 1, OPAQUE_MAX, second, third + 1] == [add(table, owner) for owner in range(4)]
+    assert first == 1
 
 
 def test_opaques_fit_their_field() -> None:
     """From 1 to all ones, and then from 1 again."""
     table = InFlightTable()
 
-    assert 1 == table.next_opaque()
+    assert 1 == table.next_opaque
 
-    table._next_opaque = OPAQUE_MAX - 1
+    table.skip(0, OPAQUE_MAX - 1)
 
-    assert [0xFFFF_FFFF, 1] == [table.next_opaque() for _ in range(2)]
+    assert [0xFFFF_FFFF, 1] == [add(table, owner) for owner in range(2)]
 
 
 def test_full_by_count() -> None:
@@ -133,7 +140,7 @@ def test_full_by_count() -> None:
 
     assert table.is_full
 
-    table.pop(opaques[0])
+    pop(table, opaques[0])
 
     assert not table.is_full
 
@@ -141,15 +148,15 @@ def test_full_by_count() -> None:
 def test_full_by_size() -> None:
     """A bounded number of bytes too; losing the stream empties it."""
     table = InFlightTable()
-    add(table, 1, BYTES_MAX - 1)
+    add(table, 1, BYTES_MAX - 24)
 
     assert not table.is_full
 
-    opaque = add(table, 2, 1)
+    opaque = add(table, 2, 24)
 
     assert table.is_full
 
-    table.pop(opaque)
+    pop(table, opaque)
 
     assert not table.is_full
 

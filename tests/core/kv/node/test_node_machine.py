@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.core.kv.node.peer import PASSWORD, USERNAME, Answering, plan, respond, take_apart
 from tests.rows import rows
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.node.in_flight import Purpose
+from triclinium_core.kv.node.in_flight import Probe, Purpose
 from triclinium_core.kv.node.news import (
     Answered,
     BecameReady,
@@ -100,7 +100,8 @@ def bare() -> NodeMachine:
 
 def send(node: NodeMachine, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
     """Send a request, and return it as the node gets it."""
-    _, data = node.send(owner, opcode, lambda opaque: encode_request(opcode, opaque=opaque))
+    data = encode_request(opcode, opaque=node.in_flight.next_opaque)
+    node.in_flight.add(Probe(owner) if isinstance(owner, int) else owner, data)
     (request,) = take_apart(data)
     return request
 

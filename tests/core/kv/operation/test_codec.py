@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from tests.rows import rows
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.codec import CODECS, decode_response, encode_operation, opcode_of
+from triclinium_core.kv.operation.codec import CODECS, decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
@@ -385,7 +385,6 @@ def test_bare_mode(sent: Sent) -> None:
     frame = parts(encode(sent.operation, BARE, vbucket=0))
 
     assert (0x80, BARE_OPCODES[kind], 0, 0) == (frame.magic, frame.opcode, frame.status, frame.datatype)
-    assert BARE_OPCODES[kind] == opcode_of(sent.operation, BARE)
 
 
 def test_bare_mode_refuses_locks_replicas_and_parts() -> None:

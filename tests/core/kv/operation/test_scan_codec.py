@@ -116,7 +116,7 @@ def test_going_on_and_ending() -> None:
     """The scan's id, and three limits: items, milliseconds, bytes."""
     go_on = sent(RangeScanContinue(TRAVEL, 3, SCAN_ID, 50, 15_000, 10_000))
     end = sent(RangeScanCancel(TRAVEL, 3, SCAN_ID))
-    (own,) = FrameBuffer(SERVER_ACCEPTS).receive(encode_cancel(3, SCAN_ID)(7))
+    (own,) = FrameBuffer(SERVER_ACCEPTS).receive(encode_cancel(3, SCAN_ID, opaque=7))
 
     assert SCAN_ID + bytes.fromhex("00000032 00002710 00003a98") == go_on.extras
     assert (0xDB, b"", b"", 3) == (go_on.opcode, go_on.key, go_on.value, go_on.status)

@@ -1,0 +1,55 @@
+"""What dispatch has found last: by keyspace and vbucket, which connection leads to the documents.
+
+It is only a memory of the whole search, and is dropped whole with every change of a map, a collection, a connection or
+the credentials. Whether a connection is ready, closed by its breaker or full is looked at for every operation.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
+from triclinium_core.kv.topology.bucket_map import BucketMap
+from triclinium_core.kv.topology.vbuckets import vbucket_of
+
+
+class Destination(msgspec.Struct, frozen=True, eq=False):
+    """Where an operation goes."""
+
+    map: BucketMap | None
+    """By which it was found; None where the bucket has none."""
+    vbucket: int
+    node: NodeMachine
+    prefix: bytes | None = None
+    """What stands before the key; None where that is not known yet."""
+
+
+class _Keyspace(msgspec.Struct, eq=False):
+    """What was found of one keyspace."""
+
+    vbucket_count: int
+    destinations: dict[int, Destination]
+
+
+class Destinations:
+    """By keyspace and vbucket."""
+
+    def __init__(self) -> None:
+        self._keyspaces: dict[Keyspace, _Keyspace] = {}
+
+    def recall(self, operation: DocumentOperation) -> Destination | None:
+        """Return where the active copy of an operation's document is; None where that has to be searched."""
+        known = self._keyspaces.get(operation.keyspace)
+        if known is None:
+            return None
+        return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
+
+    def remember(self, keyspace: Keyspace, vbucket_count: int, destination: Destination) -> None:
+        """Keep what was found of the active copies of a vbucket."""
+        known = self._keyspaces.setdefault(keyspace, _Keyspace(vbucket_count, {}))
+        known.destinations[destination.vbucket] = destination
+
+    def forget(self) -> None:
+        """Drop everything: some of it may not be found so again."""
+        self._keyspaces.clear()
