@@ -30,7 +30,7 @@ def rows(effort: Effort) -> Iterator[Row]:
     many = {**OURS, **BARE_LOOP, **OF_MEMCACHED}
     with memcached() as server:
         if server is None:
-            yield from measure("end to end", "gets and sets", {"memcached": None}, effort)
+            yield from measure("end to end: one task", "get of 100 B", {"memcached": None}, effort)
             return
         for size, name in SIZES.items():
             for kind in Kind:
