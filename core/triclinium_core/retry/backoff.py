@@ -54,7 +54,7 @@ class ExponentialBackoff:
         jitter: share of each delay that is random: the delay is drawn evenly from ``[delay * (1 - jitter), delay]``.
 
     Raises:
-        InvalidArgumentException: a number is out of range, or is none.
+        InvalidArgumentException: a value is not a number, or is out of range.
     """
 
     first: float = 0.001
@@ -94,7 +94,7 @@ def exponential(
     """Return the best-effort calculator: 1, 2, 4 … 256, 500, 500 ms unless told otherwise.
 
     Raises:
-        InvalidArgumentException: a number is out of range, or is none.
+        InvalidArgumentException: a value is not a number, or is out of range.
     """
     return ExponentialBackoff(first, most, factor, jitter)
 

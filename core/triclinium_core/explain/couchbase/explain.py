@@ -105,12 +105,12 @@ class ErrorCode:
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
-"""What may befall a request; the last two are the client's own events."""
+"""What may happen to a request; the last two are the client's own events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouchbaseCase:
-    """One request and what befell it. Durations are seconds.
+    """One request and what happened to it. Durations are seconds.
 
     Args:
         idempotent: overrides the idempotent list; None to follow it.
@@ -188,7 +188,7 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 def explain(case: CouchbaseCase) -> Explanation:
     """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
 
-    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn what it minded.
+    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why.
     """
     idempotent, idempotent_clause = _idempotency(case)
     occasion = _occasion(case)

@@ -41,7 +41,7 @@ BAD_REQUEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What befell a request; ``entry`` is what the error map of its node says of the status that it was answered."""
+    """What happened to a request; ``entry`` is what the error map of its node says of the status that it was answered."""
 
     service: Service
     event: RequestEvent

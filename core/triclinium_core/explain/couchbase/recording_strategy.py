@@ -1,4 +1,4 @@
-"""A strategy that is recorded: what it was asked, what it answered, and what it minded where it refused."""
+"""A strategy that is recorded: what it was asked, what it answered, and why it refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
     "the request is not idempotent": lambda request: replace(request, idempotent=True),
     "the time of the error map's schedule is up": lambda request: replace(request, since_first_failure=0.0),
 }
-"""What one of these strategies may mind about a request, and the change with which it would retry."""
+"""Why one of these strategies may refuse a request, and the change with which it would retry."""
 
 
 class RecordingStrategy:

@@ -1,6 +1,6 @@
-"""What befell a request, put to the retry machine that the client runs: behind ``explain`` and the questions.
+"""What happened to a request, put to the retry machine that the client runs: behind ``explain`` and the questions.
 
-No rule stands here. The machine decides, and what it ordered is read.
+There is no rule here. The machine decides, and what it ordered is read.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def put_to_machine(
     retry_attempts: int = 0,
     first_failure_at: float = 0.0,
 ) -> Trial:
-    """Return what the machine of a request orders when ``occasion`` befalls it at ``now``.
+    """Return what the machine of a request orders when ``occasion`` happens at ``now``.
 
     Args:
         retry_attempts: retries that were already done.
@@ -80,7 +80,7 @@ def error_of(actions: Sequence[RequestAction]) -> CouchbaseException | None:
 
 
 _STAGES = (RequestState.PENDING, RequestState.IN_FLIGHT)
-"""Where a request may stand when something befalls it; the table of transitions tells at which stage."""
+"""Where a request may stand when something happens to it; the table of transitions tells at which stage."""
 
 _OUTCOMES: dict[type[RequestAction], Outcome] = {
     RetryAfter: Outcome.RETRY,

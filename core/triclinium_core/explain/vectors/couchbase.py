@@ -6,7 +6,7 @@
                 -> idempotent
     reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
                 -> reason, null where the strategy is not asked
-    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what befell the request: reason,
+    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what happened to the request: reason,
                 error_map_entry?; or the answer, with the fields of the ask ``reason``; or handed_over ("nothing",
                 "part" or "all"), for a socket that closed
                 -> action "retry" with delay_ms and dispatches, where that is false with error too; action "fail" with
@@ -146,7 +146,7 @@ def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMach
 
 
 def _occasion(question: Mapping[str, object]) -> tuple[str, Occasion]:
-    """Return the operation, where it matters, and what befell it."""
+    """Return the operation, where it matters, and what happened to it."""
     if "reason" not in question and "service" in question:
         return _answered(question)
     if "reason" not in question and "handed_over" in question:

@@ -48,7 +48,7 @@ def require(question: Mapping[str, object], name: str) -> object:
     """Return the field ``name``.
 
     Raises:
-        MalformedQuestion: there is none.
+        MalformedQuestion: it is missing.
     """
     if name not in question:
         raise MalformedQuestion(f"{name} is missing")

@@ -31,7 +31,7 @@ def terminal_reason(events: Sequence[str], operation: str) -> RetryReason | None
     """Return the reason that ``operation`` is offered to its strategy with after ``events``, or None.
 
     Raises:
-        MalformedQuestion: an event, or the operation, is none of those above; the text says which.
+        MalformedQuestion: an event or the operation is not one of those above; the text says which.
     """
     states = TerminalStates()
     for index, event in enumerate(events):

@@ -52,7 +52,7 @@ _STATUS_ROWS = (
 # fmt: on
 
 RETRIED_STATUSES: Mapping[int, StatusRule] = dict(_STATUS_ROWS)
-"""Statuses that pass by themselves. 500 is none of them: the server does not know what went wrong, so it may well go wrong
+"""Statuses that pass by themselves. 500 is not one of them: the server does not know what went wrong, so it may well go wrong
 again, and what it has done by then nobody knows."""
 
 assert len(RETRIED_STATUSES) == len(_STATUS_ROWS), "a status has one row"
@@ -141,7 +141,7 @@ class HttpRetryRules:
         """Return what a strategy reads off an answer that is no success.
 
         Args:
-            retry_after: the value of the answer's header of that name; None: there is none.
+            retry_after: the value of the answer's header of that name; None: there is no such header.
             wall_seconds: the wall clock, in seconds since 1970-01-01 UTC.
         """
         rule = RETRIED_STATUSES.get(status, _OTHER_STATUS)

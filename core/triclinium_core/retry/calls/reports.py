@@ -1,4 +1,4 @@
-"""What is told to those who watch a call being retried."""
+"""What those hear who watch a call being retried."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ class Unavailable(CoordinatorError):
     """The coordinator knew too few live replicas, and did nothing.
 
     Raises:
-        InvalidArgumentException: a count is negative or none, or the level is none.
+        InvalidArgumentException: a count or the level is not one, or a count is negative.
     """
 
     code = 0x1000
@@ -224,7 +224,8 @@ class ReadTimeout(CoordinatorError):
     """Too few replicas answered a read in time.
 
     Raises:
-        InvalidArgumentException: a count is negative or none, the level is none, or ``data_present`` is no bool.
+        InvalidArgumentException: a count or the level is not one, a count is negative, or ``data_present`` is no
+                bool.
     """
 
     code = 0x1200
@@ -248,7 +249,7 @@ class WriteTimeout(CoordinatorError):
     """Too few replicas acknowledged a write in time; it may have been applied.
 
     Raises:
-        InvalidArgumentException: a count is negative or none, or the level or the write type is none.
+        InvalidArgumentException: a count, the level or the write type is not one, or a count is negative.
     """
 
     code = 0x1100

@@ -280,7 +280,7 @@ def policy_class(name: str) -> PolicyClass:
     """Return the shipped policy that is called ``name``.
 
     Raises:
-        InvalidArgumentException: there is none of that name.
+        InvalidArgumentException: the name is not known.
     """
     if not isinstance(name, str) or name not in POLICIES:
         raise InvalidArgumentException(

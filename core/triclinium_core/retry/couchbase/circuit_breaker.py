@@ -157,7 +157,7 @@ class CircuitBreaker:
         return BreakerStatistics(self._state, self._operations, self._failures, self._opened_at)
 
     def handle(self, event: BreakerEvent, now: float, count: int = 1) -> bool:
-        """Take note of ``event`` and return whether a canary has to be sent now.
+        """Hear ``event`` and return whether a canary has to be sent now.
 
         Args:
             count: how often it has happened at once.

@@ -30,14 +30,14 @@ class TerminalStates:
         self._missing_collections: set[tuple[str | None, str, str]] = set()
 
     def sasl_answered(self, connection: Hashable, status: int, *, tracks_topology: bool = True) -> None:
-        """Take note of the outcome of a SASL exchange: success clears, 0x20 sets, any other status does neither."""
+        """Record the outcome of a SASL exchange: success clears, 0x20 sets, any other status does neither."""
         if status == Status.SUCCESS:
             self._refused_credentials.discard(connection)
         elif status == Status.AUTH_ERROR and tracks_topology:
             self._refused_credentials.add(connection)
 
     def authenticator_changed(self) -> None:
-        """Take note that the client is somebody else, whom nobody has refused yet.
+        """Forget what was refused: the client has other credentials now.
 
         What one user may not open, and cannot see, another one may.
         """
@@ -47,37 +47,37 @@ class TerminalStates:
         self._missing_collections.clear()
 
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
-        """Take note that the TLS library refused the peer, or the peer us."""
+        """Record that the TLS library refused the peer, or the peer refused us."""
         if tracks_topology:
             self._failed_tls.add(connection)
 
     def tls_established(self, connection: Hashable) -> None:
-        """Take note of a completed handshake, which clears the connection's TLS failure."""
+        """Clear the connection's TLS failure: its handshake is complete."""
         self._failed_tls.discard(connection)
 
     def connection_removed(self, connection: Hashable) -> None:
-        """Forget a connection that is current no more."""
+        """Forget a connection that is closed."""
         self._refused_credentials.discard(connection)
         self._failed_tls.discard(connection)
 
     def bucket_selected(self, bucket: str, status: int) -> None:
-        """Take note of a SELECT_BUCKET answer: success clears, NO_ACCESS sets, NOT_FOUND does neither (decision C7)."""
+        """Record the answer to a SELECT_BUCKET: success clears, NO_ACCESS sets, NOT_FOUND does neither (decision C7)."""
         if status == Status.SUCCESS:
             self._inaccessible_buckets.discard(bucket)
         elif status == Status.NO_ACCESS:
             self._inaccessible_buckets.add(bucket)
 
     def scope_missing(self, bucket: str | None, scope: str) -> None:
-        """Take note that the bucket's collection map was fetched and lacks ``scope``."""
+        """Record that the bucket's collection map was fetched and lacks ``scope``."""
         self._missing_scopes.add((bucket, scope))
 
     def collection_missing(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Take note that the map was fetched and has ``scope``, but not ``collection`` in it."""
+        """Record that the map was fetched and has ``scope`` without ``collection``."""
         self._missing_scopes.discard((bucket, scope))
         self._missing_collections.add((bucket, scope, collection))
 
     def collection_found(self, bucket: str | None, scope: str, collection: str) -> None:
-        """Take note that the map was fetched and has the collection."""
+        """Record that the map was fetched and has the collection."""
         self._missing_scopes.discard((bucket, scope))
         self._missing_collections.discard((bucket, scope, collection))
 

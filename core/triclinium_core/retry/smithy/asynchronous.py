@@ -27,7 +27,7 @@ class AsyncShape:
         strategy: what answers.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is none, or has to be awaited itself.
+        InvalidArgumentException: ``strategy`` is not a strategy, or has to be awaited itself.
     """
 
     def __init__(self, strategy: RetryStrategy) -> None:
@@ -69,7 +69,7 @@ def as_async(strategy: AnyRetryStrategy) -> AsyncRetryStrategy:
     """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is none.
+        InvalidArgumentException: ``strategy`` is not a strategy.
     """
     require_strategy(strategy)
     return strategy if is_async(strategy) else AsyncShape(cast(RetryStrategy, strategy))

@@ -16,7 +16,7 @@ class AwsRetryNumbers:
     """What a standard strategy reckons with. Seconds, attempts, and units of the quota.
 
     Raises:
-        InvalidArgumentException: a number is out of range, or is none.
+        InvalidArgumentException: a value is not a number, or is out of range.
     """
 
     OF_2020: ClassVar[AwsRetryNumbers]

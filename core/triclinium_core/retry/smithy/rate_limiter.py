@@ -147,7 +147,7 @@ class RateLimiter:
         self._level = min(self._capacity, self._level + 1.0)
 
     def on_success(self, now: float) -> None:
-        """Take note of an answer that does not throttle, whatever else it says.
+        """Count an answer that does not throttle, whatever else it says.
 
         Raises:
             InvalidArgumentException: as ``advance``.
@@ -157,7 +157,7 @@ class RateLimiter:
         self._allow(cubic_rate(self._highest, now - self._throttled_at))
 
     def on_throttle(self, now: float) -> None:
-        """Take note of an answer that throttles; from now on sends may have to wait.
+        """Lower the rate for an answer that throttles; from now on sends may have to wait.
 
         Raises:
             InvalidArgumentException: as ``advance``.

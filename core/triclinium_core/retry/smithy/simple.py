@@ -64,7 +64,7 @@ class SimpleRetryStrategy:
 
         Raises:
             RetryError: ``error`` is not safe to retry, or the attempts are used up. ``error`` is its cause.
-            InvalidArgumentException: the token is used up or not from here, ``error`` is none, or the backoff computed
+            InvalidArgumentException: the token is used up or not from here, ``error`` is no exception, or the backoff computed
                 no delay; nothing has changed then.
         """
         token = require_token(token_to_renew, self, "token_to_renew")

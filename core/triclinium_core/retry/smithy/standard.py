@@ -112,7 +112,7 @@ class StandardRetryStrategy:
         Raises:
             RetryError: ``error`` is not safe to retry, the attempts are used up, or the quota is, and then
                 ``retry_after`` has the delay that there would have been. ``error`` is its cause.
-            InvalidArgumentException: the token is used up or not from here, ``error`` is none, or the backoff computed
+            InvalidArgumentException: the token is used up or not from here, ``error`` is no exception, or the backoff computed
                 no delay; nothing has changed then.
         """
         token = require_token(token_to_renew, self, "token_to_renew")

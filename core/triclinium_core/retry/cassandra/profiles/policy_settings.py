@@ -74,7 +74,7 @@ def settle(
         base: what it inherits from: the class, and the options as long as the class stays the same.
 
     Raises:
-        InvalidArgumentException: the class is not known, or an option is none of its, or one that it needs is missing.
+        InvalidArgumentException: the class is not known, or an option is not one of its, or one that it needs is missing.
     """
     name = tree.get(CLASS, base.name)
     if not isinstance(name, str) or name not in choices.names:

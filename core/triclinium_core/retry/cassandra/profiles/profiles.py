@@ -218,7 +218,7 @@ class ExecutionProfiles:
         """Return the profile that is called ``name``.
 
         Raises:
-            InvalidArgumentException: there is none of that name.
+            InvalidArgumentException: the name is not known.
         """
         if not isinstance(name, str) or name not in self._profiles:
             raise InvalidArgumentException(

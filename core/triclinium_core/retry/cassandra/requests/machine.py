@@ -50,8 +50,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     StatementPrepared,
     TimePassed,
 )
-from triclinium_core.retry.cassandra.requests.execution import NO_ATTEMPT, Execution
-from triclinium_core.retry.cassandra.requests.history import History
+from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
 from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge, route_of
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
@@ -90,7 +89,7 @@ class RequestMachine:
         plan: the nodes to try, in order, see ``QueryPlan``.
 
     Raises:
-        InvalidArgumentException: ``plan`` is none.
+        InvalidArgumentException: ``plan`` is not a query plan.
     """
 
     def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
@@ -118,7 +117,7 @@ class RequestMachine:
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
 
     def handle(self, event: CassandraEvent, now: float) -> Sequence[CassandraAction]:
-        """Take note of ``event`` and return what to do, in order.
+        """Hear ``event`` and return what to do, in order.
 
         Raises:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.

@@ -186,17 +186,6 @@ def test_errors_without_a_code(service: Service, http_status: int, body: str) ->
     assert verdict.clause.endswith("no error code in the body")
 
 
-def test_the_first_error_decides() -> None:
-    """Decision C22."""
-    first_listed = json.dumps({"errors": [{"code": 4040, "msg": "stale"}, {"code": 3000, "msg": "syntax"}]})
-    first_other = json.dumps({"errors": [{"code": 3000, "msg": "syntax"}, {"code": 4040, "msg": "stale"}]})
-
-    listed, other = classify(QUERY, 400, first_listed), classify(QUERY, 400, first_other)
-
-    assert (R.QUERY_PREPARED_STATEMENT_FAILURE, "stale") == (listed.reason, listed.text)
-    assert (None, "syntax") == (other.reason, other.text)
-
-
 @rows("service", [SEARCH, VIEWS, MANAGEMENT])
 @rows("body", [b"", b"<html>", b'{"error":"x","reason":"badarg"}', TEXT_404, body_of(4040)])
 def test_statuses(service: Service, body: bytes | str) -> None:
