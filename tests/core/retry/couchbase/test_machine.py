@@ -9,12 +9,28 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.retry.couchbase.request_cases import NODE, Says, annotation, answer, error_of, hear, machine_of
+from tests.core.retry.couchbase.request_cases import (
+    NODE,
+    Says,
+    annotation,
+    answer,
+    error_of,
+    hear,
+    machine_of,
+    map_entry,
+    map_store,
+)
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.errors import (
+    CouchbaseException,
+    DecodingFailureException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
 from triclinium_core.retry.couchbase.actions import (
+    CloseConnection,
     Complete,
     Dispatch,
     Fail,
@@ -28,6 +44,7 @@ from triclinium_core.retry.couchbase.actions import (
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
     DispatchFailed,
+    ErrorMapLoaded,
     HandedOver,
     KvResponse,
     ResponseReceived,
@@ -35,19 +52,23 @@ from triclinium_core.retry.couchbase.events import (
     SocketClosed,
     TimePassed,
 )
-from triclinium_core.retry.couchbase.machine import RetryMachine
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import (
+    BestEffortRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
 )
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 
 R, S = RetryReason, RequestState
 
 START = 100.0
-LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED = 0x09, 0x86, 0x07, 0x88
+LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
+DISPATCHED = Dispatched("10.0.0.1:11210", 17)
+LOCKED_ANSWER = ResponseReceived(KvResponse(0x09))
 
 
 @pytest.mark.parametrize(
@@ -288,3 +309,230 @@ def test_a_request_that_is_over_leaves_nothing() -> None:
         assert seen() is None
     finally:
         gc.enable()
+
+
+# -- Answers: the class that the tables and the node's error map ask for.
+
+
+def test_the_error_map_of_the_node_decides() -> None:
+    """An unknown status is looked up in the map of the node that sent it, and of no other."""
+    store = map_store({UNKNOWN: map_entry("retry-later", "temp")})
+    mapped = machine_of(annotation(), error_maps=store)
+    elsewhere = machine_of(annotation(), error_maps=store)
+    nowhere = machine_of(annotation(), error_maps=store)
+
+    assert RetryAfter(0.001, True) == hear(mapped, answer(UNKNOWN))[-1]
+    assert {R.KV_ERROR_MAP_RETRY_INDICATED} == mapped.retry_reasons
+    assert CouchbaseException is type(error_of(hear(elsewhere, answer(UNKNOWN, "10.0.0.2:11210"))))
+    assert CouchbaseException is type(error_of(hear(nowhere, answer(UNKNOWN, None))))
+
+
+def test_an_error_map_that_comes_later() -> None:
+    """A map that is loaded while the request is under way counts from then on, for all who share the store."""
+    store = ErrorMapStore()
+    machine = machine_of(annotation(), state=S.PENDING, error_maps=store)
+    loaded = ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})
+
+    assert [] == hear(machine, ErrorMapLoaded(NODE, loaded))
+    assert loaded.entries[UNKNOWN] == store.entry(NODE, UNKNOWN)
+
+    hear(machine, Dispatched(NODE, 17))
+
+    assert RetryAfter(0.001, True) == hear(machine, answer(UNKNOWN))[-1]
+
+
+def test_without_a_store_a_machine_has_its_own() -> None:
+    """Two machines without a shared store do not see each other's maps."""
+    first, second = machine_of(annotation()), machine_of(annotation())
+    hear(first, ErrorMapLoaded(NODE, ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})))
+
+    assert RetryAfter(0.001, True) == hear(first, answer(UNKNOWN))[-1]
+    assert isinstance(hear(second, answer(UNKNOWN))[-1], Fail)
+
+
+def test_an_entry_without_a_retry_attribute() -> None:
+    """The request ends without asking the strategy; the map's name and text go into the context (decision C31)."""
+    strategy = Says(RetryAction.after(0.0))
+    machine = machine_of(annotation(strategy), error_maps=map_store({UNKNOWN: map_entry("auth", "temp")}))
+    error = error_of(hear(machine, answer(UNKNOWN)))
+
+    assert errors.AuthenticationFailureException is type(error)
+    assert ("NEWS", "Something new.") == (error.context.status_name, error.context.status_text)
+    assert [] == strategy.asked
+
+
+def test_a_failed_dispatch_is_safe() -> None:
+    """Nothing was sent, so a write is sent again, and what was wrong is remembered."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    actions = hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
+
+    assert RetryAfter(0.001, True) == actions[-1]
+    assert "refused" == machine.error_context(START).last_dispatch_error
+
+    hear(machine, TimePassed(), 100.001)
+    hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
+
+    assert "refused" == machine.error_context(START).last_dispatch_error
+
+
+def test_every_attempt_is_its_own() -> None:
+    """The context tells of the newest attempt: its node, its opaque, its answer."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    hear(machine, Dispatched(NODE, 17))
+    hear(machine, ResponseReceived(KvResponse(LOCKED, NODE, server_context="held", server_ref="1")))
+    hear(machine, TimePassed(), 100.001)
+    hear(machine, Dispatched("10.0.0.2:11210", 18), 100.001)
+    context = error_of(hear(machine, answer(0x01), 100.5)).context
+
+    assert ("10.0.0.2:11210", 18) == (context.last_dispatched_to, context.opaque)
+    assert (0x01, "KEY_NOT_FOUND", None, None) == (
+        context.status,
+        context.status_name,
+        context.server_context,
+        context.server_ref,
+    )
+    assert (1, frozenset({"KV_LOCKED"})) == (context.retry_attempts, context.retry_reasons)
+
+
+def test_the_connection_is_closed_last() -> None:
+    """The request is settled, or waits for its retry, before its connection goes (decision C31)."""
+    attributes = ["fetch-config", "conn-state-invalidated", "retry-now"]
+    store = map_store({UNKNOWN: map_entry(*attributes), UNKNOWN + 1: map_entry(*attributes[:2])})
+    why = "the error map says conn-state-invalidated of status 0x7ff"
+    retried = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN))
+    failed = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN + 1))
+
+    assert [RefreshTopology, ReportRetry, RetryAfter, CloseConnection] == [type(action) for action in retried]
+    assert [RefreshTopology, Fail, CloseConnection] == [type(action) for action in failed]
+    assert [CloseConnection(f"{why}0"), CloseConnection(f"{why}1")] == [retried[-1], failed[-1]]
+
+
+def test_a_known_status_that_invalidates_the_connection() -> None:
+    """A few known statuses do so too."""
+    actions = hear(machine_of(annotation()), answer(0x25))
+
+    assert [Fail, CloseConnection] == [type(action) for action in actions]
+    assert errors.TemporaryFailureException is type(error_of(actions))
+
+
+# -- Deadlines and ambiguity: what a request that ran out of time is told, wherever it stood.
+
+
+def test_an_answer_after_the_deadline() -> None:
+    """As long as nobody said that the time is over, an answer is an answer."""
+    machine = machine_of(annotation())
+    machine.handle(ResponseReceived(KvResponse(0x00)), 103.0)
+
+    assert S.COMPLETED is machine.state
+
+
+def test_the_example_of_the_rfc() -> None:
+    """2 s into a life of 2.5 s, a strategy asks for 1 s: it waits 500 ms, then times out and is not sent."""
+    machine = machine_of(annotation(Says(RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5))
+    report, order = machine.handle(LOCKED_ANSWER, 2.0)
+
+    assert RetryAfter(0.5, dispatches=False) == order
+    assert isinstance(report, ReportRetry)
+    assert (0.5, False) == (report.delay, report.dispatches)
+    assert (S.EXPIRING, 2.5, 1) == (machine.state, machine.wakeup, machine.retry_attempts)
+    assert [] == list(machine.handle(TimePassed(), 2.4999))
+
+    assert UnambiguousTimeoutException is type(error_of(machine.handle(TimePassed(), 2.5)))
+
+
+def test_a_driver_that_oversleeps() -> None:
+    """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
+    late, too_late = (machine_of(annotation(Says(RetryAction.after(0.1)))) for _ in range(2))
+    for machine in (late, too_late):
+        machine.handle(LOCKED_ANSWER, 102.0)
+
+    assert [Dispatch()] == list(late.handle(TimePassed(), 102.49))
+    assert [Fail] == [type(action) for action in too_late.handle(TimePassed(), 102.5)]
+
+
+def test_large_instants() -> None:
+    """A clock that has run for thirty years moves in larger steps; retries and deadlines still come to an end."""
+    start = 1e9
+    machine = machine_of(annotation(Says(RetryAction.after(0.1)), submitted_at=start, timeout=0.35))
+    now, dispatches = start, 0
+    while machine.state is not S.FAILED:
+        if machine.state is S.IN_FLIGHT:
+            machine.handle(LOCKED_ANSWER, now)
+        now = machine.wakeup
+        for action in machine.handle(TimePassed(), now):
+            if isinstance(action, Dispatch):
+                dispatches += 1
+                machine.handle(DISPATCHED, now)
+
+    assert 3 == dispatches
+    assert start + 0.35 == now
+
+
+def test_the_timeout_of_the_owner_does_not_count() -> None:
+    """What the owner put into the context about times is replaced by what the machine knows."""
+    request = RequestAnnotation(
+        operation="get",
+        idempotent=True,
+        strategy=BestEffortRetryStrategy(),
+        submitted_at=0.0,
+        deadline=1.0,
+        error_context=ErrorContext(operation="other", idempotent=False, timeout=99.0, service="query"),
+    )
+    context = machine_of(request).error_context(0.5)
+
+    assert ("get", True, 1.0, "kv", 0.5) == (
+        context.operation,
+        context.idempotent,
+        context.timeout,
+        context.service,
+        context.elapsed,
+    )
+
+
+def test_an_endless_request() -> None:
+    """Without a deadline nothing wakes it but its retries, and no timeout is told."""
+    machine = machine_of(annotation(timeout=math.inf))
+
+    assert math.inf == machine.wakeup
+    assert machine.error_context(100.0).timeout is None
+
+    machine.handle(LOCKED_ANSWER, 1e6)
+
+    assert 1e6 + 0.001 == machine.wakeup
+    assert [Dispatch()] == list(machine.handle(TimePassed(), 1e6 + 0.001))
+    assert math.inf == machine.wakeup
+
+
+def test_time_that_passes_early_while_waiting() -> None:
+    """A delay is waited for to its end, whatever wakes the driver in between."""
+    machine = machine_of(annotation())
+    machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert [] == list(machine.handle(TimePassed(), 100.0009))
+    assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
+    assert [Dispatch()] == list(machine.handle(TimePassed(), 100.001))
+    assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
+
+
+@rows("handed_over", [HandedOver.PART, HandedOver.ALL])
+def test_a_socket_that_closed_under_a_write(handed_over: HandedOver) -> None:
+    """Nobody knows whether it was applied: it fails, however little was handed over (decision C24)."""
+    machine = machine_of(annotation(), state=S.PENDING)
+    machine.handle(DISPATCHED, 100.0)
+    error = error_of(machine.handle(SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0))
+
+    assert RequestCanceledException is type(error)
+    assert ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "reset") == (
+        error.context.refused_reason,
+        error.context.last_dispatch_error,
+    )
+
+
+@rows("asked", [0.0, 0.0005])
+def test_time_passes_between_two_attempts(asked: float) -> None:
+    """A strategy that wants no delay gets a millisecond."""
+    machine = machine_of(annotation(Says(RetryAction.after(asked))))
+    *_, order = machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert RetryAfter(0.001, dispatches=True) == order
+    assert 100.001 == pytest.approx(machine.wakeup)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import math
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import (
     CLOSED,
     NEVER_ASKED,
     READ,
     SERVER,
+    START,
     UNAVAILABLE,
+    UNPREPARED,
     WRITE,
     error_of,
     hear,
@@ -17,21 +27,35 @@ from tests.core.retry.cassandra.requests.request_cases import (
     sends,
     submitted,
 )
-from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, play
+from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, Answer, Cluster, play
 from tests.rows import rows
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel as Level
 from triclinium_core.retry.cassandra.errors import ExecutionInfo
-from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, ReportFailure, Send
+from triclinium_core.retry.cassandra.requests.actions import (
+    Cancel,
+    CassandraAction,
+    Complete,
+    CompleteEmpty,
+    Fail,
+    ReportFailure,
+    Reprepare,
+    Send,
+)
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
+    AttemptEvent,
     ConnectionMissed,
     ErrorReceived,
     RequestSubmitted,
     RequestWritten,
     ResultReceived,
+    StatementForgotten,
+    StatementPrepared,
+    TimePassed,
 )
-from triclinium_core.retry.cassandra.requests.machine import RequestMachine
+from triclinium_core.retry.cassandra.requests.machine import REPREPARATIONS_MAX, RequestMachine
 from triclinium_core.retry.cassandra.requests.states import RequestState
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
@@ -41,6 +65,7 @@ from triclinium_core.retry.cassandra.verdicts import (
     RetryDecision,
     RetryVerdict,
 )
+from triclinium_core.retry.invalid_event import InvalidEvent
 
 
 def test_a_result() -> None:
@@ -300,3 +325,224 @@ def test_a_policy_that_fails(answer: object) -> None:
     assert (e.PolicyFailed, RequestState.FAILED) == (run.ending, run.machine.state)
     assert (type(answer) if isinstance(answer, Exception) else TypeError) is type(run.error.__cause__)
     assert "ServerError of n1" in str(run.error)
+
+
+# -- A node that has forgotten a prepared statement gets it again, and then the request; nothing is counted.
+
+
+idempotent_or_not = rows("idempotent", [True, False])
+
+
+def preparing(*, idempotent: bool = False) -> RequestMachine:
+    """Return a request whose statement is being prepared again on n1, as attempt 1."""
+    machine = submitted(request(NEVER_ASKED, idempotent=idempotent, consistency=Level.ONE))
+    hear(machine, RequestWritten(0))
+
+    assert [Reprepare(1, 0, "n1", b"id")] == hear(machine, ErrorReceived(0, UNPREPARED))
+    assert [] == hear(machine, RequestWritten(1))
+    return machine
+
+
+def test_another_id() -> None:
+    """The application holds an id that names nothing any more."""
+    error = error_of(hear(preparing(), StatementPrepared(1, b"other")))
+
+    assert isinstance(error, e.RepreparationFailed)
+    assert "n1 prepared statement b'id' again and calls it b'other' now, as happens after USE; prepare it anew" == str(
+        error
+    )
+    assert error.execution_info is not None
+    assert ("n1", 0) == (error.execution_info.coordinator, error.execution_info.successful_execution_index)
+
+
+def test_a_text_that_nobody_knows() -> None:
+    """Without it there is nothing to prepare."""
+    error = error_of(hear(preparing(), StatementForgotten(1)))
+
+    assert isinstance(error, e.RepreparationFailed)
+    assert "n1 does not know statement b'id', and neither does the driver; prepare it anew" == str(error)
+
+
+@rows("error", [e.InvalidQuery("no"), e.AlreadyExists("no"), e.FunctionFailure("no"), e.ProtocolError("no")])
+def test_the_statement_is_wrong(error: e.CoordinatorError) -> None:
+    """No other node would take it either."""
+    assert error is error_of(hear(preparing(), ErrorReceived(1, error)))
+
+
+@idempotent_or_not
+@rows(
+    "event",
+    [
+        ErrorReceived(1, SERVER),
+        ErrorReceived(1, e.Overloaded("no")),
+        ErrorReceived(1, UNPREPARED),
+        AttemptAborted(1, CLOSED),
+        AttemptAborted(1, CLOSED, 0),
+        AttemptAborted(1, e.FrameTooLong("17 MiB")),
+        ConnectionMissed(1),
+    ],
+)
+def test_anything_else(event: AttemptEvent, idempotent: bool) -> None:
+    """Is the node's: recorded against it, and the next one gets the request, for this one did not execute it."""
+    machine = preparing(idempotent=idempotent)
+    actions = hear(machine, event)
+    (complete,) = (action for action in play_on(machine, actions) if isinstance(action, Complete))
+
+    assert [Send(2, 0, "n2", Level.ONE)] == sends(actions)
+    assert (["n1"], 0) == ([node for node, _ in complete.info.errors], complete.info.retry_count)
+
+
+def play_on(machine: RequestMachine, actions: Sequence[CassandraAction]) -> list[CassandraAction]:
+    """Let nodes that answer with rows have what is ordered."""
+    (order,) = (action for action in actions if isinstance(action, Send))
+    return [action for event in Cluster({}).answer(order) for action in machine.handle(event, 200.0)]
+
+
+def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:
+    """The next node gets it, and that is nobody's error, as for a retry on the same node."""
+    machine = preparing()
+
+    assert [Send(3, 0, "n2", Level.ONE)] == hear(machine, StatementPrepared(1, b"id"), ConnectionMissed(2))
+
+
+def test_the_connection_is_gone_before_a_retried_request_is_prepared_again() -> None:
+    """That is the node's: what comes back to it is the request, and a PREPARE is new to it."""
+    machine = submitted(request(Always(RETRY_SAME)))
+    hear(machine, ErrorReceived(0, SERVER), ErrorReceived(1, UNPREPARED), ConnectionMissed(2))
+    error = error_of(hear(machine, AttemptAborted(3, e.FrameTooLong("17 MiB"))))
+
+    assert error.execution_info is not None
+    assert [("n1", e.ServerError), ("n1", e.NodeUnavailable)] == [
+        (node, type(met)) for node, met in error.execution_info.errors
+    ]
+
+
+def test_a_node_that_forgets_at_once() -> None:
+    """It gets a few chances; then it is recorded, and the next node starts anew."""
+
+    def forgets(order: Send | Reprepare) -> Answer:
+        return UNPREPARED if isinstance(order, Send) else "prepared"
+
+    run = play(request(NEVER_ASKED, idempotent=False), {"n1": forgets, "n2": forgets})
+    assert isinstance(run.error, e.AllNodesFailed)
+
+    assert {"n1": (UNPREPARED,), "n2": (UNPREPARED,)} == run.error.errors
+    assert (1 + REPREPARATIONS_MAX,) * 2 == run.cluster.counts("n1", "n2")
+    assert 2 * REPREPARATIONS_MAX == sum(isinstance(order, Reprepare) for order in run.cluster.sent)
+
+
+# -- Time, leaving, late reports and mistakes: a request settles once, and a mistake changes nothing.
+
+
+def test_one_timeout_for_the_whole_call() -> None:
+    """It counts from the submission, whatever was tried in between."""
+    downgrading = Always(RetryVerdict(RetryDecision.RETRY_NEXT, Level.ONE))
+    machine = submitted(request(downgrading, consistency=Level.QUORUM, timeout=2.0))
+    hear(machine, RequestWritten(0), ErrorReceived(0, SERVER), at=START + 1.9)
+    assert START + 2.0 == machine.wakeup
+    assert [] == hear(machine, TimePassed(), at=START + 1.99)
+    cancel, fail = hear(machine, TimePassed(), at=START + 2.0)
+
+    assert Cancel(1) == cancel
+    assert isinstance(fail, Fail)
+    assert isinstance(fail.error, e.DriverTimeout)
+    assert "no answer within 2.0 s" == str(fail.error)
+    assert ExecutionInfo(None, (("n1", SERVER),), -1, 0, Level.QUORUM, 1) == fail.error.execution_info
+    assert math.inf == machine.wakeup
+
+
+def test_nothing_is_sent_when_time_is_up() -> None:
+    """A retry that is decided too late is none, also where nobody has said yet that time is up."""
+    machine = submitted(request(Always(RETRY_NEXT)))
+    hear(machine, RequestWritten(0))
+    actions = hear(machine, ErrorReceived(0, SERVER), at=START + 2.0)
+
+    assert isinstance(error_of(actions), e.DriverTimeout)
+    assert not [action for action in actions if isinstance(action, Send)]
+
+
+def test_a_result_that_has_come_counts() -> None:
+    """A result in hand is not thrown away because the clock was quicker."""
+    machine = submitted(request())
+
+    assert isinstance(hear(machine, ResultReceived(0), at=START + 9)[0], Complete)
+
+
+@rows("attempt", [1, 7, -1, None, "0", 0.5])
+@rows("settled", [True, False])
+def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
+    """Is a mistake of the driver, also when all is over."""
+    machine = submitted(request())
+    if settled:
+        hear(machine, ResultReceived(0))
+    with pytest.raises(InvalidEvent, match="was never ordered; use the number that came with the order"):
+        hear(machine, ResultReceived(attempt))
+
+
+@rows("event", [None, "RequestWritten", RequestWritten, object()])
+def test_what_is_no_event(event: Any) -> None:
+    """Nothing else is heard."""
+    with pytest.raises(InvalidEvent):
+        hear(submitted(request()), event)
+
+
+@rows("now", [START - 1, math.nan, math.inf, -math.inf, None, "now", True])
+def test_a_clock_that_makes_no_sense(now: Any) -> None:
+    """An instant is a number, and none lies before the last; nothing was changed."""
+    machine = submitted(request())
+    with pytest.raises(InvalidArgumentException, match=f"now={now!r} must be") as caught:
+        machine.handle(ResultReceived(0), now)
+
+    assert "now" == caught.value.parameter
+    assert isinstance(hear(machine, ResultReceived(0))[0], Complete)
+
+
+def test_a_mistake_does_not_move_the_clock() -> None:
+    """An event that was refused has not happened, so its instant has not come."""
+    machine = submitted(request())
+    hear(machine, RequestWritten(0))
+    with pytest.raises(InvalidEvent):
+        hear(machine, RequestWritten(0), at=START + 1)
+
+    assert isinstance(hear(machine, ResultReceived(0), at=START)[0], Complete)
+
+
+def test_a_plan_that_fails() -> None:
+    """A generator that raises on the way fails the request, with what it raised as the cause."""
+
+    def plan() -> Iterator[str]:
+        yield "n1"
+        raise ZeroDivisionError("raise me")
+
+    machine = RequestMachine(request(NEVER_ASKED), plan())
+    hear(machine, RequestSubmitted())
+    closed = e.ClosedConnection("closed")
+    error = error_of(hear(machine, AttemptAborted(0, closed, 0)))
+
+    assert isinstance(error, e.PolicyFailed)
+    assert ExecutionInfo(None, (("n1", closed),), -1, 0, None, 0) == error.execution_info
+    assert "the query plan failed: ZeroDivisionError('raise me')" == str(error)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
+def test_a_plan_that_fails_at_once() -> None:
+    """Then the submission fails."""
+    nodes: Any = iter([["n1"]])
+    machine = RequestMachine(request(), nodes)
+
+    assert isinstance(error_of(hear(machine, RequestSubmitted())), e.PolicyFailed)
+    assert machine.state is RequestState.FAILED
+
+
+def test_a_request_that_is_over_leaves_nothing() -> None:
+    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    machine = submitted(request())
+    hear(machine, ResultReceived(0))
+    seen = weakref.ref(machine)
+    gc.disable()
+    try:
+        del machine
+
+        assert seen() is None
+    finally:
+        gc.enable()
