@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium import Collection, RetryReason
-from triclinium._cli.demo.play import Play
-from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import Demand, Scenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status

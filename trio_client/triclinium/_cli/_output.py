@@ -1,14 +1,15 @@
-"""Standard output, to which all commands write: what it does not take ends them in one line, whatever they were doing."""
+"""What commands print, and how they end where that is lost or somebody presses Control-C."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, TypeVar, TypeVarTuple
 
 import click
+import trio
 
 NOT_WRITTEN = 74
 """Exit status where the output could not be written, as in sysexits.h; no command says anything else with it."""
@@ -79,3 +80,28 @@ def checked_output() -> Iterator[None]:
         yield
     finally:
         sys.stdout = plain
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+def run_trio(work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+    """Return what ``work(*args)`` returns.
+
+    Two exceptions may leave a nursery in a group, where nobody would recognise them, and are taken out of it.
+
+    Raises:
+        click.Abort: Control-C.
+        OutputLost: what the command prints cannot be written.
+    """
+    ending: Exception
+    try:
+        return trio.run(work, *args)
+    except* KeyboardInterrupt:
+        ending = click.Abort()
+    except* OutputLost as group:
+        ending = group
+        while isinstance(ending, ExceptionGroup):
+            ending = ending.exceptions[0]
+    raise ending

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from triclinium._cli._input import WrongInput, suggestion
 from triclinium._cli._output import NOBODY_READS, NOT_WRITTEN, checked_output
-from triclinium._cli._wrong_input import WrongInput, suggestion
 
 COMMANDS: Mapping[str, str] = {
     "demo": "triclinium._cli.demo.command",

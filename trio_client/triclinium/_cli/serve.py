@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from triclinium._cli._wrong_input import WrongInput
+from triclinium._cli._input import WrongInput
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
-from triclinium_core.testing.fakes.cluster.places import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from triclinium.testing._tls import names_of, welcome_to_tls
 from triclinium_core.checks import check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
-from triclinium_core.testing.fakes.cluster.places import NODES_MAX, PORT_STRIDE
+from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
 LOOPBACK = (HOST, "::1")

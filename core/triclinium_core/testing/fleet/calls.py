@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
-from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.service import AttemptOutcome
 
 
 class Call:
@@ -29,10 +29,10 @@ class Call:
         """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""
         return None
 
-    def dispatch(self, outcome: Outcome, now: float) -> None:
+    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
         """Take note that an attempt is made; ``outcome`` is what will be heard of it, for it may be that nothing is sent."""
 
-    def fail(self, outcome: Outcome, now: float) -> float | None:
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         """Take note of how an attempt ended, and return when to ``resume``; None where the operation is over."""
         return None
 

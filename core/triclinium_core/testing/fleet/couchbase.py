@@ -26,16 +26,16 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fleet.calls import Call
 from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.service import NOT_SENT, Outcome
+from triclinium_core.testing.fleet.service import NOT_SENT, AttemptOutcome
 
 IDEMPOTENT_OPERATION = "get"
 OTHER_OPERATION = "upsert"
 
-_EVENTS: dict[Outcome, RequestEvent] = {
-    Outcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
-    Outcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
-    Outcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
-    Outcome.CLOSED: SocketClosed(HandedOver.ALL),
+_EVENTS: dict[AttemptOutcome, RequestEvent] = {
+    AttemptOutcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
+    AttemptOutcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
+    AttemptOutcome.CLOSED: SocketClosed(HandedOver.ALL),
 }
 """What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
 
@@ -68,12 +68,12 @@ class CouchbaseCall(Call):
         self._process = process
         self._machine: RetryMachine | None = None
 
-    def dispatch(self, outcome: Outcome, now: float) -> None:
+    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
         """Tell the machine that a retry was sent."""
         if self._machine is not None and outcome not in NOT_SENT:
             self._machine.handle(_DISPATCHED, now)
 
-    def fail(self, outcome: Outcome, now: float) -> float | None:
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         """Return when the machine wants to be woken, where it retries or waits for the deadline."""
         machine = self._machine
         if machine is None:

@@ -16,11 +16,11 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fleet.calls import Call, Process
 from triclinium_core.testing.fleet.figures import FleetFigures
 from triclinium_core.testing.fleet.scenario import Scenario
-from triclinium_core.testing.fleet.service import Outcome, ServiceMachine
+from triclinium_core.testing.fleet.service import AttemptOutcome, ServiceMachine
 from triclinium_core.testing.fleet.strategies import STRATEGIES, MakeProcess
 from triclinium_core.testing.fleet.tally import Tally
 
-_Entry = tuple[float, int, Call, Outcome | None]
+_Entry = tuple[float, int, Call, AttemptOutcome | None]
 """When, a number that settles who is first at the same instant, and how an attempt ends; None for the next attempt."""
 
 
@@ -102,7 +102,7 @@ class _Player:
                 self._send(call, now)
             else:
                 self._fail(now)
-        elif outcome is Outcome.ANSWERED:
+        elif outcome is AttemptOutcome.ANSWERED:
             call.succeed(now)
             self.tally.success(call.began, now)
         else:
@@ -118,19 +118,19 @@ class _Player:
         tally.sent[bucket] += 1
         outcome, at = service.receive(now)
         tally.queue[bucket] = max(tally.queue[bucket], service.waiting(now))
-        if outcome is Outcome.THROTTLED:
+        if outcome is AttemptOutcome.THROTTLED:
             tally.throttled[bucket] += 1
         call.dispatch(outcome, now)
         gives_up_at = min(call.deadline, now + call.attempt_timeout)
         if at >= gives_up_at:
-            if outcome is Outcome.ANSWERED:
+            if outcome is AttemptOutcome.ANSWERED:
                 tally.wasted[tally.at(at)] += 1
             if gives_up_at < call.deadline:
-                self._push(gives_up_at, call, Outcome.TIMED_OUT)
+                self._push(gives_up_at, call, AttemptOutcome.TIMED_OUT)
             else:
                 call.expire(call.deadline)
                 self._fail(call.deadline)
-        elif outcome is Outcome.ANSWERED and not call.hears_success:
+        elif outcome is AttemptOutcome.ANSWERED and not call.hears_success:
             tally.success(call.began, at)
         else:
             self._push(at, call, outcome)
@@ -141,6 +141,6 @@ class _Player:
     def _fail(self, now: float) -> None:
         self.tally.failed[self.tally.at(now)] += 1
 
-    def _push(self, at: float, call: Call, outcome: Outcome | None) -> None:
+    def _push(self, at: float, call: Call, outcome: AttemptOutcome | None) -> None:
         self._entries += 1
         heappush(self._heap, (at, self._entries, call, outcome))

@@ -13,7 +13,7 @@ from triclinium_core.testing.fleet.scenario import Outage, OutageKind, Overload,
 
 
 @unique
-class Outcome(Enum):
+class AttemptOutcome(Enum):
     """What a client hears of one attempt."""
 
     ANSWERED = "answered"
@@ -25,17 +25,17 @@ class Outcome(Enum):
     """Nothing, for as long as an attempt may take."""
 
 
-Fate = tuple[Outcome, float]
+Fate = tuple[AttemptOutcome, float]
 """What becomes of a request, and the instant at which its client hears of it; ``inf`` for never."""
 
-NOT_SENT = frozenset({Outcome.REFUSED, Outcome.DENIED})
+NOT_SENT = frozenset({AttemptOutcome.REFUSED, AttemptOutcome.DENIED})
 """After these nothing of the request has left the client."""
 
-_DURING: dict[OutageKind, Outcome] = {
-    OutageKind.REFUSES: Outcome.REFUSED,
-    OutageKind.CLOSES: Outcome.CLOSED,
-    OutageKind.DENIES: Outcome.DENIED,
-    OutageKind.SILENT: Outcome.TIMED_OUT,
+_DURING: dict[OutageKind, AttemptOutcome] = {
+    OutageKind.REFUSES: AttemptOutcome.REFUSED,
+    OutageKind.CLOSES: AttemptOutcome.CLOSED,
+    OutageKind.DENIES: AttemptOutcome.DENIED,
+    OutageKind.SILENT: AttemptOutcome.TIMED_OUT,
 }
 """How requests end that come during an outage of this kind."""
 
@@ -64,7 +64,7 @@ class ServiceMachine:
         if now >= self._start:
             if now < self._end:
                 outcome = _DURING[self._kind]
-                return outcome, math.inf if outcome is Outcome.TIMED_OUT else now + self._latency
+                return outcome, math.inf if outcome is AttemptOutcome.TIMED_OUT else now + self._latency
             if not self._is_restarted:
                 # What waited was lost with the outage.
                 self._is_restarted, self._free_at = True, now
@@ -73,12 +73,16 @@ class ServiceMachine:
             # Decision F2: it takes time of the worker too, but no longer than another queue; what is more costs nothing.
             self._free_at = max(self._free_at, min(self._free_at + self._rejection, now + 2 * self._queue))
             return self._lost_in_outage(
-                now, Outcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
+                now, AttemptOutcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
             )
         self._free_at = begin + self._work
-        return self._lost_in_outage(now, Outcome.ANSWERED, self._free_at + self._latency)
+        return self._lost_in_outage(now, AttemptOutcome.ANSWERED, self._free_at + self._latency)
 
-    def _lost_in_outage(self, now: float, outcome: Outcome, at: float) -> Fate:
+    def _lost_in_outage(self, now: float, outcome: AttemptOutcome, at: float) -> Fate:
         if now < self._start < at < math.inf:
-            return (Outcome.TIMED_OUT, math.inf) if self._kind is OutageKind.SILENT else (Outcome.CLOSED, self._start)
+            return (
+                (AttemptOutcome.TIMED_OUT, math.inf)
+                if self._kind is OutageKind.SILENT
+                else (AttemptOutcome.CLOSED, self._start)
+            )
         return outcome, at

@@ -12,20 +12,20 @@ from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.calls import Call
 from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.service import AttemptOutcome
 
 MakeStrategy = Callable[[Random, Callable[[], float]], SimpleRetryStrategy | StandardRetryStrategy]
 """Makes the strategy of one process, given its randomness and its clock."""
 
 
-def _errors(*, idempotent: bool) -> Mapping[Outcome, Exception]:
+def _errors(*, idempotent: bool) -> Mapping[AttemptOutcome, Exception]:
     """Return what the strategy is told of an attempt; what may have been applied is safe to retry if idempotent."""
     infos = {
-        Outcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
-        Outcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
-        Outcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
-        Outcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
-        Outcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
+        AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
+        AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
+        AttemptOutcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
+        AttemptOutcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
     }
     return {outcome: ClassifiedError(ConnectionError(outcome.value), info) for outcome, info in infos.items()}
 
@@ -39,7 +39,7 @@ class SmithyProcess:
     def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
         self.now: float = 0.0
         self.strategy: SimpleRetryStrategy | StandardRetryStrategy = make_strategy(rng, lambda: self.now)
-        self.errors: Mapping[Outcome, Exception] = _ERRORS[fleet.idempotent]
+        self.errors: Mapping[AttemptOutcome, Exception] = _ERRORS[fleet.idempotent]
         self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
 
     def call(self, began: float, deadline: float) -> Call:
@@ -65,7 +65,7 @@ class SmithyCall(Call):
         delay = self._token.retry_delay
         return min(now + delay, self.deadline) if delay > 0 else None
 
-    def fail(self, outcome: Outcome, now: float) -> float | None:
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         """Ask for the next token; without one, or without time for it, the operation is over at once (decision F6)."""
         process = self._process
         process.now = now

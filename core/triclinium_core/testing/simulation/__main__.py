@@ -10,7 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from triclinium_core.testing.simulation.command import Spread, main
-from triclinium_core.testing.simulation.history import Outcome
+from triclinium_core.testing.simulation.history import SeedResult
 
 NOT_WRITTEN, NOBODY_READS = 74, 141
 """Exit statuses where the output could not be written, as in sysexits.h, and where SIGPIPE would end a program."""
@@ -34,7 +34,7 @@ def spread(jobs: int) -> Spread:
     return map if jobs == 1 else partial(_in_processes, jobs)
 
 
-def _in_processes(jobs: int, work: Callable[[int], Outcome], seeds: Iterable[int]) -> Iterator[Outcome]:
+def _in_processes(jobs: int, work: Callable[[int], SeedResult], seeds: Iterable[int]) -> Iterator[SeedResult]:
     with get_context("spawn").Pool(jobs) as pool:
         yield from pool.imap(work, seeds)
 

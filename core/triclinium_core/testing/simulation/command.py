@@ -6,15 +6,21 @@ It touches neither clock nor terminal; whoever runs it passes them in.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.history import MakeNodes, Outcome, play
-from triclinium_core.testing.simulation.regressions import REGRESSIONS
+from triclinium_core.testing.simulation.history import MakeNodes, SeedResult, play
+
+REGRESSIONS: Mapping[int, str] = {
+    5_007: "a seed of the connection string that was no node any more, and an operation that failed fast",
+    29_922_058: "a client that knew no map yet, of a cluster in which the document has no node",
+}
+"""By seed, what the history met that nothing had met before."""
+
 
 PROGRAM = "python -m triclinium_core.testing.simulation"
 SEEDS_DEFAULT = 200
@@ -24,7 +30,7 @@ LAST_STEPS = 40
 """Lines of the history that a failure shows; a replay shows all of them."""
 PROGRESS_LINES = 10
 
-Spread = Callable[[Callable[[int], Outcome], Iterable[int]], Iterable[Outcome]]
+Spread = Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]
 """Calls a function for each seed, in order, and yields what it returns: ``map``, or one that uses several processes."""
 
 
@@ -74,7 +80,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Sequence[int], str]:
     return [*REGRESSIONS, *drawn], f"{len(REGRESSIONS):,} known seeds and {count:,} drawn from {options.draw}"
 
 
-def _play_on(make_nodes: MakeNodes, seed: int) -> Outcome:
+def _play_on(make_nodes: MakeNodes, seed: int) -> SeedResult:
     outcome = play(seed, make_nodes)
     # Nobody reads what went well, and it may have to travel from another process.
     return outcome if outcome.law is not None else replace(outcome, timeline=())
@@ -101,7 +107,7 @@ def _show_success(title: str, figures: Figures, write: Callable[[str], object]) 
         write(line)
 
 
-def _show_failure(outcome: Outcome, steps: Sequence[str], write: Callable[[str], object]) -> None:
+def _show_failure(outcome: SeedResult, steps: Sequence[str], write: Callable[[str], object]) -> None:
     left_out = len(outcome.timeline) - len(steps)
     write(f"\nseed {outcome.seed} breaks a law:\n  {outcome.law}\n")
     write(f"after {left_out:,} earlier steps:" if left_out else "what happened:")

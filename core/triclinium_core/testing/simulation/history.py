@@ -69,7 +69,7 @@ MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SeedResult:
     """What came of one seed."""
 
     seed: int
@@ -79,7 +79,7 @@ class Outcome:
     """The law that was broken; None where all of them hold."""
 
 
-def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> Outcome:
+def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> SeedResult:
     """Return what comes of the history that a seed determines."""
     history = ClusterHistory(seed, make_nodes)
     law = None
@@ -89,7 +89,7 @@ def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> Outcome:
         law = str(violation)
     except Exception as crash:
         law = f"client or node crashed: {type(crash).__name__}: {crash}"
-    return Outcome(seed, history.figures(), history.simulation.timeline, law)
+    return SeedResult(seed, history.figures(), history.simulation.timeline, law)
 
 
 class ClusterHistory:

@@ -10,10 +10,10 @@ import pytest
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
 from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.service import AttemptOutcome
 
 
-def attempts_at(process: CouchbaseProcess, outcome: Outcome, timeout: float = 2.5) -> tuple[list[float], float]:
+def attempts_at(process: CouchbaseProcess, outcome: AttemptOutcome, timeout: float = 2.5) -> tuple[list[float], float]:
     """Return when an operation is sent whose attempts all end at once in the same way, and when it is over."""
     call = process.call(0.0, timeout)
     now, sent = 0.0, [0.0]
@@ -30,7 +30,7 @@ def attempts_at(process: CouchbaseProcess, outcome: Outcome, timeout: float = 2.
 
 def test_the_delays_of_best_effort() -> None:
     """1, 2, 4 … 256, 500 ms, until one would reach the deadline: it waits for that, and is over."""
-    for outcome in (Outcome.REFUSED, Outcome.THROTTLED, Outcome.CLOSED, Outcome.DENIED):
+    for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.THROTTLED, AttemptOutcome.CLOSED, AttemptOutcome.DENIED):
         sent, ended = attempts_at(CouchbaseProcess(BestEffortRetryStrategy(), Fleet(), random.Random(1)), outcome)
         delays = [round((later - earlier) * 1000) for earlier, later in pairwise(sent)]
 
@@ -42,9 +42,9 @@ def test_a_write_whose_connection_closed_is_over() -> None:
     """It may have been applied; one that was turned away was not."""
     process = CouchbaseProcess(BestEffortRetryStrategy(), Fleet(idempotent=False), random.Random(1))
 
-    assert ([0.0], 0.0) == attempts_at(process, Outcome.CLOSED)
-    assert len(attempts_at(process, Outcome.THROTTLED)[0]) > 9
-    assert len(attempts_at(process, Outcome.REFUSED)[0]) > 9
+    assert ([0.0], 0.0) == attempts_at(process, AttemptOutcome.CLOSED)
+    assert len(attempts_at(process, AttemptOutcome.THROTTLED)[0]) > 9
+    assert len(attempts_at(process, AttemptOutcome.REFUSED)[0]) > 9
 
 
 def test_silence_is_over_with_the_deadline() -> None:
@@ -52,10 +52,10 @@ def test_silence_is_over_with_the_deadline() -> None:
     process = CouchbaseProcess(BestEffortRetryStrategy(), Fleet(), random.Random(1))
     first, second = process.call(0.0, 2.5), process.call(0.0, 2.5)
     first.expire(2.5)
-    resume_at = second.fail(Outcome.REFUSED, 0.0)
+    resume_at = second.fail(AttemptOutcome.REFUSED, 0.0)
     assert resume_at is not None
     assert second.resume(resume_at)
-    second.dispatch(Outcome.ANSWERED, resume_at)
+    second.dispatch(AttemptOutcome.ANSWERED, resume_at)
     second.expire(2.5)
 
     assert not second.resume(2.5)

@@ -7,12 +7,12 @@ import math
 import pytest
 
 from triclinium_core.testing.fleet.scenario import Outage, OutageKind, Overload, SimulatedService
-from triclinium_core.testing.fleet.service import Outcome, ServiceMachine
+from triclinium_core.testing.fleet.service import AttemptOutcome, ServiceMachine
 
 TEN_A_SECOND = SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
 
 
-def approximately(fates: list[tuple[Outcome, float]]) -> list[tuple[Outcome, float]]:
+def approximately(fates: list[tuple[AttemptOutcome, float]]) -> list[tuple[AttemptOutcome, float]]:
     """Return fates whose instants are rounded."""
     return [(outcome, round(at, 9)) for outcome, at in fates]
 
@@ -21,9 +21,11 @@ def test_requests_are_served_one_by_one() -> None:
     """Each waits for those before it, and then for its own work and the way."""
     machine = ServiceMachine(TEN_A_SECOND, None)
 
-    assert [(Outcome.ANSWERED, 0.11), (Outcome.ANSWERED, 0.21), (Outcome.ANSWERED, 0.31)] == approximately(
-        [machine.receive(0.0) for _ in range(3)]
-    )
+    assert [
+        (AttemptOutcome.ANSWERED, 0.11),
+        (AttemptOutcome.ANSWERED, 0.21),
+        (AttemptOutcome.ANSWERED, 0.31),
+    ] == approximately([machine.receive(0.0) for _ in range(3)])
     assert 3.0 == pytest.approx(machine.waiting(0.0))
     assert 0.0 == machine.waiting(9.0)
 
@@ -33,11 +35,11 @@ def test_a_full_queue_turns_away() -> None:
     machine = ServiceMachine(TEN_A_SECOND, None)
     fates = [machine.receive(0.0) for _ in range(20)]
 
-    assert [Outcome.ANSWERED] * 3 + [Outcome.THROTTLED] * 17 == [outcome for outcome, _ in fates]
-    assert (Outcome.THROTTLED, 0.01) == fates[-1]
+    assert [AttemptOutcome.ANSWERED] * 3 + [AttemptOutcome.THROTTLED] * 17 == [outcome for outcome, _ in fates]
+    assert (AttemptOutcome.THROTTLED, 0.01) == fates[-1]
     assert 5.0 == pytest.approx(machine.waiting(0.0))
-    assert (Outcome.THROTTLED, 0.25) == machine.receive(0.24)
-    assert (Outcome.ANSWERED, 0.66) == approximately([machine.receive(0.31)])[0]
+    assert (AttemptOutcome.THROTTLED, 0.25) == machine.receive(0.24)
+    assert (AttemptOutcome.ANSWERED, 0.66) == approximately([machine.receive(0.31)])[0]
 
 
 def test_a_full_queue_may_be_silent() -> None:
@@ -45,25 +47,25 @@ def test_a_full_queue_may_be_silent() -> None:
     machine = ServiceMachine(SimulatedService(capacity=1.0, queue=0.5, overload=Overload.SILENT), None)
     machine.receive(0.0)
 
-    assert (Outcome.THROTTLED, math.inf) == machine.receive(0.0)
+    assert (AttemptOutcome.THROTTLED, math.inf) == machine.receive(0.0)
 
 
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (OutageKind.REFUSES, (Outcome.REFUSED, 1.01)),
-        (OutageKind.CLOSES, (Outcome.CLOSED, 1.01)),
-        (OutageKind.DENIES, (Outcome.DENIED, 1.01)),
-        (OutageKind.SILENT, (Outcome.TIMED_OUT, math.inf)),
+        (OutageKind.REFUSES, (AttemptOutcome.REFUSED, 1.01)),
+        (OutageKind.CLOSES, (AttemptOutcome.CLOSED, 1.01)),
+        (OutageKind.DENIES, (AttemptOutcome.DENIED, 1.01)),
+        (OutageKind.SILENT, (AttemptOutcome.TIMED_OUT, math.inf)),
     ],
 )
-def test_what_an_outage_does(kind: OutageKind, expected: tuple[Outcome, float]) -> None:
+def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
     """From its first instant up to its last, each kind in its way; then requests are served as if none had waited."""
     machine = ServiceMachine(TEN_A_SECOND, Outage(1.0, 2.0, kind))
 
     assert expected == machine.receive(1.0)
     assert expected[0] is machine.receive(1.999)[0]
-    assert [(Outcome.ANSWERED, 2.11)] == approximately([machine.receive(2.0)])
+    assert [(AttemptOutcome.ANSWERED, 2.11)] == approximately([machine.receive(2.0)])
 
 
 def test_an_outage_takes_what_waits() -> None:
@@ -71,9 +73,11 @@ def test_an_outage_takes_what_waits() -> None:
     closing = ServiceMachine(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.REFUSES))
     silent = ServiceMachine(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.SILENT))
 
-    assert [(Outcome.ANSWERED, 0.11), (Outcome.CLOSED, 0.15)] == approximately([closing.receive(0.0) for _ in range(2)])
-    assert [Outcome.ANSWERED, Outcome.TIMED_OUT] == [silent.receive(0.0)[0] for _ in range(2)]
-    assert [(Outcome.ANSWERED, 0.31)] == approximately([closing.receive(0.2)])
+    assert [(AttemptOutcome.ANSWERED, 0.11), (AttemptOutcome.CLOSED, 0.15)] == approximately(
+        [closing.receive(0.0) for _ in range(2)]
+    )
+    assert [AttemptOutcome.ANSWERED, AttemptOutcome.TIMED_OUT] == [silent.receive(0.0)[0] for _ in range(2)]
+    assert [(AttemptOutcome.ANSWERED, 0.31)] == approximately([closing.receive(0.2)])
 
 
 def test_what_waited_is_lost_with_the_outage() -> None:
@@ -82,5 +86,5 @@ def test_what_waited_is_lost_with_the_outage() -> None:
     for _ in range(5):
         machine.receive(0.0)
 
-    assert (Outcome.ANSWERED, 3.01) == machine.receive(2.0)
-    assert (Outcome.ANSWERED, 4.01) == machine.receive(2.0)
+    assert (AttemptOutcome.ANSWERED, 3.01) == machine.receive(2.0)
+    assert (AttemptOutcome.ANSWERED, 4.01) == machine.receive(2.0)

@@ -14,10 +14,10 @@ from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.service import AttemptOutcome
 from triclinium_core.testing.fleet.smithy import SmithyProcess
 
-RETRIED = {Outcome.THROTTLED, Outcome.REFUSED, Outcome.CLOSED, Outcome.TIMED_OUT}
+RETRIED = {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED, AttemptOutcome.CLOSED, AttemptOutcome.TIMED_OUT}
 
 
 def standard(rng: Random, clock: Callable[[], float]) -> StandardRetryStrategy:
@@ -36,12 +36,12 @@ def quota(process: SmithyProcess) -> int:
     return process.strategy.available_quota()
 
 
-@rows("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ANSWERED])
+@rows("outcome", [outcome for outcome in AttemptOutcome if outcome is not AttemptOutcome.ANSWERED])
 @rows("idempotent", [True, False])
-def test_what_is_retried(outcome: Outcome, idempotent: bool) -> None:
+def test_what_is_retried(outcome: AttemptOutcome, idempotent: bool) -> None:
     """What a retry can help; and of writes only what was certainly not applied."""
     process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))
-    expected = outcome in (RETRIED if idempotent else {Outcome.THROTTLED, Outcome.REFUSED})
+    expected = outcome in (RETRIED if idempotent else {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED})
 
     assert expected is (process.call(0.0, 9.0).fail(outcome, 0.0) is not None)
 
@@ -50,7 +50,7 @@ def test_a_success_gives_back() -> None:
     """What the last attempt took from the quota that the process shares."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
     first, second = process.call(0.0, 9.0), process.call(0.0, 9.0)
-    resume_at = first.fail(Outcome.REFUSED, 0.0)
+    resume_at = first.fail(AttemptOutcome.REFUSED, 0.0)
     assert resume_at is not None
     assert first.resume(resume_at)
     taken = quota(process)
@@ -60,8 +60,8 @@ def test_a_success_gives_back() -> None:
     assert (28, 42) == (taken, quota(process))
 
 
-@pytest.mark.parametrize(("outcome", "cost"), [(Outcome.REFUSED, 5), (Outcome.TIMED_OUT, 10)])
-def test_a_timeout_is_told_as_one(outcome: Outcome, cost: int) -> None:
+@pytest.mark.parametrize(("outcome", "cost"), [(AttemptOutcome.REFUSED, 5), (AttemptOutcome.TIMED_OUT, 10)])
+def test_a_timeout_is_told_as_one(outcome: AttemptOutcome, cost: int) -> None:
     """By the numbers of 2020 its retry costs twice as much."""
     process = SmithyProcess(
         lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020, quota_capacity=100),
@@ -77,7 +77,7 @@ def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
     """The operation is over at once, and what it took goes back."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
 
-    assert process.call(0.0, 0.001).fail(Outcome.THROTTLED, 0.0) is None
+    assert process.call(0.0, 0.001).fail(AttemptOutcome.THROTTLED, 0.0) is None
     assert 42 == quota(process)
 
 
@@ -86,7 +86,7 @@ def test_first_attempts_wait_for_the_rate() -> None:
     process = SmithyProcess(adaptive, Fleet(timeout=0.5), random.Random(1))
     throttled = process.call(0.0, 9.0)
     at_once = throttled.begin(0.0)
-    throttled.fail(Outcome.THROTTLED, 1.0)
+    throttled.fail(AttemptOutcome.THROTTLED, 1.0)
     patient, hasty = process.call(1.0, 99.0), process.call(1.0, 1.1)
     patient_at, hasty_at = patient.begin(1.0), hasty.begin(1.0)
 
@@ -101,7 +101,7 @@ def test_first_attempts_wait_for_the_rate() -> None:
 def test_who_leaves_unsent_gives_the_place_back() -> None:
     """So that the next operation waits as long as the last before it, and not for one that is gone."""
     process = SmithyProcess(adaptive, Fleet(), random.Random(1))
-    process.call(0.0, 9.0).fail(Outcome.THROTTLED, 1.0)
+    process.call(0.0, 9.0).fail(AttemptOutcome.THROTTLED, 1.0)
     hasty, before = process.call(1.0, 1.1), process.call(1.0, 99.0).begin(1.0)
     hasty.resume(1.1)
     after = process.call(1.1, 99.0).begin(1.1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fleet.calls import Call, Process
 from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.service import Outcome
+from triclinium_core.testing.fleet.service import AttemptOutcome
 from triclinium_core.testing.fleet.strategies import MakeProcess
 
 
@@ -37,11 +37,11 @@ class WatchedCall(Call):
     def begin(self, now: float) -> float | None:
         return self.call.begin(now)
 
-    def dispatch(self, outcome: Outcome, now: float) -> None:
+    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
         self.story.sent_at.append(now)
         self.call.dispatch(outcome, now)
 
-    def fail(self, outcome: Outcome, now: float) -> float | None:
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
         resume_at = self.call.fail(outcome, now)
         if resume_at is None:
             self.story.ended.append(("failed", now))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import HOTELS, exists, get, increment, lock, named, upsert
-from tests.core.testing.books import IN_FLIGHT, Books
-from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
+from tests.core.testing.asked import HOTELS, at, exists, get, increment, lock, named, upsert
+from tests.core.testing.books import BUSY, DIALECT, IN_FLIGHT, STREAM, Books, refused
+from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import AmbiguousTimeoutException, DocumentNotFoundException, UnambiguousTimeoutException
+from triclinium_core.kv.operation.codec import encode_operation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request, encode_response
+from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import AnswerStatus, Delay, DropResponse, Garble, WrongLength
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP
-from triclinium_core.testing.oracle.ledger import SURVIVABLE_STRIKES
+from triclinium_core.testing.oracle.ledger import NEEDS_A_FRAME, SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 
 DENIED = "was applied, and is said not to have been"
@@ -163,3 +169,197 @@ def test_forged() -> None:
     later = books.ask(upsert())
 
     assert (True, False) == (books.ledger.was_forged(write), books.ledger.was_forged(later))
+
+
+def test_bytes_that_are_no_frame() -> None:
+    """What a client sends is requests."""
+    books = Books()
+    books.ledger.ordered(STREAM, encode_request(Opcode.NOOP, opaque=1))
+
+    with pytest.raises(Violation, match="stream 1: the client sent no frame: "):
+        books.ledger.ordered(STREAM, encode_response(Opcode.NOOP, opaque=1))
+
+
+def test_bytes_in_pieces() -> None:
+    """A frame counts once it is whole, wherever it is cut, and each stream has its own."""
+    books = Books()
+    write = books.ask(upsert())
+    data = encode_operation(write.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
+    for position in range(len(data)):
+        books.ledger.ordered(STREAM + 1, encode_request(Opcode.NOOP, opaque=position))
+        books.ledger.ordered(STREAM, data[position : position + 1])
+    books.ledger.left(STREAM, 1)
+    books.take_up(Opcode.SET, 7, applied=True)
+    books.ledger.completed(write)
+
+    books.ledger.check_frames()
+
+
+def test_command_that_is_no_operation() -> None:
+    """What the client asks for itself is nobody's account."""
+    books = Books()
+    books.ledger.ordered(STREAM, encode_request(Opcode.GET_COLLECTION_ID, opaque=9))
+    books.ledger.left(STREAM, 100)
+    for opcode in (Opcode.GET_COLLECTION_ID, Opcode.SET):
+        books.take_up(opcode, 9, applied=True)
+
+    books.ledger.check_frames()
+
+
+def test_two_frames_with_one_opaque() -> None:
+    """Each of them counts, also where none has left before the other is ordered."""
+    books = Books()
+    read = books.ask(get())
+    data = encode_operation(read.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
+    books.ledger.ordered(STREAM, data + data)
+    books.ledger.left(STREAM, 2 * len(data))
+
+    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; by its results and retries 0 to 1 times"):
+        books.ledger.check_frames()
+
+
+def test_answer_without_a_frame() -> None:
+    """What only a server can know needs a question, or that for the collection; what the client knows does not."""
+    asked, late = Books(), Books()
+    elsewhere = late.ask(get(HOTELS))
+    late.retry(elsewhere)
+    late.ledger.failed(elsewhere, refused(BUSY, retries=1))
+    late.ledger.failed(late.ask(get(HOTELS)), DocumentNotFoundException("", ErrorContext(status=1)))
+    late.ledger.check_frames()
+    asked.ledger.failed(asked.ask(get()), DocumentNotFoundException("", ErrorContext(status=1)))
+    successful = Books()
+    successful.ledger.completed(successful.ask(get()))
+
+    for books in (asked, successful):
+        with pytest.raises(Violation, match="GET b'ada' was sent 0 times; by its results and retries 1 to 1 times"):
+            books.ledger.check_frames()
+
+
+def test_frame_beyond_what_left() -> None:
+    """A frame has left when its first byte has; the one behind it has not."""
+    books = Books()
+    first, second = books.ask(upsert()), books.ask(upsert(b"<2>"))
+    books.order(first)
+    left = books.size
+    books.order(second)
+    books.ledger.left(STREAM, left)
+    books.ledger.failed(first, refused(IN_FLIGHT))
+    books.ledger.abandoned(second, ambiguous=False)
+    books.ledger.check_frames()
+    books.retry(second)
+
+    with pytest.raises(Violation, match="SET b'ada' was sent 0 times; by its results and retries 1 to 2 times"):
+        books.ledger.check_frames()
+
+    books.ledger.left(STREAM, left + 1)
+    books.ledger.left(STREAM, left + 1)
+    books.ledger.check_frames()
+
+
+def test_sent_twice_in_silence() -> None:
+    """What is sent again is reported; a retry that the deadline cuts permits no frame."""
+    books = Books()
+    read = books.ask(get())
+    books.send(read)
+    books.ledger.check_frames()
+    books.send(read)
+
+    with pytest.raises(Violation, match="GET b'ada' was sent 2 times; by its results and retries 0 to 1 times"):
+        books.ledger.check_frames()
+    books.retry(read, dispatches=False)
+    with pytest.raises(Violation, match="was sent 2 times; by its results and retries 1 to 1 times"):
+        books.ledger.check_frames()
+    books.retry(read)
+    books.ledger.check_frames()
+
+
+@rows("reason", RetryReason)
+def test_reason_without_a_frame(reason: RetryReason) -> None:
+    """Some reasons come with an answer, or of waiting for one, others before anything is sent."""
+    retried, failed = Books(), Books()
+    retried.retry(retried.ask(get()), reason)
+    failed.ledger.failed(failed.ask(get()), refused(reason))
+
+    assert (reason in NEEDS_A_FRAME) == (reason.startswith("KV_") or reason in (IN_FLIGHT, RetryReason.UNKNOWN))
+    for books, most in ((retried, 2), (failed, 1)):
+        if reason in NEEDS_A_FRAME:
+            with pytest.raises(Violation, match=f"was sent 0 times; by its results and retries 1 to {most} times"):
+                books.ledger.check_frames()
+        else:
+            books.ledger.check_frames()
+
+
+@rows("reason", RetryReason)
+@rows("operation", [get(), upsert(), lock()])
+def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> None:
+    """What may have been applied is not sent again, unless it changes nothing."""
+    books = Books()
+    submission = books.ask(operation)
+
+    if operation == get() or reason.allows_non_idempotent_retry:
+        books.retry(submission, reason)
+    else:
+        with pytest.raises(Violation, match=f"is retried for {reason}: it may have been applied"):
+            books.retry(submission, reason)
+
+
+def test_retry_of_what_was_settled() -> None:
+    """Nobody waits for it any more."""
+    books = Books()
+    read = books.ask(get())
+    books.retry(read)
+    read.settled = at(9)
+
+    with pytest.raises(Violation, match="is retried after it was settled"):
+        books.retry(read)
+
+
+@pytest.mark.parametrize(
+    ("now", "delay", "dispatches", "is_lawful"),
+    [
+        (2.0, 0.4, True, True),
+        (2.0, 0.5, True, False),
+        (2.0, 0.5, False, True),
+        (2.0, 0.6, False, False),
+        (2.0, 0.6, True, False),
+        (2.5, 0.0, False, True),
+    ],
+)
+def test_retry_at_the_deadline(now: float, delay: float, dispatches: bool, is_lawful: bool) -> None:
+    """At the deadline nothing is sent again, and beyond it nobody waits."""
+    books = Books()
+    read = books.ask(get())
+
+    if is_lawful:
+        books.retry(read, now=now, delay=delay, dispatches=dispatches)
+    else:
+        with pytest.raises(Violation, match=r"is to be sent again at 2\.[56]00000 s, its deadline is 2\.500000 s"):
+            books.retry(read, now=now, delay=delay, dispatches=dispatches)
+
+
+def test_wrong_number_of_attempts() -> None:
+    """An error tells of the retries that were ordered, those of the operation itself."""
+    books = Books()
+    reads = [books.ask(get()), books.ask(get())]
+    for read in (*reads, reads[1]):
+        books.retry(read, RetryReason.CIRCUIT_BREAKER_OPEN)
+    books.ledger.failed(reads[0], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
+
+    with pytest.raises(Violation, match="tells of 1 retries, 2 were ordered"):
+        books.ledger.failed(reads[1], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
+
+
+def test_a_collection_that_is_made_anew() -> None:
+    """Frames under its new id belong to the same accounts as those under the old one."""
+    books = Books()
+    old, new = books.ask(upsert(value=b"<1>", keyspace=HOTELS)), books.ask(upsert(value=b"<2>", keyspace=HOTELS))
+    books.send(old)
+    books.ledger.renamed(HOTELS, 77)
+    books.opaque += 1
+    frame = encode_operation(new.operation, DIALECT, opaque=books.opaque, vbucket=0, prefix=encode_unsigned(77))
+    books.ledger.ordered(STREAM, frame)
+    books.ledger.left(STREAM, books.size + len(frame))
+    books.take_up(Opcode.SET, books.opaque, applied=True)
+    books.ledger.completed(new)
+
+    books.ledger.check_frames()

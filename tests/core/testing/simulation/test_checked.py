@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import TRAVEL, append, exists, get, remove, upsert
+from tests.core.testing.asked import TRAVEL, append, exists, get, lock, named, remove, upsert
 from tests.core.testing.distorted import (
     AnswersFromMemory,
     Distorted,
     acknowledges_at_once,
     always_finds,
     content,
+    fails_instead,
     fails_when_abandoned,
+    fails_with,
     finds_nothing,
     is_always_ambiguous,
     is_never_ambiguous,
@@ -22,18 +24,39 @@ from tests.core.testing.distorted import (
     sends_twice,
     settles_twice,
 )
+from tests.rows import rows
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CouchbaseException,
+    RequestCanceledException,
+    TemporaryFailureException,
+    UnambiguousTimeoutException,
+)
 from triclinium_core.kv.actions import (
     CloseStream,
 )
-from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.events import LossCause
+from triclinium_core.kv.operation.requests import DocumentOperation, Noop
 from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FailFastRetryStrategy,
+)
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     Fault,
+    delay,
     drop_response,
     garble,
     hang_up_after_applying,
+    refuse_connection,
+    temporary_failure,
     wrong_length,
 )
+from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY, SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 
 TIMEOUT = 2.5
@@ -263,3 +286,278 @@ def test_node_that_hangs_up() -> None:
 
     with pytest.raises(Violation, match=f"stream {stream} was ended though .*: the node hung up"):
         simulation.flow()
+
+
+NO_EXCUSE = "failed though nothing was wrong"
+BREAKER = CircuitBreakerOptions(volume_threshold=4)
+
+
+def refusal(reason: RetryReason) -> CouchbaseException:
+    """Return a failure because a retry was refused."""
+    return RequestCanceledException("", ErrorContext(refused_reason=reason))
+
+
+@rows(
+    "error",
+    [UnambiguousTimeoutException(), RequestCanceledException(), TemporaryFailureException(), CouchbaseException("no")],
+)
+def test_failure_for_no_reason(error: CouchbaseException) -> None:
+    """Without trouble there is no excuse; the violation names operation and error."""
+    simulation = ready(fails_with(error))
+
+    with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
+        simulation.submit(get())
+
+
+def test_failure_beside_a_lost_connection() -> None:
+    """A connection that is lost while one waits is an excuse, one that was lost before and is back is none."""
+    simulation = ready()
+    token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
+    simulation.hand_over(simulation.newest, 1)
+    simulation.lose(simulation.newest)
+    simulation.flow_for(1.0)
+    simulation.client.distort = fails_with(RequestCanceledException())
+
+    assert isinstance(simulation.errors[token], RequestCanceledException)
+    assert simulation.is_healthy
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.submit(get())
+
+
+def test_what_is_survived_leaves_time_for_an_answer() -> None:
+    """As many faults as a patient client has to get over, and a late answer behind them, are no reason to fail."""
+    simulation = ready()
+    value = simulation.store(upsert)
+    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=SURVIVABLE_STRIKES - 1)
+    simulation.node.faults.next(Opcode.GET, delay(SURVIVABLE_DELAY))
+    token = simulation.serve(get())
+    simulation.flow_for(TIMEOUT)
+
+    assert value == content(simulation, token)
+
+
+@pytest.mark.parametrize("strategy", [None, BestEffortRetryStrategy(), ErrorMapRetryStrategy()], ids=named)
+@pytest.mark.parametrize("times", [1, SURVIVABLE_STRIKES])
+def test_failure_of_a_patient_client(strategy: AnyRetryStrategy | None, times: int) -> None:
+    """Who is patient gets over some faults that permit a retry."""
+    simulation = ready(fails_instead(TemporaryFailureException("", ErrorContext(retry_attempts=times))))
+    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=times)
+    simulation.serve(get(), retry_strategy=strategy)
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.flow_for(TIMEOUT)
+
+
+def test_failure_of_an_impatient_client() -> None:
+    """Who asks not to be patient fails at the first fault, and without one not at all."""
+    simulation = ready(retry_strategy=FailFastRetryStrategy())
+    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    token = simulation.serve(get())
+    simulation.client.distort = fails_with(TemporaryFailureException())
+
+    assert isinstance(simulation.errors[token], TemporaryFailureException)
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.submit(get())
+
+
+@pytest.mark.parametrize("reason", [reason for reason in RetryReason if reason.always_retry])
+def test_refusing_what_must_always_be_retried(reason: RetryReason) -> None:
+    """No excuse helps."""
+    simulation = ready(fails_with(refusal(reason)))
+    simulation.excuses.lost((9.0, 0), 0)
+
+    with pytest.raises(Violation, match=f"is not retried for {reason}, which is always retried"):
+        simulation.submit(get(), retry_strategy=FailFastRetryStrategy())
+
+
+@rows(
+    ("operation", "strategy", "reason", "is_lawful"),
+    [
+        (get(), BestEffortRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, False),
+        (get(), BestEffortRetryStrategy(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, False),
+        (get(), BestEffortRetryStrategy(), RetryReason.AUTHENTICATION_ERROR, False),
+        (get(), None, RetryReason.AUTHENTICATION_ERROR, True),
+        (get(), None, RetryReason.NODE_NOT_AVAILABLE, False),
+        (get(), FailFastRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, True),
+        (get(), ErrorMapRetryStrategy(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED, True),
+        (upsert(), BestEffortRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, False),
+        (upsert(), BestEffortRetryStrategy(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, True),
+        (upsert(), None, RetryReason.UNKNOWN, True),
+    ],
+)
+def test_refusing_what_the_strategy_wants(
+    operation: DocumentOperation, strategy: AnyRetryStrategy | None, reason: RetryReason, is_lawful: bool
+) -> None:
+    """Best effort retries what may be retried, the default does too unless it is terminal, others may refuse."""
+    simulation = ready(fails_with(refusal(reason)))
+    simulation.excuses.lost((9.0, 0), 0)
+
+    if is_lawful:
+        assert simulation.submit(operation, retry_strategy=strategy) in simulation.errors
+    else:
+        with pytest.raises(Violation, match=f"is not retried for {reason}, although its strategy wants it"):
+            simulation.submit(operation, retry_strategy=strategy)
+
+
+@pytest.mark.parametrize("timeouts", [1, 2])
+@pytest.mark.parametrize(
+    "context",
+    [
+        ErrorContext(refused_reason=RetryReason.CIRCUIT_BREAKER_OPEN),
+        ErrorContext(retry_reasons=frozenset({RetryReason.CIRCUIT_BREAKER_OPEN})),
+    ],
+    ids=["refused", "retried"],
+)
+def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
+    """A breaker that opened is an excuse, where enough operations have timed out to open it: half of four."""
+    simulation = ready(retry_strategy=FailFastRetryStrategy(), circuit_breaker=BREAKER)
+    simulation.node.faults.next(Opcode.GET, drop_response(), times=timeouts)
+    for _ in range(timeouts):
+        simulation.serve(get())
+    # Healthy again, so that nothing else excuses what comes then.
+    simulation.flow_for(TIMEOUT + 30.0)
+    simulation.client.distort = fails_with(RequestCanceledException("", context))
+
+    assert simulation.is_healthy
+    if timeouts >= 2:
+        assert simulation.submit(get()) in simulation.errors
+    else:
+        with pytest.raises(Violation, match=NO_EXCUSE):
+            simulation.submit(get())
+
+
+def test_failure_beside_a_breaker() -> None:
+    """Who begins while it is open need not have met it; once it is closed, it excuses only those who did."""
+    simulation = ready(retry_strategy=FailFastRetryStrategy(), circuit_breaker=BREAKER)
+    simulation.node.faults.next(Opcode.GET, drop_response(), times=5)
+    for _ in range(5):
+        simulation.serve(get())
+    simulation.flow_for(TIMEOUT)
+    simulation.client.distort = fails_instead(RequestCanceledException())
+
+    assert simulation.submit(exists()) in simulation.errors
+
+    simulation.flow_for(30.0)
+
+    with pytest.raises(Violation, match=NO_EXCUSE):
+        simulation.serve(exists())
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_failure_beside_a_lock(is_locked: bool) -> None:
+    """Who waits for a lock of somebody else times out."""
+    simulation = ready()
+    simulation.store(upsert)
+    if is_locked:
+        simulation.serve(lock(15))
+    simulation.node.documents.lock("travel", "ada", seconds=15)
+    token = simulation.serve(upsert(simulation.model.unique_values.fragment()))
+
+    if is_locked:
+        simulation.flow_for(TIMEOUT)
+
+        assert isinstance(simulation.errors[token], UnambiguousTimeoutException)
+    else:
+        with pytest.raises(Violation, match=NO_EXCUSE):
+            simulation.flow_for(TIMEOUT)
+
+
+READY = "None: READY, None; travel: READY, None"
+
+
+def test_under_way() -> None:
+    """Bytes are under way until they were handed over, and answers until they were delivered."""
+    simulation = ready()
+    steps = [(simulation.is_quiet, simulation.is_healthy)]
+    simulation.submit(get())
+    steps.append((simulation.is_quiet, simulation.is_healthy))
+    simulation.hand_over(simulation.newest)
+    steps.append((simulation.is_quiet, simulation.is_healthy))
+    simulation.deliver(simulation.newest)
+    steps.append((simulation.is_quiet, simulation.is_healthy))
+
+    assert [(True, True), (False, False), (False, False), (True, True)] == steps
+    assert READY == simulation.describe()
+
+
+def test_within_a_frame() -> None:
+    """A client that has part of an answer waits for the rest."""
+    simulation = ready()
+    simulation.submit(get())
+    stream = simulation.newest
+    simulation.hand_over(stream)
+    simulation.deliver(stream, 10)
+    rest = bytes(simulation.links[stream].incoming)
+    simulation.links[stream].incoming.clear()
+
+    assert simulation.is_quiet
+    assert not simulation.is_healthy
+    assert f"{READY}; stream {stream} is within a frame; operation 2 (get 'ada')" == simulation.describe()
+
+    simulation.links[stream].incoming += rest
+    simulation.deliver(stream)
+
+    assert simulation.is_healthy
+
+
+def test_without_a_connection() -> None:
+    """It is not healthy, and says why."""
+    simulation = ready()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(simulation.newest, LossCause.RESET)
+    simulation.flow()
+
+    assert simulation.is_quiet
+    assert not simulation.is_healthy
+    assert "None: READY, None; travel: LOST, 127.0.0.1:11210: connection reset" == simulation.describe()
+
+
+def test_behind_an_open_breaker() -> None:
+    """It serves nobody, until the canary has come back."""
+    simulation = ready(circuit_breaker=CircuitBreakerOptions(volume_threshold=1))
+    simulation.node.faults.next(Opcode.GET, drop_response())
+    simulation.serve(get())
+    simulation.flow_for(2.5)
+
+    assert simulation.is_quiet
+    assert not simulation.is_healthy
+    assert f"{READY}; BreakerState.OPEN" == simulation.describe()
+
+    simulation.flow_for(5.0)
+
+    assert simulation.is_healthy
+
+
+def test_frames_of_a_stream_that_is_lost() -> None:
+    """What the driver had begun to hand over has left, wherever it is now."""
+    simulation = ready()
+    token = simulation.submit(exists())
+    link = simulation.links[simulation.newest]
+    link.handed_over += len(link.outgoing)
+    simulation.lose(simulation.newest)
+    simulation.flow_for(1.0)
+
+    assert token in simulation.results
+    assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT is simulation.retries[0].reason
+    simulation.check_frames()
+
+
+def is_excused(simulation: Distorted, stream: int) -> bool:
+    """Tell whether a stream may end."""
+    try:
+        simulation.excuses.check_end(stream, "")
+    except Violation:
+        return False
+    return True
+
+
+def test_withholding() -> None:
+    """A stream whose bytes were held back while time passed may end, and others may not."""
+    simulation = ready()
+    other, stream = sorted(simulation.links)
+    simulation.submit(get())
+    simulation.advance(1.0)
+
+    assert 1.0 == simulation.model.now == simulation.excuses.newest[0]
+    assert is_excused(simulation, stream)
+    assert not is_excused(simulation, other)

@@ -11,10 +11,9 @@ from itertools import count
 import pytest
 
 from tests.rows import rows
-from triclinium_core.testing.simulation.command import main
+from triclinium_core.testing.simulation.command import REGRESSIONS, main
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.history import Outcome
-from triclinium_core.testing.simulation.regressions import REGRESSIONS
+from triclinium_core.testing.simulation.history import SeedResult
 
 MODULE = "triclinium_core.testing.simulation"
 
@@ -70,11 +69,11 @@ def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
     played: list[int] = []
     printed: list[str] = []
 
-    def record(seed: int) -> Outcome:
+    def record(seed: int) -> SeedResult:
         played.append(seed)
-        return Outcome(seed, Figures(), ())
+        return SeedResult(seed, Figures(), ())
 
-    def spread(jobs: int) -> Callable[[Callable[[int], Outcome], Iterable[int]], Iterable[Outcome]]:
+    def spread(jobs: int) -> Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]:
         asked.append(jobs)
         return lambda work, seeds: map(record, seeds)
 

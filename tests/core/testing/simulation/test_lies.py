@@ -12,9 +12,9 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.testing.fakes.answers import Answer
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.cluster.outbox import Outcome
+from triclinium_core.testing.fakes.cluster.outbox import Delivery
 from triclinium_core.testing.fakes.faults import DATA_OPCODES, FaultAfterApplying
-from triclinium_core.testing.fakes.store.state import Connection
+from triclinium_core.testing.fakes.store.state import ClientConnection
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS
 
@@ -47,7 +47,7 @@ class SeldomLiar(FakeNode):
 class Twice(SeldomLiar):
     """Applies a command again that it has applied already."""
 
-    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
         answer = super()._carry_out(connection, frame, fault)
         return answer if frame.cas or frame.opcode not in RELATIVE else super()._carry_out(connection, frame, fault)
 
@@ -55,7 +55,7 @@ class Twice(SeldomLiar):
 class Forgetful(SeldomLiar):
     """Acknowledges a write that it has not stored."""
 
-    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
         if self.lies(frame, [Opcode.SET]):
             before, changes = self.documents.snapshot(), self.documents.changes
             answer = super()._carry_out(connection, frame, fault)
@@ -68,7 +68,7 @@ class Forgetful(SeldomLiar):
 class Stale(SeldomLiar):
     """Answers a read now and then as it answered the first one."""
 
-    def _carry_out(self, connection: Connection, frame: Frame, fault: Struck) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> Answer | None:
         answer = super()._carry_out(connection, frame, fault)
         if frame.opcode == Opcode.GET:
             remembered: Answer | None = self.__dict__.setdefault("remembered", {}).setdefault(frame.key, answer)
@@ -79,8 +79,8 @@ class Stale(SeldomLiar):
 class Silent(SeldomLiar):
     """Does not answer, although nothing is wrong."""
 
-    def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
-        return Outcome() if self.lies(frame, DATA_OPCODES) else super()._take_up(connection, frame)
+    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
+        return Delivery() if self.lies(frame, DATA_OPCODES) else super()._take_up(connection, frame)
 
 
 class LosesAtFailover(FakeNodes):

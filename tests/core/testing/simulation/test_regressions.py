@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from triclinium_core.testing.simulation.command import REGRESSIONS
 from triclinium_core.testing.simulation.history import play
-from triclinium_core.testing.simulation.regressions import REGRESSIONS
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)

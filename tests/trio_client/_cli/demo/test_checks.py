@@ -8,7 +8,7 @@ from tests.rows import rows
 from tests.trio_client._cli.plays import FRAMES, PLAY, SCENARIO, decided, frame
 from triclinium import RetryReason
 from triclinium._cli.demo.checks import Check, check
-from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import Play
 from triclinium_core.error_context import ErrorContext
 
 FIRST, _, _, _, LATER, _ = PLAY.entries

@@ -11,8 +11,7 @@ from rich.console import Console
 from tests.rows import rows
 from tests.trio_client._cli.plays import PLAY, decided, frame
 from triclinium._cli.demo.checks import check
-from triclinium._cli.demo.play import Play
-from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import SCENARIOS
 from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
 from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of

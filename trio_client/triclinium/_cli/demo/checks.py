@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
 

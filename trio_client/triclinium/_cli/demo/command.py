@@ -9,9 +9,9 @@ from dataclasses import asdict
 import click
 import trio
 
-from triclinium._cli._running import run_trio
+from triclinium._cli._output import run_trio
 from triclinium._cli.demo.checks import Check, check
-from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SCENARIOS, Scenario
 from triclinium._cli.demo.show import Judged, Screen
 from triclinium._cli.demo.stage import Stage

@@ -12,7 +12,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from triclinium._cli.demo.checks import Check
-from triclinium._cli.demo.play import Play
+from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium._cli.demo.timeline import Decision, Row, Source, rows_of
 

@@ -14,8 +14,7 @@ from functools import partial
 import trio
 
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster, retrying
-from triclinium._cli.demo.play import Play
-from triclinium._cli.demo.recorder import Recorder, WatchedNode
+from triclinium._cli.demo.recorder import Play, Recorder, WatchedNode
 from triclinium._cli.demo.scenarios import SUCCESS, Scenario
 from triclinium.testing import serve_tcp
 from triclinium_core.errors import CouchbaseException

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum, unique
 
-from triclinium._cli.demo.play import Play
-from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook
+from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode

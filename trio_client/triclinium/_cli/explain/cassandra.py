@@ -12,7 +12,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli._input import WrongInput, choose, spelled
 from triclinium._cli.explain.telling import show, telling_of
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
@@ -76,8 +76,8 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     given = [name for name, value in options.items() if name in TELLING and value is not None]
     for name in given:
         if name not in event.needs and name not in event.details:
-            raise WrongInput(f"{_spelled(name)} says nothing about {named}; leave it out")
-    missing = [_spelled(name) for name in event.needs if name not in given]
+            raise WrongInput(f"{spelled(name)} says nothing about {named}; leave it out")
+    missing = [spelled(name) for name in event.needs if name not in given]
     if missing:
         raise WrongInput(f"{named} needs {' and '.join(missing)}; --help says what they are")
     return CassandraCase(
@@ -146,10 +146,6 @@ EVENTS: Mapping[str, Event] = {
 
 TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))
 """All options that tell what happened."""
-
-
-def _spelled(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
 
 
 def circumstances(case: CassandraCase) -> str:

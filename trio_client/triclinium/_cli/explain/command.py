@@ -14,8 +14,7 @@ from typing import Any, BinaryIO, Unpack
 import click
 from click.core import ParameterSource
 
-from triclinium._cli._durations import Duration
-from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli._input import Duration, WrongInput, choose
 from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
 from triclinium._cli.explain.telling import show, telling_of
 from triclinium_core.explain.couchbase.explain import explain as explain_case

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli._input import WrongInput, choose, spelled
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
@@ -112,7 +112,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
         if error.parameter == "reason":
             raise WrongInput(_reason_out_of_place(options["reason"] or "", error.message)) from error
         raise WrongInput(
-            f"{_spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
+            f"{spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
         ) from error
 
 
@@ -168,15 +168,15 @@ def _option_of_happening(options: CaseOptions) -> str:
     told = [name for name in given if name in HAPPENINGS]
     # An error code comes in an answer that has an HTTP status, so that one is a detail there.
     told = [name for name in told if not any(name in HAPPENINGS[other].details for other in told)]
-    ways = ", ".join(_spelled(name) for name in HAPPENINGS)
+    ways = ", ".join(spelled(name) for name in HAPPENINGS)
     if not told:
         raise WrongInput(f"say what happened, with one of {ways}")
     if len(told) > 1:
-        raise WrongInput(f"{' and '.join(map(_spelled, told))} are two happenings; give one of {ways}")
+        raise WrongInput(f"{' and '.join(map(spelled, told))} are two happenings; give one of {ways}")
     (option,) = told
     for name in given:
         if name != option and name not in HAPPENINGS[option].details:
-            raise WrongInput(f"{_spelled(name)} says nothing about {_spelled(option)}; leave it out")
+            raise WrongInput(f"{spelled(name)} says nothing about {spelled(option)}; leave it out")
     return option
 
 
@@ -275,10 +275,6 @@ HAPPENINGS: Mapping[str, HappeningOption] = {
 
 TELLING = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.values()))
 """All options that tell what happened."""
-
-
-def _spelled(option: str) -> str:
-    return f"--{option.replace('_', '-')}"
 
 
 def circumstances(case: CouchbaseCase) -> str:

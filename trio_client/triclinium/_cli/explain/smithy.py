@@ -12,8 +12,7 @@ from typing import TypedDict, Unpack
 
 import click
 
-from triclinium._cli._durations import Duration
-from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli._input import Duration, WrongInput, choose
 from triclinium._cli.explain.telling import show, telling_of
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain

@@ -88,3 +88,8 @@ def numbered(telling: Telling) -> Table:
         text.highlight_words(telling.clauses, style="dim")
         table.add_row(Text(str(number), style="dim"), text)
     return table
+
+
+def retries(count: int) -> str:
+    """Return so many retries in words."""
+    return {0: "no retry", 1: "1 retry"}.get(count, f"{count} retries")

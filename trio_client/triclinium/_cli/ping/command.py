@@ -10,9 +10,8 @@ from dataclasses import replace
 import click
 import trio
 
-from triclinium._cli._durations import Duration
-from triclinium._cli._running import run_trio
-from triclinium._cli._wrong_input import WrongInput
+from triclinium._cli._input import Duration, WrongInput
+from triclinium._cli._output import run_trio
 from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
 from triclinium._cli.ping.report import nodes_as_json, show_nodes
 from triclinium_core.errors import InvalidArgumentException

@@ -17,8 +17,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from triclinium._cli._durations import Duration
-from triclinium._cli._wrong_input import WrongInput
+from triclinium._cli._input import Duration, WrongInput
 from triclinium._cli.simulate.report import figures_as_json, show_fleet, story
 from triclinium._cli.simulate.running import simulate_all
 from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, choose_strategies

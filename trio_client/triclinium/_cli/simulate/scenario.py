@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypedDict
 
-from triclinium._cli._wrong_input import WrongInput, choose
+from triclinium._cli._input import WrongInput, choose
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
     STRATEGIES,

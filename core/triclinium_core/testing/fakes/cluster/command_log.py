@@ -9,7 +9,7 @@ from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.commands.index import COMMANDS
 from triclinium_core.testing.fakes.commands.requests import Needs, split_key
 from triclinium_core.testing.fakes.faults import CommandFault
-from triclinium_core.testing.fakes.store.state import Connection
+from triclinium_core.testing.fakes.store.state import ClientConnection
 
 COMMAND_LOG_MAX = 100_000
 """Commands that a node remembers; then it forgets the older half, so that a node that serves for days stays small."""
@@ -45,7 +45,7 @@ def remember(log: list[LoggedCommand], command: LoggedCommand) -> None:
 
 
 def log_entry(
-    connection: Connection,
+    connection: ClientConnection,
     frame: Frame,
     *,
     came_at: float,

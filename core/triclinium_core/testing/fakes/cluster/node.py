@@ -36,7 +36,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_entry, remember
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
-from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Outbox, Outcome, SendReply, strike_after
+from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
 from triclinium_core.testing.fakes.commands.index import COMMANDS
 from triclinium_core.testing.fakes.commands.replies import (
@@ -61,7 +61,7 @@ from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import address_of
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
-from triclinium_core.testing.fakes.store.state import ClusterState, Connection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterState, NodeState
 
 
 class FakeNode:
@@ -100,10 +100,10 @@ class FakeNode:
 
     def _begin(self, state: NodeState) -> None:
         self._state = state
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ClientConnection] = {}
         self._outbox = Outbox()
         self.network = FakeNetwork()
-        self._held: list[tuple[Connection, HeldCommand]] = []
+        self._held: list[tuple[ClientConnection, HeldCommand]] = []
         """Commands whose durable writes are not settled, in the order in which they came."""
         self._now = -math.inf
         self._hung_up: list[int] = []
@@ -181,7 +181,7 @@ class FakeNode:
         actions = self._see_and_send(now)
         if not self.is_alive:
             return [*actions, *self.network.let_through([HangUp(connection)])]
-        self._connections[connection] = Connection(connection, unsent_size_max)
+        self._connections[connection] = ClientConnection(connection, unsent_size_max)
         return actions
 
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
@@ -314,20 +314,20 @@ class FakeNode:
                 connection.unsent_size += len(notification)
                 yield SendReply(connection.number, notification)
 
-    def _hang_up(self, connection: Connection) -> NodeAction:
+    def _hang_up(self, connection: ClientConnection) -> NodeAction:
         self._forget(connection)
         return HangUp(connection.number)
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: ClientConnection) -> None:
         del self._connections[connection.number]
         self._outbox.forget(connection)
 
-    def _is_connected(self, connection: Connection) -> bool:
+    def _is_connected(self, connection: ClientConnection) -> bool:
         return self._connections.get(connection.number) is connection
 
     # One command.
 
-    def _work_off(self, connection: Connection) -> list[NodeAction]:
+    def _work_off(self, connection: ClientConnection) -> list[NodeAction]:
         actions: list[NodeAction] = []
         while (
             connection.backlog and self._is_connected(connection) and connection.has_room and not connection.is_blocked
@@ -335,12 +335,12 @@ class FakeNode:
             actions += self._deliver(connection, self._take_up(connection, connection.backlog.popleft()))
         return actions
 
-    def _deliver(self, connection: Connection, outcome: Outcome) -> list[NodeAction]:
+    def _deliver(self, connection: ClientConnection, delivery: Delivery) -> list[NodeAction]:
         actions: list[NodeAction] = []
-        if outcome.data:
-            connection.unsent_size += len(outcome.data)
-            actions += self._outbox.send(connection, outcome.data, self._now, outcome.delay + self.network.slowness)
-        if outcome.hangs_up:
+        if delivery.data:
+            connection.unsent_size += len(delivery.data)
+            actions += self._outbox.send(connection, delivery.data, self._now, delivery.delay + self.network.slowness)
+        if delivery.hangs_up:
             actions.append(self._hang_up(connection))
         return actions
 
@@ -350,27 +350,27 @@ class FakeNode:
         actions: list[NodeAction] = []
         for connection, held in settled:
             connection.held_commands -= 1
-            outcome = self._reply(connection, held.frame, held.fault, held.settled)
+            delivery = self._reply(connection, held.frame, held.fault, held.settled)
             is_connected = self._is_connected(connection)
             entry = log_entry(
                 connection,
                 held.frame,
                 came_at=held.came_at,
                 fault=held.fault,
-                status=outcome.status if is_connected else None,
+                status=delivery.status if is_connected else None,
                 applied=held.write.told is Status.SUCCESS,
             )
             remember(self.command_log, entry)
             if is_connected:
-                actions += self._deliver(connection, outcome)
+                actions += self._deliver(connection, delivery)
                 actions += self._work_off(connection)
         return actions
 
-    def _take_up(self, connection: Connection, frame: Frame) -> Outcome:
+    def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
         fault = self.faults.take(frame.opcode)
         changes = self.documents.changes
         held = connection.held_commands
-        outcome = (
+        delivery = (
             self._strike_before(connection, frame, fault)
             if isinstance(fault, FaultBeforeApplying)
             else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
@@ -378,32 +378,34 @@ class FakeNode:
         # What is held is logged when it is known how it ends.
         if connection.held_commands == held:
             applied = self.documents.changes != changes
-            entry = log_entry(connection, frame, came_at=self._now, fault=fault, status=outcome.status, applied=applied)
+            entry = log_entry(
+                connection, frame, came_at=self._now, fault=fault, status=delivery.status, applied=applied
+            )
             remember(self.command_log, entry)
-        return outcome
+        return delivery
 
     def _reply(
         self,
-        connection: Connection,
+        connection: ClientConnection,
         frame: Frame,
         fault: FaultAfterApplying | None,
         carry_out: Callable[[], Answer | None],
-    ) -> Outcome:
+    ) -> Delivery:
         """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
         try:
             answer = carry_out()
         except Refused as refusal:
             status = told_status(connection, frame.opcode, refusal.status)
             if status is None:
-                return Outcome(hangs_up=True)
+                return Delivery(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
         if answer is None:
-            return Outcome()
+            return Delivery()
         delay = fault.seconds if isinstance(fault, Delay) else 0.0
         reply = encode_answer(connection, frame, answer, delay=delay)
         return strike_after(reply, answer.status, fault)
 
-    def _carry_out(self, connection: Connection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:
+    def _carry_out(self, connection: ClientConnection, frame: Frame, fault: FaultAfterApplying | None) -> Answer | None:
         """Return the answer; None where it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
@@ -416,16 +418,16 @@ class FakeNode:
         self._held.append((connection, HeldCommand(frame, fault, answer, write, self._now)))
         return None
 
-    def _strike_before(self, connection: Connection, frame: Frame, fault: FaultBeforeApplying) -> Outcome:
+    def _strike_before(self, connection: ClientConnection, frame: Frame, fault: FaultBeforeApplying) -> Delivery:
         match fault:
             case HangUpBeforeApplying():
-                return Outcome(hangs_up=True)
+                return Delivery(hangs_up=True)
             case AnswerStatus(code, body, datatype):
                 answer = Answer(code, value=body, datatype=datatype)
-                return Outcome(encode_reply(connection, frame, answer), code)
+                return Delivery(encode_reply(connection, frame, answer), code)
             case AnswerNotMyVbucket(with_config):
                 body = self._state.config_for(connection) if with_config else b""
                 answer = Refused(Status.NOT_MY_VBUCKET, body=body).answer(Status.NOT_MY_VBUCKET, with_context=False)
-                return Outcome(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
+                return Delivery(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
             case _:
                 assert_never(fault)

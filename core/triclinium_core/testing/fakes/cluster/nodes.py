@@ -37,8 +37,7 @@ from triclinium_core.checks import Duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.testing.fakes.cluster.node import FakeNode
-from triclinium_core.testing.fakes.cluster.places import placed
-from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
     ConfigVersion,

@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.faults import (
     HangUpMidReply,
     WrongLength,
 )
-from triclinium_core.testing.fakes.store.state import Connection
+from triclinium_core.testing.fakes.store.state import ClientConnection
 
 
 class SendReply(msgspec.Struct, frozen=True, gc=False):
@@ -42,7 +42,7 @@ _BODY_LENGTH_OFFSET = 8
 """Where the length of the body stands in a header."""
 
 
-class Outcome(NamedTuple):
+class Delivery(NamedTuple):
     """Bytes to send now or later, and whether the connection ends."""
 
     data: bytes = b""
@@ -52,25 +52,25 @@ class Outcome(NamedTuple):
     hangs_up: bool = False
 
 
-def strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> Outcome:
+def strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> Delivery:
     """Return what comes of a command that was carried out and whose reply, if there is one, says ``status``."""
     match fault:
         case None:
-            return Outcome(reply, status)
+            return Delivery(reply, status)
         case Delay(seconds):
-            return Outcome(reply, status, seconds)
+            return Delivery(reply, status, seconds)
         case DropResponse():
-            return Outcome()
+            return Delivery()
         case HangUpAfterApplying():
-            return Outcome(hangs_up=True)
+            return Delivery(hangs_up=True)
         case HangUpMidReply(bytes_sent):
-            return Outcome(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
+            return Delivery(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
         case Garble():
-            return Outcome(bytes(byte ^ 0xFF for byte in reply))
+            return Delivery(bytes(byte ^ 0xFF for byte in reply))
         case WrongLength(announced):
             header = bytearray(reply)
             struct.pack_into(">I", header, _BODY_LENGTH_OFFSET, announced)
-            return Outcome(bytes(header))
+            return Delivery(bytes(header))
         case _:
             assert_never(fault)
 
@@ -78,7 +78,7 @@ def strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) ->
 class _DelayedReply(NamedTuple):
     due: float
     order: int
-    connection: Connection
+    connection: ClientConnection
     data: bytes
 
 
@@ -94,7 +94,7 @@ class Outbox:
         """When the next reply is; infinity for never."""
         return self._delayed[0].due if self._delayed else math.inf
 
-    def send(self, connection: Connection, data: bytes, now: float, delay: float) -> list[NodeAction]:
+    def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
         """Return what sends a reply now, or keep it for ``delay`` seconds.
 
         Without unordered execution it waits for the replies before it as well.
@@ -119,7 +119,7 @@ class Outbox:
             actions.append(SendReply(reply.connection.number, reply.data))
         return actions
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """Drop what a connection was still due."""
         self._delayed = [reply for reply in self._delayed if reply.connection is not connection]
         heapq.heapify(self._delayed)

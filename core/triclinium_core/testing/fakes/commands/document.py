@@ -21,7 +21,7 @@ from triclinium_core.testing.fakes.store.documents import (
     Document,
     vbucket_uuid,
 )
-from triclinium_core.testing.fakes.store.state import Connection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX
 """As the expiry of a counter: do not create it."""
@@ -40,19 +40,19 @@ _META = Struct(">IIIQ")
 """Deleted, flags, expiry, sequence number; in version 2 one more byte, the datatype."""
 
 
-def _get(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _get(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = _found(node, request)
     return _document_answer(document, node.documents.visible_cas(document))
 
 
-def _get_replica(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _get_replica(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = node.find_replica(request.address)
     if document is None:
         raise Refused(Status.KEY_NOT_FOUND)
     return _document_answer(document, node.documents.visible_cas(document))
 
 
-def _get_meta(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Answer what is left of a removed document too: a client has to look whether it is deleted."""
     documents = node.documents
     document = documents.find(request.address) or documents.find_remains(request.address)
@@ -64,16 +64,16 @@ def _get_meta(node: NodeState, connection: Connection, request: Request) -> Answ
     return Answer(cas=documents.visible_cas(document), extras=extras)
 
 
-def _get_and_touch(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _get_and_touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = _touched(node, request)
     return _document_answer(document, document.cas)
 
 
-def _touch(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return Answer(cas=_touched(node, request).cas)
 
 
-def _get_and_lock(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _get_and_lock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     seconds = _NUMBER.unpack(request.extras)[0] if request.extras else LOCK_SECONDS_DEFAULT
     if not 1 <= seconds <= LOCK_SECONDS_MAX:
         seconds = LOCK_SECONDS_DEFAULT
@@ -83,7 +83,7 @@ def _get_and_lock(node: NodeState, connection: Connection, request: Request) -> 
     return _document_answer(document, document.cas)
 
 
-def _unlock(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = _found(node, request)
     if not node.documents.is_locked(document):
         raise Refused(Status.NOT_LOCKED)
@@ -92,41 +92,41 @@ def _unlock(node: NodeState, connection: Connection, request: Request) -> Answer
     return Answer(cas=node.documents.unlock_at(request.address).cas)
 
 
-def _set(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _set(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     existing = node.documents.find_for_writing(request.address, request.cas)
     if existing is None and request.cas:
         raise Refused(Status.KEY_NOT_FOUND)
     return _store(node, connection, request, existing)
 
 
-def _add(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _add(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     if node.documents.find(request.address) is not None:
         raise Refused(Status.KEY_EXISTS)
     return _store(node, connection, request, None)
 
 
-def _replace(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _replace(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _store(node, connection, request, _writable(node, request, missing=Status.KEY_NOT_FOUND))
 
 
-def _delete(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _delete(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     _writable(node, request, missing=Status.KEY_NOT_FOUND)
     return mutation_answer(connection, request, node.documents.erase(request.address))
 
 
-def _append(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _append(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _concatenate(node, connection, request, lambda there, fragment: there + fragment)
 
 
-def _prepend(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _prepend(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _concatenate(node, connection, request, lambda there, fragment: fragment + there)
 
 
-def _increment(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _increment(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _count(node, connection, request, lambda number, delta: (number + delta) & UINT64_MAX)
 
 
-def _decrement(node: NodeState, connection: Connection, request: Request) -> Answer:
+def _decrement(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _count(node, connection, request, lambda number, delta: max(0, number - delta))
 
 
@@ -151,7 +151,7 @@ def _touched(node: NodeState, request: Request) -> Document:
     return documents.touch(request.address, document, expires_at=documents.expires_at(expiry))
 
 
-def _store(node: NodeState, connection: Connection, request: Request, existing: Document | None) -> Answer:
+def _store(node: NodeState, connection: ClientConnection, request: Request, existing: Document | None) -> Answer:
     flags, expiry = _STORE_EXTRAS.unpack(request.extras)
     expires_at = node.documents.expires_at(expiry)
     if existing is not None and request.preserves_expiry:
@@ -161,7 +161,7 @@ def _store(node: NodeState, connection: Connection, request: Request, existing: 
 
 
 def _concatenate(
-    node: NodeState, connection: Connection, request: Request, join: Callable[[bytes, bytes], bytes]
+    node: NodeState, connection: ClientConnection, request: Request, join: Callable[[bytes, bytes], bytes]
 ) -> Answer:
     there = _writable(node, request, missing=Status.NOT_STORED)
     value = join(there.value, request.value)
@@ -171,7 +171,7 @@ def _concatenate(
     return mutation_answer(connection, request, document)
 
 
-def _count(node: NodeState, connection: Connection, request: Request, step: Callable[[int, int], int]) -> Answer:
+def _count(node: NodeState, connection: ClientConnection, request: Request, step: Callable[[int, int], int]) -> Answer:
     """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
     delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
     documents = node.documents
@@ -203,7 +203,7 @@ def _document_answer(document: Document, cas: int) -> Answer:
     )
 
 
-def mutation_answer(connection: Connection, request: Request, document: Document, value: bytes = b"") -> Answer:
+def mutation_answer(connection: ClientConnection, request: Request, document: Document, value: bytes = b"") -> Answer:
     """Return the answer to a write, with a mutation token where that was granted."""
     token = b""
     if connection.has(HelloFeature.MUTATION_SEQNO):

@@ -13,7 +13,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
-from triclinium_core.testing.fakes.store.state import Connection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, check_possible
 
 _LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
@@ -43,7 +43,7 @@ class HeldCommand:
 
 
 def carry_out(
-    command: Command, node: NodeState, connection: Connection, request: Request
+    command: Command, node: NodeState, connection: ClientConnection, request: Request
 ) -> tuple[Answer, SyncWrite | None]:
     """Return what a command answers, and the durable write that the answer has to wait for.
 

@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.framing_extras import (
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer
-from triclinium_core.testing.fakes.store.state import Connection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SERVER_DURATION_US = 25.0
 """What every command takes, as far as the client is told; a delay comes on top."""
@@ -43,7 +43,7 @@ _LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
 _MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 
 
-def told_status(connection: Connection, opcode: int, status: int) -> int | None:
+def told_status(connection: ClientConnection, opcode: int, status: int) -> int | None:
     """Return the status that this client can be told; None where the node can only hang up."""
     if connection.has(HelloFeature.XERROR):
         return status
@@ -54,7 +54,7 @@ def told_status(connection: Connection, opcode: int, status: int) -> int | None:
     return _WITHOUT_XERROR.get(status, status)
 
 
-def fitted(connection: Connection, answer: Answer) -> Answer:
+def fitted(connection: ClientConnection, answer: Answer) -> Answer:
     """Return the answer with its value as the connection may have it: deflated where that was granted and pays."""
     value, datatype = answer.value, answer.datatype
     if not connection.has(HelloFeature.JSON):
@@ -66,7 +66,7 @@ def fitted(connection: Connection, answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, value=value, datatype=datatype)
 
 
-def encode_reply(connection: Connection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+def encode_reply(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
     """Return the reply to ``frame``, with the server's duration where that was granted.
 
     Args:
@@ -88,7 +88,7 @@ def encode_reply(connection: Connection, frame: Frame, answer: Answer, *, delay:
     )
 
 
-def encode_answer(connection: Connection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
+def encode_answer(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
     """Return all replies that an answer consists of, each as the connection may have it.
 
     Args:
@@ -102,7 +102,7 @@ _OPAQUE = 0xC0FF_EE00
 """A client's answer carries it; nobody looks at it."""
 
 
-def encode_notification(node: NodeState, connection: Connection) -> bytes | None:
+def encode_notification(node: NodeState, connection: ClientConnection) -> bytes | None:
     """Return the notification of the present config; None for a client that has not asked for any.
 
     The brief form leaves the config out: the client has to fetch it.

@@ -28,7 +28,7 @@ from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.store.documents import Address
-from triclinium_core.testing.fakes.store.state import Connection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SECONDS_DEFAULT = 30.0
 """What a durable write may take where the client does not say."""
@@ -83,7 +83,7 @@ class Needs(Enum):
     """A bucket, and the address of a document in the request."""
 
 
-Handler = Callable[[NodeState, Connection, Request], Answer]
+Handler = Callable[[NodeState, ClientConnection, Request], Answer]
 """Carries a command out; raises ``Refused``."""
 
 
@@ -107,7 +107,7 @@ class Command:
     """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
 
 
-def read_request(command: Command, node: NodeState, connection: Connection, frame: Frame) -> Request:
+def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
     """Return the request in ``frame``.
 
     Raises:
@@ -137,7 +137,7 @@ def read_request(command: Command, node: NodeState, connection: Connection, fram
     )
 
 
-def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:
+def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes]:
     """Return collection id and key; without collections all keys are in the default one.
 
     Raises:
@@ -156,7 +156,9 @@ def split_key(connection: Connection, wire_key: bytes) -> tuple[int, bytes]:
     return collection_id, key
 
 
-def _read_framing_extras(command: Command, connection: Connection, frame: Frame) -> tuple[bool, Requirement | None]:
+def _read_framing_extras(
+    command: Command, connection: ClientConnection, frame: Frame
+) -> tuple[bool, Requirement | None]:
     """Return whether the document's expiry is to be preserved, and how durable the write has to be."""
     if not frame.framing_extras:
         return False, None
@@ -201,7 +203,7 @@ def _check_shape(command: Command, frame: Frame) -> None:
             raise Refused(Status.INVALID_ARGUMENTS, f"a {name} must {'not ' if is_there else ''}be given")
 
 
-def _read_value(command: Command, connection: Connection, frame: Frame) -> bytes:
+def _read_value(command: Command, connection: ClientConnection, frame: Frame) -> bytes:
     """Return the value, inflated."""
     granted = Datatype.RAW
     if command.takes_json and connection.has(HelloFeature.JSON):

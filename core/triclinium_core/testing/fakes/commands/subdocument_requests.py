@@ -24,7 +24,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.commands.requests import Request
 from triclinium_core.testing.fakes.store.attributes import is_valid_key, is_virtual, read_macro
-from triclinium_core.testing.fakes.store.state import Connection
+from triclinium_core.testing.fakes.store.state import ClientConnection
 
 _EXPIRY = Struct(">I")
 
@@ -93,7 +93,7 @@ def _traits() -> Mapping[PathOpcode, Traits]:
 TRAITS = _traits()
 
 
-def read_subdocument(connection: Connection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
+def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
     """Return the specs of a command.
 
     Raises:
@@ -141,7 +141,7 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
             raise Refused(Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is none of a path") from error
 
 
-def _check(connection: Connection, spec: Spec, flags: DocumentFlag, *, is_mutation: bool) -> Spec:
+def _check(connection: ClientConnection, spec: Spec, flags: DocumentFlag, *, is_mutation: bool) -> Spec:
     traits = TRAITS[spec.opcode]
     if traits.is_mutation is not is_mutation:
         raise Refused(Status.SUBDOC_INVALID_COMBO, "reading and writing are not done by one command")
@@ -161,7 +161,7 @@ def _check(connection: Connection, spec: Spec, flags: DocumentFlag, *, is_mutati
     return spec._replace(macro=macro)
 
 
-def _check_attribute(connection: Connection, spec: Spec, *, is_mutation: bool) -> None:
+def _check_attribute(connection: ClientConnection, spec: Spec, *, is_mutation: bool) -> None:
     if not connection.has(HelloFeature.XATTR):
         raise Refused(Status.NOT_SUPPORTED, "extended attributes were not granted")
     if not is_valid_key(spec.path):

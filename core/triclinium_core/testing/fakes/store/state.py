@@ -22,7 +22,7 @@ from triclinium_core.testing.fakes.store.scans import FakeScan
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
 
 
-class Connection:
+class ClientConnection:
     """One client's connection, by the number that the driver gave it.
 
     Args:
@@ -210,12 +210,12 @@ class NodeState:
             iterations=self.options.scram_iterations,
         )
 
-    def config_for(self, connection: Connection) -> bytes:
+    def config_for(self, connection: ClientConnection) -> bytes:
         """Return the config that a connection is due, and remember that it has it."""
         connection.known_config = self.map.version
         return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 
-    def not_my_vbucket(self, connection: Connection) -> Refused:
+    def not_my_vbucket(self, connection: ClientConnection) -> Refused:
         """Return the refusal of a vbucket; without a config where the client has it and need not be told twice."""
         dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
         if dedupes and connection.known_config == self.map.version:

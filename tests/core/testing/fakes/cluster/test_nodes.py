@@ -16,9 +16,8 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import HangUp
-from triclinium_core.testing.fakes.cluster.places import NODES_MAX
 from triclinium_core.testing.fakes.faults import delay
-from triclinium_core.testing.fakes.options import FakeNodeOptions
+from triclinium_core.testing.fakes.options import NODES_MAX, FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)

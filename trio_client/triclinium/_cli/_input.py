@@ -1,12 +1,15 @@
-"""What was typed and cannot be understood, and what was probably meant."""
+"""What was typed: names that stand for something, durations, and what was probably meant."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TypeVar
 
 import click
+
+from triclinium_core.options import SECONDS_MAX
 
 T = TypeVar("T")
 
@@ -49,5 +52,39 @@ def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_TH
     return f"; {otherwise}"
 
 
+def spelled(option: str) -> str:
+    """Return an option as it is typed."""
+    return f"--{option.replace('_', '-')}"
+
+
 def _canonical(name: str) -> str:
     return name.strip().casefold().replace("-", "_")
+
+
+class Duration(click.FloatRange):
+    """A number of at least 0, or more than 0, that no clock runs out of; "not a number" is none.
+
+    Args:
+        endless: whether ``inf`` will do.
+        unit: what 1 stands for, in seconds.
+    """
+
+    name = "number"
+
+    def __init__(self, *, min_open: bool = False, endless: bool = True, unit: float = 1.0) -> None:
+        super().__init__(min=0, min_open=min_open)
+        self._endless = endless
+        self._most = SECONDS_MAX / unit
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number.
+
+        Raises:
+            click.BadParameter: it is none, or out of range.
+        """
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number) or (math.isinf(number) and not self._endless):
+            self.fail(f"{number} is not a{'' if self._endless else ' finite'} number.", param, ctx)
+        if self._most < number < math.inf:
+            self.fail(f"{number:g} is more than {self._most:g}.", param, ctx)
+        return number

@@ -1,10 +1,14 @@
-"""Names on the command line, and what is said to those that stand for nothing."""
+"""What was typed: names, suggestions, and options that are durations."""
 
 from __future__ import annotations
 
+import math
+
+import click
 import pytest
 
-from triclinium._cli._wrong_input import WrongInput, choose, suggestion
+from tests.rows import rows
+from triclinium._cli._input import Duration, WrongInput, choose, suggestion
 
 CHOICES = {"get_and_lock": 1, "get_and_touch": 2, "UPSERT": 3}
 MANY = [f"choice_{number:02}" for number in range(13)]
@@ -39,3 +43,41 @@ def test_many_choices_are_not() -> None:
     """The line says where they are listed, or what else to write."""
     assert "; --help lists them" == suggestion("xyz", MANY)
     assert "; write a number" == suggestion("xyz", MANY, "write a number")
+
+
+@rows(
+    ("kind", "text", "expected"),
+    [
+        (Duration(), "0", 0.0),
+        (Duration(), "2.5", 2.5),
+        (Duration(), "1e9", 1e9),
+        (Duration(), "inf", math.inf),
+        (Duration(min_open=True), "0.1", 0.1),
+        (Duration(endless=False), "0.1", 0.1),
+    ],
+)
+def test_takes(kind: Duration, text: str, expected: float) -> None:
+    """Numbers from 0 on, and infinity where it makes sense."""
+    assert expected == kind(text)
+
+
+@rows(
+    ("kind", "text", "expected"),
+    [
+        (Duration(), "nan", "number"),
+        (Duration(endless=False), "nan", "finite"),
+        (Duration(endless=False), "inf", "finite"),
+        (Duration(), "-inf", "x>=0"),
+        (Duration(), "-1", "x>=0"),
+        (Duration(min_open=True), "0", "x>0"),
+        (Duration(), "1e10", "1e+09"),
+        (Duration(unit=0.001), "1e308", "1e+12"),
+        (Duration(), "soon", "'soon'"),
+    ],
+)
+def test_refuses(kind: Duration, text: str, expected: str) -> None:
+    """What is no number, or none that can have passed."""
+    with pytest.raises(click.BadParameter) as caught:
+        kind(text)
+
+    assert expected in caught.value.message
