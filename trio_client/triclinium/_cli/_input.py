@@ -62,7 +62,7 @@ def _canonical(name: str) -> str:
 
 
 class Duration(click.FloatRange):
-    """A number of at least 0, or more than 0, that no clock runs out of; "not a number" is none.
+    """A number of at least 0, or of more than 0, within the range of every clock; "not a number" is refused.
 
     Args:
         endless: whether ``inf`` will do.
@@ -80,7 +80,7 @@ class Duration(click.FloatRange):
         """Return the number.
 
         Raises:
-            click.BadParameter: it is none, or out of range.
+            click.BadParameter: it is not a number, or is out of range.
         """
         number = float(super().convert(value, param, ctx))
         if math.isnan(number) or (math.isinf(number) and not self._endless):

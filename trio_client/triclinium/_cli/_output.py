@@ -15,7 +15,7 @@ NOT_WRITTEN = 74
 """Exit status where the output could not be written, as in sysexits.h; no command says anything else with it."""
 
 NOBODY_READS = 141
-"""Exit status where whoever read the output has left: that of a program which SIGPIPE ends, as a shell tells it."""
+"""Exit status where the reader of the output has left: that of a program which SIGPIPE ends, as a shell tells it."""
 
 
 class OutputLost(click.ClickException):
@@ -28,7 +28,7 @@ class OutputLost(click.ClickException):
 
 
 class ReaderLeft(OutputLost):
-    """Whoever read standard output has left; they have seen enough, so nothing is said."""
+    """The reader of standard output has left and has seen enough, so nothing is printed."""
 
     exit_code = NOBODY_READS
 

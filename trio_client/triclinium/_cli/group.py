@@ -29,7 +29,7 @@ class LazyGroup(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None where there is none of that name."""
+        """Return a command; None where no command has that name."""
         if cmd_name not in COMMANDS:
             return None
         command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         """Return the command that ``args`` begin with, and the rest of them.
 
         Raises:
-            WrongInput: there is none of that name.
+            WrongInput: no command has that name.
         """
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
             raise WrongInput(f"there is no command {args[0]!r}{suggestion(args[0], COMMANDS)}")

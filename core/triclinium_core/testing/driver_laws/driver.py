@@ -1,4 +1,4 @@
-"""What the laws need of a driver, and of the standard library's sockets; whoever holds a driver to them writes this."""
+"""What the laws need of a driver, and of the standard library's sockets; the author of a driver writes this."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def delay(seconds: Duration) -> Fault:
     matches answers by their order, or takes a late answer to an abandoned request for that of another.
 
     Raises:
-        InvalidArgumentException: ``seconds`` is no duration, or out of range.
+        InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
     """
     return Delay(check_duration(seconds, "seconds", most=SECONDS_MAX))
 
@@ -253,7 +253,7 @@ class Faults:
             opcode: None for any of ``DATA_OPCODES``.
 
         Raises:
-            InvalidArgumentException: ``fault`` is no fault, ``opcode`` is no byte, ``times`` is not positive, or a refusal
+            InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, ``times`` is not positive, or a refusal
                 has an opcode.
         """
         _check_fault(fault)
@@ -270,7 +270,7 @@ class Faults:
         One fault stands for an opcode, a later one replaces it; one for the opcode itself goes before one for None.
 
         Raises:
-            InvalidArgumentException: ``fault`` is no fault, ``opcode`` is no byte, or a refusal has an opcode.
+            InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, or a refusal has an opcode.
         """
         _check_fault(fault)
         _check_opcode(opcode, fault)

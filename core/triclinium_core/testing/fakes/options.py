@@ -69,7 +69,7 @@ class FakeNodeOptions:
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
-    """JSON Web Tokens that are accepted, whoever comes with them; OAUTHBEARER is offered where there are any."""
+    """JSON Web Tokens that are accepted from anybody; OAUTHBEARER is offered where there are any."""
     certificate_users: tuple[str, ...] | None = None
     """Names of which a client's certificate must have one, where TLS asks for it; None for any name."""
     buckets: tuple[str, ...] = ("default",)
@@ -82,7 +82,7 @@ class FakeNodeOptions:
     """What HELLO grants where a client asks for it."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
     scram_iterations: int = 10
-    """Few, so that tests are fast: a password of a fake node is no secret."""
+    """Few, so that tests are fast: the password of a fake node is not a secret."""
     error_map: ErrorMapDocument | None = ERROR_MAP
     """None for a node that does not know GET_ERROR_MAP."""
     config_epoch: int = 1

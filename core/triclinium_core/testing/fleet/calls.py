@@ -30,10 +30,10 @@ class Call:
         return None
 
     def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
-        """Take note that an attempt is made; ``outcome`` is what will be heard of it, for it may be that nothing is sent."""
+        """Record that an attempt is made; ``outcome`` is what will be heard of it, for it may be that nothing is sent."""
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Take note of how an attempt ended, and return when to ``resume``; None where the operation is over."""
+        """Record how an attempt ended, and return when to ``resume``; None where the operation is over."""
         return None
 
     def resume(self, now: float) -> bool:
@@ -41,10 +41,10 @@ class Call:
         return False
 
     def succeed(self, now: float) -> None:
-        """Take note of the answer."""
+        """Record the answer."""
 
     def expire(self, now: float) -> None:
-        """Take note that the deadline has passed, and that no answer came."""
+        """Record that the deadline has passed, and that no answer came."""
 
 
 class Process(Protocol):

@@ -11,6 +11,10 @@ RECOVERED_SHARE = 0.95
 """Share of the operations that begin, of which as many as this have to succeed where the service counts as recovered."""
 
 
+COUNTS = ("begun", "sent", "succeeded", "failed", "fulfilled", "throttled", "wasted")
+"""What a bucket counts; the totals count all but what was fulfilled."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
     """One step of the time line. Counts, by the instant at which each thing happened."""

@@ -51,7 +51,7 @@ class Fleet:
     """Clients that begin an operation every ``period``, evenly spread over it, whatever became of the one before.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or is none.
+        InvalidArgumentException: a value is out of range, or of another type.
     """
 
     clients: int = 1_000
@@ -87,7 +87,7 @@ class SimulatedService:
     It does not know who still waits: it works for callers who have left, too.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or is none.
+        InvalidArgumentException: a value is out of range, or of another type.
     """
 
     capacity: float
@@ -116,7 +116,7 @@ class Outage:
     """From ``start`` on, up to ``end``, nobody is served, and what waited in the queue is lost.
 
     Raises:
-        InvalidArgumentException: it does not end after its start, or a value is none.
+        InvalidArgumentException: it does not end after its start, or a value is of another type.
     """
 
     start: float

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from itertools import accumulate
 
-from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals, recovered_after
+from triclinium_core.testing.fleet.figures import COUNTS, Bucket, FleetFigures, Totals, recovered_after
 from triclinium_core.testing.fleet.scenario import Scenario
 
 PERCENTS = (50.0, 99.0)
@@ -59,25 +59,12 @@ class Tally:
         buckets = [
             Bucket(
                 start=index * self._width,
-                begun=self.begun[index],
-                sent=self.sent[index],
-                succeeded=self.succeeded[index],
-                failed=self.failed[index],
-                fulfilled=self.fulfilled[index],
-                throttled=self.throttled[index],
-                wasted=self.wasted[index],
                 queue=self.queue[index],
+                **{name: getattr(self, name)[index] for name in COUNTS},
             )
             for index in range(self._shown)
         ]
-        totals = Totals(
-            begun=sum(self.begun),
-            sent=sum(self.sent),
-            succeeded=sum(self.succeeded),
-            failed=sum(self.failed),
-            throttled=sum(self.throttled),
-            wasted=sum(self.wasted),
-        )
+        totals = Totals(**{name: sum(getattr(self, name)) for name in COUNTS if name != "fulfilled"})
         return FleetFigures(
             strategy=strategy,
             buckets=buckets,

@@ -1,6 +1,6 @@
 """What may be the case with one document: each method holds something that a caller was told against all that is known.
 
-A *reader* is whoever was told something, by a result or by an error; all times are those of ``Submission``.
+A *reader* is an operation whose caller was told something, by a result or by an error; all times are those of ``Submission``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class DocumentHistory:
         raise Violation(f"{reader} was told that its CAS is outdated, but nobody changed the document")
 
     def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:
-        """Take note of a CAS that ``reader`` was told, and raise ``Violation`` where it is that of another version."""
+        """Record a CAS that ``reader`` was told, and raise ``Violation`` where it is that of another version."""
         mutation = reader if isinstance(reader.operation, CHANGES_CAS) else None
         version = _Version(reader.begin, reader.settled, data, mutation)
         known = self._versions.get(cas)

@@ -119,11 +119,11 @@ class Ledger:
         self._deadlines[submission.token] = deadline
 
     def renamed(self, keyspace: Keyspace, collection_id: int) -> None:
-        """Take note that a collection was dropped and made anew, under another id."""
+        """Record that a collection was dropped and made anew, under another id."""
         self._first_ids[collection_id] = self._collection_ids[keyspace]
 
     def ordered(self, stream: int, data: bytes) -> None:
-        """Take note of bytes that the client ordered to be sent."""
+        """Record bytes that the client ordered to be sent."""
         known = self._streams[stream]
         for frame in known.frames.receive(data):
             if frame.opcode in DATA_OPCODES:
@@ -134,7 +134,7 @@ class Ledger:
             raise Violation(f"stream {stream}: the client sent no frame: {known.frames.malformed}")
 
     def left(self, stream: int, handed_over: int) -> None:
-        """Take note of how many bytes of a stream have left the client, in all."""
+        """Record how many bytes of a stream have left the client, in all."""
         known = self._streams[stream]
         for look, offset in known.unsent:
             if offset < handed_over:
@@ -142,7 +142,7 @@ class Ledger:
         known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
-        """Take note of a command that the node took up.
+        """Record a command that the node took up.
 
         Raises:
             Violation: a write was applied more often than it was asked for, or after the client denied it.
@@ -162,7 +162,7 @@ class Ledger:
             self._check_applied(account, f"{command.opcode!r} {command.key!r}")
 
     def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
-        """Take note of a reported retry.
+        """Record a reported retry.
 
         Raises:
             Violation: it is one that the rules forbid, or that comes when it must not.
@@ -183,7 +183,7 @@ class Ledger:
         account.frames_most += report.dispatches
 
     def completed(self, submission: Submission) -> None:
-        """Take note of a success.
+        """Record a success.
 
         Raises:
             Violation: the node did not apply it.
@@ -195,7 +195,7 @@ class Ledger:
             raise Violation(f"{submission} is acknowledged, but the node has not applied it")
 
     def failed(self, submission: Submission, error: CouchbaseException) -> None:
-        """Take note of a failure.
+        """Record a failure.
 
         Raises:
             Violation: the node applied what is said not to be, or the error tells a wrong number of attempts.
@@ -211,7 +211,7 @@ class Ledger:
             self._void(submission)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Take note that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
+        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
 
         Raises:
             Violation: the node applied what is said not to be.

@@ -64,7 +64,7 @@ class Model:
     """The history of all documents, as the callers of one client see it.
 
     Feed it with what callers do and what they are told. Values must come from ``unique_values``, so that a document tells who
-    wrote it, and nobody but these callers may write. ``now`` is the time in seconds; whoever feeds the model keeps it.
+    wrote it, and nobody but these callers may write. ``now`` is the time in seconds; its feeder keeps it.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Model:
         return self._histories[submission.place].may_be_locked(submission)
 
     def submitted(self, token: int, operation: Operation) -> Submission | None:
-        """Take note that a caller asked for something, and return it; None where it concerns no document.
+        """Record that a caller asked for something, and return it; None where it concerns no document.
 
         Raises:
             ValueError: a value or a delta is not a new one of ``unique_values``.
@@ -114,7 +114,7 @@ class Model:
         return submission
 
     def completed(self, token: int, result: Result) -> None:
-        """Take note that a caller was told of success.
+        """Record that a caller was told of success.
 
         Raises:
             Violation: no history allows it.
@@ -143,7 +143,7 @@ class Model:
             self._locks[submission.place] = Lock(result.cas, min(until, history.exists_until(submission.begin)))
 
     def failed(self, token: int, error: CouchbaseException) -> None:
-        """Take note that a caller was told of a failure.
+        """Record that a caller was told of a failure.
 
         Raises:
             Violation: no history allows it.
@@ -166,7 +166,7 @@ class Model:
                 pass
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Take note that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
+        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
 
         Raises:
             Violation: the client denies what somebody has seen already.
@@ -178,7 +178,7 @@ class Model:
                 _void(submission)
 
     def dropped(self, keyspace: Keyspace) -> None:
-        """Take note that a collection was dropped now: it is as if every document in it had been removed."""
+        """Record that a collection was dropped now: it is as if every document in it had been removed."""
         for place, history in self._histories.items():
             if place.keyspace == keyspace:
                 removal = Submission(DROP, Remove(place.keyspace, place.key), self.instant())
@@ -188,7 +188,7 @@ class Model:
                 self._locks.pop(place, None)
 
     def quieted(self) -> None:
-        """Take note that nothing is under way: what was not applied to this moment, of the settled, never will be."""
+        """Record that nothing is under way: what was not applied to this moment, of the settled, never will be."""
         instant = self.instant()
         for submission in self.submissions.values():
             if not submission.is_open:
@@ -217,7 +217,7 @@ class Model:
             self._histories[submission.place].learn_cas(submission, cas, data)
 
     def _take_content(self, reader: Submission, data: bytes) -> None:
-        """Check what a document holds, and take note of who is seen to have been applied."""
+        """Check what a document holds, and record who is seen to have been applied."""
         try:
             root, parts = self._read(data)
         except Unreadable as error:

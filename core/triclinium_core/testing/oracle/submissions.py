@@ -100,7 +100,7 @@ class Submission:
         return (self.begin[0] + operation.expiry, 0), (self.over_by[0] + operation.expiry, 0)
 
     def was_applied(self, instant: Instant) -> None:
-        """Take note that it is certain to have been applied by then."""
+        """Record that it is certain to have been applied by then."""
         self.applied_by = min(self.applied_by, instant)
         self.over_by = min(self.over_by, instant)
 

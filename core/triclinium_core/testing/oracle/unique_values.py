@@ -1,6 +1,6 @@
 """Values that are written once: what a document holds tells which operations made it, and how often.
 
-A document is a row of fragments, ``<7>``: whoever stored it, with whatever was appended and prepended. A counter is a
+A document is a row of fragments, ``<7>``: that of the store, with those that were appended and prepended. A counter is a
 number whose upper bits say who created it and whose lower bits are digits to the base 4, one for each later count: a
 digit of 1 (or -1) is a count that was applied, 2 (or -2) one that was applied twice.
 """

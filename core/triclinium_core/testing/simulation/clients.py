@@ -33,20 +33,13 @@ class Clients:
     def __init__(self, clients: Sequence[ClientMachine]) -> None:
         self._clients = tuple(clients)
 
-    def __len__(self) -> int:
-        return len(self._clients)
-
-    def client_of(self, number: int) -> int:
-        """Return whose a stream or a token is, counted from 0."""
-        return number % len(self._clients)
-
     @property
     def wakeup(self) -> float:
         """When the first of the clients is due."""
         return min(client.wakeup for client in self._clients)
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Feed an event to the client whose it is, time to all that are due, what concerns all to all; return what they order."""
+        """Feed an event to its client, time to all clients that are due, and what concerns all to all; return their orders."""
         if isinstance(event, TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]
@@ -54,18 +47,18 @@ class Clients:
             stream, index = divmod(event.stream, len(self._clients))
             return self._feed(index, msgspec.structs.replace(event, stream=StreamId(stream)), now)
         if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
-            return [action for index in range(len(self)) for action in self._feed(index, event, now)]
+            return [action for index in range(len(self._clients)) for action in self._feed(index, event, now)]
         if isinstance(event, OperationsSubmitted):
             return [action for each in event.submissions for action in self.handle(each, now)]
-        return self._feed(self.client_of(event.token), event, now)
+        return self._feed(event.token % len(self._clients), event, now)
 
     def is_ambiguous(self, token: Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been."""
-        return self._clients[self.client_of(token)].is_ambiguous(token)
+        return self._client_of(token).is_ambiguous(token)
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
         """Return what an error can tell of an operation, given up now."""
-        return self._clients[self.client_of(token)].error_context(token, now)
+        return self._client_of(token).error_context(token, now)
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot of all of them: connections of one after those of another, numbers added up."""
@@ -78,6 +71,9 @@ class Clients:
             orphans=sum(one.orphans for one in each),
             retries_by_reason={reason: sum(one.retries_by_reason.get(reason, 0) for one in each) for reason in reasons},
         )
+
+    def _client_of(self, token: Token) -> ClientMachine:
+        return self._clients[token % len(self._clients)]
 
     def _feed(self, index: int, event: Event, now: float) -> Sequence[Action]:
         return [self._renamed(action, index) for action in self._clients[index].handle(event, now)]

@@ -1,6 +1,6 @@
 """The command ``python -m triclinium_core.testing.simulation``: many histories, or one with all that happens in it.
 
-It touches neither clock nor terminal; whoever runs it passes them in.
+It touches neither clock nor terminal; its caller passes them in.
 """
 
 from __future__ import annotations
@@ -139,11 +139,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 
 def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

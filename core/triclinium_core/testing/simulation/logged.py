@@ -1,4 +1,4 @@
-"""A checked simulation that writes down what happens, one line a step, for whoever has to find out why it went wrong."""
+"""A checked simulation that writes down what happens, one line a step, to show why a law was broken."""
 
 from __future__ import annotations
 

@@ -11,9 +11,8 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, assert_never
+from typing import assert_never
 
-from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import (
     Action,
@@ -47,7 +46,6 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
@@ -63,36 +61,11 @@ LIVELOCK = "client and node keep each other busy without time passing"
 
 
 class Midpoint:
-    """A source of randomness that is none: every draw is 0.5."""
+    """A source of randomness that draws 0.5 every time."""
 
     def random(self) -> float:
         """Return 0.5."""
         return 0.5
-
-
-class Machine(Protocol):
-    """What a simulation drives: a ``ClientMachine``, or several of them as one."""
-
-    @property
-    def wakeup(self) -> float:
-        """When ``TimePassed`` is due."""
-        ...
-
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Take note of ``event`` and return what to do, in order."""
-        ...
-
-    def is_ambiguous(self, token: Token) -> bool:
-        """Tell whether an operation, given up now, may still be applied or have been."""
-        ...
-
-    def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return what an error can tell of an operation, given up now."""
-        ...
-
-    def statistics(self) -> ClientStatistics:
-        """Return a snapshot."""
-        ...
 
 
 @dataclass(slots=True)
@@ -142,7 +115,7 @@ class Simulation:
             options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
         rng = Midpoint() if rng is None else rng
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
-        self.machine: Machine = self.clients[0] if clients == 1 else Clients(self.clients)
+        self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
         self.now: float = 0.0
         self.links: dict[StreamId, Link] = {}
         self.results: dict[Token, Result] = {}

@@ -13,7 +13,7 @@ from typing import TypedDict, Unpack
 import click
 
 from triclinium._cli._input import WrongInput, choose, spelled
-from triclinium._cli.explain.telling import show, telling_of
+from triclinium._cli.explain.telling import retries, show, telling_of
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -150,9 +150,8 @@ TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in
 
 def circumstances(case: CassandraCase) -> str:
     """Return what else goes into the decision, as a sentence."""
-    retries = {0: "no retry", 1: "1 retry"}.get(case.retry_count, f"{case.retry_count} retries")
     idempotent = "idempotent" if case.idempotent else "not idempotent"
-    return f"Until then: {retries}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
+    return f"Until then: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 
 
 EPILOG = f"""\b

@@ -193,7 +193,7 @@ def explain(
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
     """Answer questions line by line, and end with status 2 where one was not understood.
 
-    Each answer is written out at once, for whoever asks may wait for it before asking on.
+    Each answer is written out at once, since the asker may wait for it before asking on.
 
     Raises:
         WrongInput: the questions cannot be read to their end.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from triclinium._cli._input import WrongInput, choose, spelled
+from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
@@ -279,8 +280,7 @@ TELLING = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.
 
 def circumstances(case: CouchbaseCase) -> str:
     """Return how far the request had come, as a sentence."""
-    retries = {0: "no retry", 1: "1 retry"}.get(case.attempt, f"{case.attempt} retries")
     elapsed = milliseconds(case.elapsed)
     if math.isinf(case.timeout):
-        return f"Until then: {retries}, and {elapsed} ms have passed; no timeout ends it."
-    return f"Until then: {retries}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."
+        return f"Until then: {retries(case.attempt)}, and {elapsed} ms have passed; no timeout ends it."
+    return f"Until then: {retries(case.attempt)}, and {elapsed} ms of {milliseconds(case.timeout)} ms have passed."

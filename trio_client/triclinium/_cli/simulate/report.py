@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from triclinium_core.testing.fleet import STRATEGIES, Bucket, FleetFigures, Scenario
+from triclinium_core.testing.fleet.figures import COUNTS
 
 BARS = " ▁▂▃▄▅▆▇█"
 BARS_OF_ASCII = " .:-=+*#@"
@@ -22,7 +23,7 @@ COLUMNS_BESIDE_BARS = 58
 ROWS_MAX = 12
 """Lines of a table over time; several steps are put into one where there are more."""
 WIDTH = 120
-"""Columns where there is no terminal that has some."""
+"""Columns of output that is not a terminal."""
 
 
 def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
@@ -133,17 +134,8 @@ def _joined(buckets: Sequence[Bucket], count_max: int) -> Sequence[Bucket]:
 
 
 def _sum(buckets: Sequence[Bucket]) -> Bucket:
-    return Bucket(
-        start=buckets[0].start,
-        begun=sum(bucket.begun for bucket in buckets),
-        sent=sum(bucket.sent for bucket in buckets),
-        succeeded=sum(bucket.succeeded for bucket in buckets),
-        failed=sum(bucket.failed for bucket in buckets),
-        fulfilled=sum(bucket.fulfilled for bucket in buckets),
-        throttled=sum(bucket.throttled for bucket in buckets),
-        wasted=sum(bucket.wasted for bucket in buckets),
-        queue=max(bucket.queue for bucket in buckets),
-    )
+    sums = {name: sum(getattr(bucket, name) for bucket in buckets) for name in COUNTS}
+    return Bucket(start=buckets[0].start, queue=max(bucket.queue for bucket in buckets), **sums)
 
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:

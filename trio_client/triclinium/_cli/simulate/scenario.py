@@ -47,7 +47,7 @@ def choose_strategies(names: Sequence[str]) -> Sequence[str]:
     """Return the names that the core has for the strategies, each once; the default ones where none is named.
 
     Raises:
-        WrongInput: there is none of a name.
+        WrongInput: no strategy has one of the names.
     """
     known = {name: name for name in STRATEGIES}
     return list(dict.fromkeys(choose(name, known, "strategy") for name in names or STRATEGIES_DEFAULT))

@@ -49,7 +49,7 @@ class FakeNetwork:
         """Have every reply come so much later.
 
         Raises:
-            InvalidArgumentException: ``seconds`` is no duration, or out of range.
+            InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
         """
         self.slowness = check_duration(seconds, "seconds", most=SECONDS_MAX)
 

@@ -1,4 +1,4 @@
-"""A Couchbase node without a network: bytes of its clients in, replies out, time and faults from whoever drives it.
+"""A Couchbase node without a network: bytes of its clients in, replies out, time and faults from its driver.
 
 Theory of operation. The driver names each connection by a number and tells the node what happens to it; the node
 answers with actions, to be carried out in order. It keeps no clock: ``now`` comes with every call, in monotonic
@@ -28,8 +28,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import assert_never
 
-from triclinium_core.checks import check_integer, check_type
-from triclinium_core.kv.operation.validation import UINT32_MAX
+from triclinium_core.checks import check_type
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
@@ -185,7 +184,7 @@ class FakeNode:
         return actions
 
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
-        """Take note that the client of a new connection has a certificate, which TLS has verified.
+        """Record that the client of a new connection has a certificate, which TLS has verified.
 
         If it has the name of a user, there is no SASL.
         """
@@ -247,10 +246,7 @@ class FakeNode:
         Raises:
             InvalidArgumentException: a revision or an epoch that no config has.
         """
-        check_integer(revision, "revision", 1, UINT32_MAX)
-        epoch = check_integer(self.config_version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX)
-        cluster = self._state.cluster
-        cluster.map = cluster.map.with_version(ConfigVersion(epoch, revision))
+        self._state.cluster.set_version(revision, epoch)
         return self._see_and_send(now)
 
     def set_ports(self, port: int, tls_port: int | None = None) -> None:

@@ -35,12 +35,10 @@ from typing import Any, ClassVar
 
 from triclinium_core.checks import Duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.store.cluster_map import (
     NO_NODE,
-    ConfigVersion,
     FakeMap,
     dealt,
     dealt_replicas,
@@ -257,11 +255,8 @@ class FakeNodes:
         Raises:
             InvalidArgumentException: a revision or an epoch that no config has.
         """
-        version = ConfigVersion(
-            check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
-            check_integer(revision, "revision", 1, UINT32_MAX),
-        )
-        self._set_map(self.map.with_version(version))
+        self._cluster.set_version(revision, epoch)
+        self._cluster.ring()
 
     # Who may come.
 
@@ -271,7 +266,7 @@ class FakeNodes:
         Connections that are authenticated stay so.
 
         Raises:
-            InvalidArgumentException: this is no password, or no token.
+            InvalidArgumentException: the password or a token cannot be one.
         """
         changes: dict[str, Any] = {} if password is None else {"password": password}
         if tokens is not None:
@@ -326,7 +321,7 @@ class FakeNodes:
         """Have a node send every reply so much later; 0 for as fast as ever.
 
         Raises:
-            InvalidArgumentException: ``seconds`` is no number, or out of range.
+            InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
         """
         self._nodes[self._check(index)].network.slow_down(seconds)
 

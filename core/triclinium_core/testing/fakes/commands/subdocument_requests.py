@@ -138,7 +138,7 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
         except UnicodeDecodeError as error:
             raise Refused(Status.INVALID_ARGUMENTS, f"a path is not UTF-8: {error}") from error
         except ValueError as error:
-            raise Refused(Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is none of a path") from error
+            raise Refused(Status.SUBDOC_INVALID_COMBO, f"the opcode 0x{opcode:02x} is not one of a path") from error
 
 
 def _check(connection: ClientConnection, spec: Spec, flags: DocumentFlag, *, is_mutation: bool) -> Spec:

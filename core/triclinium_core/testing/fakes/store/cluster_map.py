@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 NO_NODE = -1
@@ -31,10 +31,6 @@ class FakeMap:
     """For the first replica, then for the second and so on: the node of each vbucket's, ``NO_NODE`` for none."""
     forward: tuple[int, ...] = ()
     """What ``owners`` are to become by the rebalance that is announced; empty where none is."""
-
-    def with_version(self, version: ConfigVersion) -> FakeMap:
-        """Return the same map under another version."""
-        return replace(self, version=version)
 
     def followed_by(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> FakeMap:
         """Return another map, of the next revision."""

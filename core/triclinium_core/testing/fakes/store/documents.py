@@ -136,7 +136,7 @@ class FakeDocuments:
 
         Raises:
             KeyError: there is no such document.
-            InvalidArgumentException: ``seconds`` is no duration.
+            InvalidArgumentException: ``seconds`` is not a duration.
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
@@ -161,22 +161,17 @@ class FakeDocuments:
 
     # What the node asks for.
 
-    def find(self, address: Address) -> Document | None:
-        """Return the document that readers find; None where it was removed or has expired."""
-        return self.find_in(self._documents, address)
-
-    def find_in(self, snapshot: Snapshot, address: Address) -> Document | None:
-        """Return the document that readers of ``snapshot`` find; None where it was removed or has expired."""
-        document = snapshot.get(address)
+    def find(self, address: Address, snapshot: Snapshot | None = None) -> Document | None:
+        """Return the document that readers, or those of ``snapshot``, find; None where it was removed or has expired."""
+        document = (self._documents if snapshot is None else snapshot).get(address)
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
-    def find_remains(self, address: Address) -> Document | None:
-        """Return what is left of a document that was removed or has expired; None where there never was one."""
-        return self.remains_in(self._documents, address)
+    def find_remains(self, address: Address, snapshot: Snapshot | None = None) -> Document | None:
+        """Return what is left, or what ``snapshot`` has left, of a document that was removed or has expired.
 
-    def remains_in(self, snapshot: Snapshot, address: Address) -> Document | None:
-        """Return what ``snapshot`` has left of a document; None where there never was one."""
-        document = snapshot.get(address)
+        None where there never was one.
+        """
+        document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
             return None
         xattrs = system_attributes(document.xattrs)

@@ -36,7 +36,7 @@ def decode_json(data: bytes) -> object:
     """Return a JSON value.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not JSON.
     """
     try:
         return msgspec.json.decode(data)

@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+from triclinium_core.checks import check_integer
 from triclinium_core.kv.node.scram import ScramServer
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
@@ -98,7 +100,7 @@ class ClusterState:
         self._now = -math.inf
 
     def see(self, now: float) -> None:
-        """Take note of the time.
+        """Record the time.
 
         Raises:
             ValueError: it goes back.
@@ -122,6 +124,18 @@ class ClusterState:
             }
             self.held_replicas[node] = self.documents.renewed(snapshot, gained)
         self.map = new
+
+    def set_version(self, revision: int, epoch: int | None) -> None:
+        """Give the map another version, of the same epoch unless one is given.
+
+        Raises:
+            InvalidArgumentException: a revision or an epoch that no config has.
+        """
+        version = ConfigVersion(
+            check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
+            check_integer(revision, "revision", 1, UINT32_MAX),
+        )
+        self.take_map(replace(self.map, version=version))
 
     def ring(self) -> None:
         """Have what waited for a change of the cluster go on, and wake the driver."""
@@ -166,15 +180,11 @@ class NodeState:
 
     def find_replica(self, address: Address) -> Document | None:
         """Return the document that readers of this node's replica find; None where there is none."""
-        snapshot = self.cluster.held_replicas.get(self.index)
-        return self.documents.find(address) if snapshot is None else self.documents.find_in(snapshot, address)
+        return self.documents.find(address, self.cluster.held_replicas.get(self.index))
 
     def find_replica_remains(self, address: Address) -> Document | None:
         """Return what this node's replica has left of a document that was removed; None where there never was one."""
-        snapshot = self.cluster.held_replicas.get(self.index)
-        return (
-            self.documents.find_remains(address) if snapshot is None else self.documents.remains_in(snapshot, address)
-        )
+        return self.documents.find_remains(address, self.cluster.held_replicas.get(self.index))
 
     def open_scans(self) -> dict[bytes, FakeScan]:
         """Return the range scans that are open, and forget those that are too old or whose vbucket has moved."""

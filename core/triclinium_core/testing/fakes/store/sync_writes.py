@@ -60,7 +60,7 @@ class SyncWrite:
             self.told = status
 
     def leave(self) -> None:
-        """Leave it to whoever has the vbucket next."""
+        """Leave it to the node that has the vbucket next."""
         self.tell(Status.SYNC_WRITE_AMBIGUOUS)
         self.is_left, self.due = True, math.inf
 
