@@ -10,7 +10,6 @@ from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
-    DocumentNotFoundException,
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
@@ -20,7 +19,6 @@ from triclinium_core.kv.actions import (
     CompleteOperation,
     FailOperation,
     OpenStream,
-    ReportRetry,
     SendBytes,
 )
 from triclinium_core.kv.client_machine import ClientMachine
@@ -28,9 +26,6 @@ from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmit
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.simulation import Midpoint
@@ -160,27 +155,6 @@ def is_always_ambiguous(event: Event, actions: list[Action]) -> Sequence[Action]
     ]
 
 
-def retries_what_fails(event: Event, actions: list[Action]) -> Sequence[Action]:
-    """Send again, whatever it was."""
-    request = RetryRequest(service=Service.KV, operation="upsert", idempotent=False, rng=Midpoint(), remaining=1.0)
-    return [
-        ReportRetry(action.token, request, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, 0.1, True, None)
-        if isinstance(action, FailOperation)
-        else action
-        for action in actions
-    ]
-
-
-def finds_nothing(event: Event, actions: list[Action]) -> Sequence[Action]:
-    """Tell every reader that there is no document."""
-    return [
-        FailOperation(action.token, DocumentNotFoundException())
-        if isinstance(action, CompleteOperation) and isinstance(action.result, GetResult)
-        else action
-        for action in actions
-    ]
-
-
 def always_finds(data: bytes) -> Distort:
     """Return a defect: whoever succeeds is told of a document with this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
@@ -199,24 +173,6 @@ def content(simulation: Distorted, token: Token) -> bytes:
     result = simulation.results[token]
     assert isinstance(result, GetResult)
     return result.data
-
-
-class AnswersFromMemory:
-    """A client that reads each document once."""
-
-    def __init__(self) -> None:
-        self.remembered: GetResult | None = None
-
-    def __call__(self, event: Event, actions: list[Action]) -> Sequence[Action]:
-        """Answer every read as the first."""
-        distorted: list[Action] = []
-        for action in actions:
-            if isinstance(action, CompleteOperation) and isinstance(action.result, GetResult):
-                self.remembered = self.remembered or action.result
-                distorted.append(CompleteOperation(action.token, self.remembered))
-            else:
-                distorted.append(action)
-        return distorted
 
 
 def fails_with(error: CouchbaseException) -> Distort:

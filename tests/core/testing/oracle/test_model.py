@@ -30,7 +30,6 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.requests import (
-    Decrement,
     DocumentOperation,
     Increment,
     Insert,
@@ -148,23 +147,6 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
             callers.leave(write, ambiguous=is_ambiguous)
         else:
             callers.miss(write, AmbiguousTimeoutException() if is_ambiguous else UnambiguousTimeoutException())
-
-
-def test_late_write() -> None:
-    """What nobody knows of may be applied at any time until nothing is under way; what is waited for is under way."""
-    callers = Callers()
-    late, awaited = callers.model.unique_values.fragment(), callers.model.unique_values.fragment()
-    callers.leave(callers.ask(upsert(late)), ambiguous=True)
-    callers.ask(upsert(awaited))
-    callers.upsert()
-    callers.find(late)
-    callers.find(callers.upsert())
-    callers.model.quieted()
-    callers.upsert()
-    callers.find(awaited)
-
-    with pytest.raises(Violation, match=REPLACED):
-        callers.find(late)
 
 
 @pytest.mark.parametrize(
@@ -314,17 +296,6 @@ def counter() -> tuple[Callers, int]:
     return callers, initial
 
 
-def test_counting() -> None:
-    """Each count is told the number with all counts before it, and its own."""
-    callers, number = counter()
-    up, _ = callers.model.unique_values.counter()
-    callers.count(Increment(TRAVEL, "ada", up), number + up)
-    down, _ = callers.model.unique_values.counter()
-    callers.count(Decrement(TRAVEL, "ada", down), number + up - down)
-
-    callers.find(b"%d" % (number + up - down))
-
-
 def test_counter_made_anew() -> None:
     """Who counts is told what came of it, and no counter that is there is made again: its first count would be lost."""
     callers, number = counter()
@@ -338,17 +309,6 @@ def test_counter_made_anew() -> None:
     delta, _ = callers.model.unique_values.counter()
     with pytest.raises(Violation, match=r"operation 4 \(increment 'ada'\): counter .* has a count twice"):
         callers.count(Increment(TRAVEL, "ada", delta), number + 2 * delta)
-
-
-def test_success_with_an_outdated_cas() -> None:
-    """A CAS that a newer write replaced does not pass; that of the newest does, and an unlock says nothing of it."""
-    callers = Callers()
-    callers.change(upsert(callers.model.unique_values.fragment()), CAS)
-    callers.change(replace(CAS, callers.model.unique_values.fragment()))
-    callers.miss(callers.ask(Unlock(TRAVEL, "ada", Cas(CAS))), CasMismatchException())
-
-    with pytest.raises(Violation, match=r"succeeded with a CAS that operation 2 \(replace 'ada'\) had replaced"):
-        callers.change(remove(CAS))
 
 
 def test_lost_count() -> None:
@@ -392,19 +352,6 @@ def test_mismatch_though_nobody_changed_anything() -> None:
 
     with pytest.raises(Violation, match="was told that its CAS is outdated, but nobody changed the document"):
         callers.miss(callers.ask(remove(CAS + 1)), CasMismatchException())
-
-
-def test_one_cas_for_two_contents() -> None:
-    """Who is told a CAS twice finds the same twice."""
-    callers = Callers()
-    value = callers.upsert()
-    callers.find(value, CAS)
-    callers.find(value, CAS)
-    newer = callers.upsert()
-    callers.find(newer, CAS + 1)
-
-    with pytest.raises(Violation, match="CAS 7 is that of b'<1>', it cannot be that of b'<2>'"):
-        callers.find(newer, CAS)
 
 
 @pytest.mark.parametrize("is_counted", [True, False])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.testing.asked import TRAVEL, append, exists, get, lock, named, remove, upsert
+from tests.core.testing.asked import TRAVEL, append, exists, get, lock, named, upsert
 from tests.core.testing.distorted import (
-    AnswersFromMemory,
     Distorted,
     acknowledges_at_once,
     always_finds,
@@ -14,13 +13,10 @@ from tests.core.testing.distorted import (
     fails_instead,
     fails_when_abandoned,
     fails_with,
-    finds_nothing,
     is_always_ambiguous,
-    is_never_ambiguous,
     loses_answers,
     never_closes,
     ready,
-    retries_what_fails,
     sends_twice,
     settles_twice,
 )
@@ -51,7 +47,6 @@ from triclinium_core.testing.fakes.faults import (
     delay,
     drop_response,
     garble,
-    hang_up_after_applying,
     refuse_connection,
     temporary_failure,
     wrong_length,
@@ -117,33 +112,12 @@ def test_write_is_sent_twice() -> None:
     assert token not in simulation.settled_at
 
 
-def test_write_is_sent_again_after_its_connection_was_lost() -> None:
-    """What may have been applied is not retried but fails."""
-    simulation = ready(retries_what_fails)
-    simulation.node.faults.next(Opcode.SET, hang_up_after_applying())
-    simulation.submit(upsert(simulation.model.unique_values.fragment()))
-
-    with pytest.raises(Violation, match="is retried for SOCKET_CLOSED_WHILE_IN_FLIGHT: it may have been applied"):
-        simulation.flow()
-
-
 def test_write_is_acknowledged_and_lost() -> None:
     """Success is told of what was applied."""
     simulation = ready(acknowledges_at_once)
 
     with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
         simulation.submit(upsert(simulation.model.unique_values.fragment()))
-
-
-def test_stale_read() -> None:
-    """A reader is told of the newest write."""
-    simulation = ready(AnswersFromMemory())
-    simulation.store(upsert)
-    simulation.serve(get())
-    simulation.store(upsert)
-
-    with pytest.raises(Violation, match=r"found what operation 2 \(upsert 'ada'\) wrote, but that was certainly"):
-        simulation.serve(get())
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])
@@ -163,20 +137,6 @@ def test_late_write(is_quiet: bool) -> None:
             simulation.serve(get())
     else:
         assert b"<1>" == content(simulation, simulation.serve(get()))
-
-
-def test_lost_document() -> None:
-    """What was acknowledged is there; once it was removed it need not be."""
-    simulation = ready()
-    simulation.store(upsert)
-    removal = simulation.serve(remove())
-    simulation.serve(get())
-    simulation.store(upsert)
-    simulation.client.distort = finds_nothing
-
-    assert removal in simulation.results
-    with pytest.raises(Violation, match="found no document, but one was certainly there"):
-        simulation.serve(get())
 
 
 def test_forged_answer() -> None:
@@ -222,16 +182,6 @@ def test_abandoning_what_was_applied() -> None:
 
     with pytest.raises(Violation, match=DENIED):
         simulation.abandon(token)
-
-
-def test_timeout_of_what_was_applied() -> None:
-    """It is ambiguous."""
-    simulation = ready(is_never_ambiguous)
-    simulation.node.faults.next(Opcode.SET, drop_response())
-    simulation.serve(upsert(simulation.model.unique_values.fragment()))
-
-    with pytest.raises(Violation, match=DENIED):
-        simulation.flow_for(TIMEOUT)
 
 
 def test_timeout_of_a_read() -> None:
@@ -306,21 +256,6 @@ def test_failure_for_no_reason(error: CouchbaseException) -> None:
     simulation = ready(fails_with(error))
 
     with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
-        simulation.submit(get())
-
-
-def test_failure_beside_a_lost_connection() -> None:
-    """A connection that is lost while one waits is an excuse, one that was lost before and is back is none."""
-    simulation = ready()
-    token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
-    simulation.hand_over(simulation.newest, 1)
-    simulation.lose(simulation.newest)
-    simulation.flow_for(1.0)
-    simulation.client.distort = fails_with(RequestCanceledException())
-
-    assert isinstance(simulation.errors[token], RequestCanceledException)
-    assert simulation.is_healthy
-    with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.submit(get())
 
 

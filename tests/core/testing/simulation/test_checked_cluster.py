@@ -80,17 +80,6 @@ def test_trouble_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes]
         simulation.fail(0)
 
 
-def test_the_end_of_trouble(simulation: TwoNodes) -> None:
-    """It excuses what was under way, and nothing that comes later."""
-    simulation.nodes.slow_down(1, 0.001)
-    simulation.look_around()
-    simulation.nodes.slow_down(1, 0)
-    simulation.look_around()
-
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(1)
-
-
 def test_a_collection_is_everybodys(simulation: TwoNodes) -> None:
     """Any node may have been asked for its id, so the trouble of any is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
@@ -112,37 +101,6 @@ def test_a_document_without_a_node(simulation: TwoNodes) -> None:
     assert [tokens[0]] == [*simulation.errors]
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.fail(0)
-
-
-def test_who_knows_no_map_may_be_told_of_a_document_without_a_node() -> None:
-    """Its client learns the map when it asks, as any node tells it."""
-    simulation = TwoNodes()
-    simulation.tick()
-    simulation.flow()
-    lost = simulation.key_of(1)
-    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
-    simulation.look_around()
-    token = simulation.submit(get(lost))
-    simulation.flow_for(3.0)
-
-    assert token in simulation.errors
-
-
-def test_a_map_that_no_node_tells_excuses_nobody() -> None:
-    """A client that knows no map cannot learn of a document without a node, where that is over."""
-    simulation = TwoNodes()
-    simulation.tick()
-    simulation.flow()
-    found = simulation.key_of(1)
-    simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
-    simulation.look_around()
-    simulation.nodes.rebalance()
-    simulation.look_around()
-    simulation.client.distort = fails_instead(UnambiguousTimeoutException("", ErrorContext()))
-    simulation.submit(get(found))
-
-    with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.flow()
 
 
 def test_an_old_owner_may_still_be_asked(simulation: TwoNodes) -> None:
@@ -173,13 +131,3 @@ def test_a_collection_that_was_dropped(simulation: TwoNodes) -> None:
     assert isinstance(simulation.errors[token], DocumentNotFoundException)
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.fail(0, HOTELS)
-
-
-def test_nothing_else_is_dropped(simulation: TwoNodes) -> None:
-    """Whoever does not find what is in another collection was lied to."""
-    simulation.drop_collection(HOTELS)
-    simulation.client.distort = fails_instead(DocumentNotFoundException("", ErrorContext()))
-    simulation.submit(get(simulation.key_of(0)))
-
-    with pytest.raises(Violation, match=THERE):
-        simulation.flow()

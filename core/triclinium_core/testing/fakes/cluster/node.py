@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from triclinium_core.checks import check_type
@@ -255,7 +256,7 @@ class FakeNode:
         Raises:
             InvalidArgumentException: a port that there is not.
         """
-        self._state.set_ports(port, tls_port)
+        self.cluster.nodes[self._state.index] = replace(self.options, port=port, tls_port=tls_port)
 
     def kill(self) -> None:
         """Hang up on all clients, without the replies that they were due, and let nobody connect until ``revive``.

@@ -199,10 +199,6 @@ class NodeState:
         self._scans += 1
         return b"scan%04d%08d" % (self.index, self._scans)
 
-    def set_ports(self, port: int, tls_port: int | None) -> None:
-        """Have the node stand under these ports in configs."""
-        self.cluster.nodes[self.index] = replace(self.options, port=port, tls_port=tls_port)
-
     def admits(self, certificate_names: Collection[str]) -> bool:
         """Tell whether a client with these names in its certificate is a user."""
         users = self.options.certificate_users
