@@ -5,11 +5,10 @@ All of it is checked when it is made, so that a simulation that has begun comes 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from triclinium_core.checks import check_flag, is_number
+from triclinium_core.checks import check_choice, check_flag, check_integer, check_number, check_seconds, is_number
 from triclinium_core.errors import InvalidArgumentException
 
 OPERATIONS_MAX = 20_000_000
@@ -66,12 +65,12 @@ class Fleet:
     """Whether operations may be applied twice."""
 
     def __post_init__(self) -> None:
-        _require_count("clients", self.clients, CLIENTS_MAX)
-        _require_count("clients_per_process", self.clients_per_process, CLIENTS_MAX)
-        _require_seconds("period", self.period)
-        _require_seconds("timeout", self.timeout)
+        check_integer(self.clients, "clients", 1, CLIENTS_MAX)
+        check_integer(self.clients_per_process, "clients_per_process", 1, CLIENTS_MAX)
+        _check_seconds(self.period, "period")
+        _check_seconds(self.timeout, "timeout")
         if self.attempt_timeout is not None:
-            _require_seconds("attempt_timeout", self.attempt_timeout)
+            _check_seconds(self.attempt_timeout, "attempt_timeout")
         check_flag(self.idempotent, "idempotent")
 
     @property
@@ -101,10 +100,10 @@ class SimulatedService:
     """What turning a request away costs, as a share of what serving it would."""
 
     def __post_init__(self) -> None:
-        _require_capacity(self.capacity)
-        _require_seconds("latency", self.latency, least=0.0)
-        _require_seconds("queue", self.queue)
-        _require_choice("overload", self.overload, Overload)
+        check_number(self.capacity, "capacity", 1 / SECONDS_MAX)
+        _check_seconds(self.latency, "latency", least=0.0)
+        _check_seconds(self.queue, "queue")
+        check_choice(self.overload, "overload", Overload)
         if not (is_number(self.rejection_cost) and 0 <= self.rejection_cost <= 1):
             raise InvalidArgumentException(
                 f"rejection_cost={self.rejection_cost!r} must be a share between 0 and 1", parameter="rejection_cost"
@@ -125,15 +124,12 @@ class Outage:
 
     def __post_init__(self) -> None:
         for name, value in (("start", self.start), ("end", self.end)):
-            if not (is_number(value) and 0 <= value < math.inf):
-                raise InvalidArgumentException(
-                    f"{name}={value!r} of an outage must be a finite number of seconds >= 0", parameter=name
-                )
+            check_seconds(value, name)
         if self.end <= self.start:
             raise InvalidArgumentException(
                 f"end={self.end!r} of an outage must come after its start, {self.start!r}", parameter="end"
             )
-        _require_choice("kind", self.kind, OutageKind)
+        check_choice(self.kind, "kind", OutageKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +148,8 @@ class Scenario:
     """Width of the steps in which figures are given."""
 
     def __post_init__(self) -> None:
-        _require_seconds("duration", self.duration)
-        _require_seconds("bucket", self.bucket)
+        _check_seconds(self.duration, "duration")
+        _check_seconds(self.bucket, "bucket")
         if self.outage is not None and self.outage.end > self.duration:
             raise InvalidArgumentException(
                 f"the outage ends at {self.outage.end:g} s, after the duration of {self.duration:g} s; "
@@ -172,29 +168,11 @@ class Scenario:
                 )
 
 
-def _require_seconds(name: str, value: float, *, least: float | None = None) -> None:
+def _check_seconds(value: float, parameter: str, *, least: float | None = None) -> None:
     """Raise InvalidArgumentException unless ``value`` is more than 0 or at least ``least``, and no more than the most."""
     if not (is_number(value) and value <= SECONDS_MAX and (value > 0 or (least is not None and value >= least))):
         bound = "more than 0" if least is None else f"at least {least:g}"
         raise InvalidArgumentException(
-            f"{name}={value!r} must be a finite number of seconds, {bound} and at most {SECONDS_MAX:g}", parameter=name
+            f"{parameter}={value!r} must be a finite number of seconds, {bound} and at most {SECONDS_MAX:g}",
+            parameter=parameter,
         )
-
-
-def _require_capacity(value: float) -> None:
-    if not (is_number(value) and 1 / SECONDS_MAX <= value < math.inf):
-        raise InvalidArgumentException(
-            f"capacity={value!r} must be a finite number of requests per second, at least {1 / SECONDS_MAX:g}",
-            parameter="capacity",
-        )
-
-
-def _require_count(name: str, value: object, most: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise InvalidArgumentException(f"{name}={value!r} must be an integer between 1 and {most:,}", parameter=name)
-
-
-def _require_choice(name: str, value: object, choices: type[StrEnum]) -> None:
-    if not isinstance(value, choices):
-        names = ", ".join(f"{choices.__name__}.{choice.name}" for choice in choices)
-        raise InvalidArgumentException(f"{name}={value!r} must be one of {names}", parameter=name)

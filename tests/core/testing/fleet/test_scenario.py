@@ -17,7 +17,7 @@ SERVICE = SimulatedService(capacity=10.0)
 @rows(
     ("build", "parameter", "said"),
     [
-        (lambda: Fleet(clients=0), "clients", "1,000,000"),
+        (lambda: Fleet(clients=0), "clients", "1000000"),
         (lambda: Fleet(clients=True), "clients", "True"),
         (lambda: Fleet(clients=1_000_001), "clients", "1000001"),
         (lambda: Fleet(clients=1.5), "clients", "1.5"),  # type: ignore[arg-type]
