@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from triclinium_core.checks import Duration, check_duration, check_integer, check_number
-from triclinium_core.retry.values import lean
 
 RESOLUTION = 1e-9
 """Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
@@ -115,20 +114,13 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
     return CONTROLLED_DELAY_MAX
 
 
-@lean
-@dataclass(frozen=True, slots=True)
-class CappedDelay:
-    """A delay that fits a limit; ``dispatches`` is False when the limit cut it, so nothing is sent afterwards."""
+def cap(delay: float, remaining: float) -> tuple[float, bool]:
+    """Return ``delay`` cut to the ``remaining`` seconds, and whether anything is sent afterwards.
 
-    delay: float
-    dispatches: bool
-
-
-def cap(delay: float, remaining: float) -> CappedDelay:
-    """Return ``delay`` cut to the ``remaining`` seconds; one that reaches the limit is cut as well.
+    A delay that reaches the limit is cut as well, and then nothing is sent.
 
     Source: SDK-RFC 0049 "Capping the Retry Duration".
     """
     if delay >= remaining - RESOLUTION:
-        return CappedDelay(max(remaining, 0.0), dispatches=False)
-    return CappedDelay(delay, dispatches=True)
+        return max(remaining, 0.0), False
+    return delay, True

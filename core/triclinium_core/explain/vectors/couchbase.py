@@ -177,8 +177,8 @@ def _failed_with(error: CouchbaseException | None) -> Answer:
 def _answer_cap(question: Mapping[str, object]) -> Answer:
     requested_ms = require_number(question, "requested_delay_ms")
     remaining_ms = require_number(question, "timeout_ms") - require_number(question, "elapsed_ms")
-    capped = cap(requested_ms / 1000, remaining_ms / 1000)
-    return {"delay_ms": milliseconds(capped.delay), "dispatches": capped.dispatches}
+    delay, dispatches = cap(requested_ms / 1000, remaining_ms / 1000)
+    return {"delay_ms": milliseconds(delay), "dispatches": dispatches}
 
 
 def _answer_terminal(question: Mapping[str, object]) -> Answer:

@@ -75,5 +75,5 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
     limit = request.remaining
     if answer.within is not None and answer.within < limit:
         limit = answer.within
-    capped = cap(answer.delay, limit)
-    return Retry(capped.delay, capped.dispatches, not capped.dispatches and limit == request.remaining)
+    delay, dispatches = cap(answer.delay, limit)
+    return Retry(delay, dispatches, not dispatches and limit == request.remaining)

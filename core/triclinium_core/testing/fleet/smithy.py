@@ -75,12 +75,12 @@ class SmithyCall(Call):
             )
         except RetryError:
             return None
-        capped = cap(token.retry_delay, self.deadline - now)
-        if not capped.dispatches:
+        delay, is_in_time = cap(token.retry_delay, self.deadline - now)
+        if not is_in_time:
             process.strategy.abandon(token=token)
             return None
         self._token = token
-        return now + capped.delay
+        return now + delay
 
     def resume(self, now: float) -> bool:
         """Tell whether there is still time; a first attempt may have waited for too long."""
