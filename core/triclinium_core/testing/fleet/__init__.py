@@ -1,8 +1,8 @@
 """A fleet of clients and the service that they ask, in virtual time: what a retry strategy does to an outage.
 
-``simulate`` plays it, and ``play`` with a strategy of one's own. Strategies are the core's own, driven as a client drives them; nothing here knows a rule of
-theirs. Not to be confused with ``testing.simulation``, which looks for bugs in the client: it joins real machines and
-fake nodes byte by byte, and has no load.
+``simulate`` plays it with one of the core's strategies, and ``play`` with any other. They are driven as a client drives
+them, and nothing here repeats their rules. ``testing.simulation`` is something else: it looks for bugs in the client,
+joins real machines and fake nodes byte by byte, and has no load.
 """
 
 from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals

@@ -62,9 +62,9 @@ class Submission:
         self.settled: Instant = NEVER
         """When the caller was told, or left."""
         self.applied_by: Instant = NEVER
-        """By when it has been applied for certain."""
+        """When it had certainly been applied."""
         self.over_by: Instant = NEVER
-        """By when it has been applied, or never will be."""
+        """When it had been applied, or would never be."""
         self.is_void: bool = False
         """Whether it has certainly not been applied and never will be."""
         self.created: bool = isinstance(operation, Store)
@@ -80,7 +80,7 @@ class Submission:
 
     @property
     def may_create(self) -> bool:
-        """Whether the document may be of its making."""
+        """Whether it may have created the document."""
         operation = self.operation
         return isinstance(operation, Store) or (isinstance(operation, Count) and operation.initial is not None)
 
@@ -100,7 +100,7 @@ class Submission:
         return (self.begin[0] + operation.expiry, 0), (self.over_by[0] + operation.expiry, 0)
 
     def was_applied(self, instant: Instant) -> None:
-        """Record that it is certain to have been applied by then."""
+        """Record that it had certainly been applied by then."""
         self.applied_by = min(self.applied_by, instant)
         self.over_by = min(self.over_by, instant)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.testing.fleet.watched import Story, watched
+from tests.core.testing.fleet.recorded import Story, recorded
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
@@ -81,7 +81,7 @@ def scenarios() -> st.SearchStrategy[Scenario]:
 def test_the_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> None:
     """Each operation ends once and in time, nothing is sent after that, and the counts say exactly so."""
     stories: list[Story] = []
-    make_process = watched(STRATEGIES[strategy].make_process, stories)
+    make_process = recorded(STRATEGIES[strategy].make_process, stories)
     totals = play(scenario, strategy, make_process, random.Random(seed)).totals
     succeeded = sum(story.ended[0][0] == "succeeded" for story in stories)
 
@@ -94,11 +94,11 @@ def test_the_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> No
 
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
-def test_watching_changes_nothing(scenario: Scenario, strategy: str, seed: int) -> None:
+def test_recording_changes_nothing(scenario: Scenario, strategy: str, seed: int) -> None:
     """What is settled at once because nobody has to hear of it comes to the same; and a seed is one history."""
-    watching = play(scenario, strategy, watched(STRATEGIES[strategy].make_process, []), random.Random(seed))
+    recording = play(scenario, strategy, recorded(STRATEGIES[strategy].make_process, []), random.Random(seed))
 
-    assert watching == run(scenario, strategy, seed) == run(scenario, strategy, seed)
+    assert recording == run(scenario, strategy, seed) == run(scenario, strategy, seed)
 
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)))

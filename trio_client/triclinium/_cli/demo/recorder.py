@@ -52,7 +52,7 @@ class ClientDecided:
 Entry = NodeTook | ConnectionTold | ClientDecided
 
 
-class WatchedNode(FakeNode):
+class RecordedNode(FakeNode):
     """A fake node that tells of each command as soon as it is in the log."""
 
     def __init__(self, options: FakeNodeOptions, tell: Callable[[LoggedCommand], None]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 import trio
 
 from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster, retrying
-from triclinium._cli.demo.recorder import Play, Recorder, WatchedNode
+from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
 from triclinium._cli.demo.scenarios import SUCCESS, Scenario
 from triclinium.testing import serve_tcp
 from triclinium_core.errors import CouchbaseException
@@ -36,7 +36,7 @@ class Stage:
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self._recorder = Recorder()
-        self._node = WatchedNode(OPTIONS, self._recorder.node_took)
+        self._node = RecordedNode(OPTIONS, self._recorder.node_took)
         self._node_is_up = False
         self._port_holder = _held_port()
         self._port: int = self._port_holder.getsockname()[1]

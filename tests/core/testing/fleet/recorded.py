@@ -21,7 +21,7 @@ class Story:
     ended: list[tuple[str, float]] = field(default_factory=list)
 
 
-class WatchedCall(Call):
+class RecordedCall(Call):
     """Passes everything on, and writes it down."""
 
     __slots__ = ("attempt_timeout", "call", "story")
@@ -62,21 +62,21 @@ class WatchedCall(Call):
         self.call.expire(now)
 
 
-class WatchedProcess:
-    """A process whose operations are watched."""
+class RecordedProcess:
+    """A process whose operations are recorded."""
 
     def __init__(self, process: Process, stories: list[Story]) -> None:
         self._process = process
         self._stories = stories
 
     def call(self, began: float, deadline: float) -> Call:
-        return WatchedCall(self._process.call(began, deadline), self._stories)
+        return RecordedCall(self._process.call(began, deadline), self._stories)
 
 
-def watched(make_process: MakeProcess, stories: list[Story]) -> MakeProcess:
+def recorded(make_process: MakeProcess, stories: list[Story]) -> MakeProcess:
     """Return what makes processes whose operations go into ``stories``."""
 
     def make(fleet: Fleet, rng: Random) -> Process:
-        return WatchedProcess(make_process(fleet, rng), stories)
+        return RecordedProcess(make_process(fleet, rng), stories)
 
     return make
