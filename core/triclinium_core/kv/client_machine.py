@@ -281,13 +281,13 @@ class ClientMachine:
 
     def _check(self, submissions: Sequence[OperationSubmitted]) -> None:
         """Raise where any of several submissions is wrong: all take effect, or none does."""
-        has_inquiries, open_operations, tokens = bool(self._inquiries), self._operations.open, set[int]()
+        tokens = set[int]()
         for submission in submissions:
             if type(submission) is not OperationSubmitted:
                 check_type(submission, "submissions", OperationSubmitted)
             request, token = submission.operation, submission.token
-            if type(token) is not int or token in open_operations or has_inquiries:
-                self._check_token(token)
+            if type(token) is not int:
+                check_type(token, "token", int)
             if type(request) not in CODECS:
                 raise InvalidArgumentException(f"operation={request!r} cannot be submitted", parameter="operation")
             if submission.retry_strategy is not None:
@@ -302,6 +302,9 @@ class ClientMachine:
             tokens.add(token)
         if len(tokens) != len(submissions):
             raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
+        if self._inquiries or not self._operations.open.keys().isdisjoint(tokens):
+            for each in tokens:
+                self._check_token(each)
 
     def _on_inquiry_submitted(self, event: InquirySubmitted, now: float) -> None:
         self._check_token(event.token)

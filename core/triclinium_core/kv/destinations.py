@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
+from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 
@@ -38,10 +38,10 @@ class Destinations:
     def __init__(self) -> None:
         self._keyspaces: dict[Keyspace, _Keyspace] = {}
 
-    def recall(self, operation: DocumentOperation) -> Destination | None:
-        """Return where the active copy of an operation's document is; None where that has to be searched."""
+    def recall(self, operation: Operation) -> Destination | None:
+        """Return where the active copy of an operation's document is; None where something else is meant, or unknown."""
         known = self._keyspaces.get(operation.keyspace)
-        if known is None:
+        if known is None or operation.reads_replica or not isinstance(operation, DocumentOperation):
             return None
         return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
 

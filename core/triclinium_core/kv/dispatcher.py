@@ -99,12 +99,12 @@ class Dispatcher:
         """
         request, found = operation.request, None
         # A vbucket of which a node said that it is not there is searched with all that is known.
-        if not operation.led_astray and isinstance(request, DocumentOperation) and not request.reads_replica:
+        if not operation.led_astray:
             found = self._destinations.recall(request)
         if found is None:
             found = self._search(operation, now)
-        if found is None:
-            return self._lack_node(operation)
+            if found is None:
+                return self._lack_node(operation)
         node, prefix = found.node, found.prefix
         operation.map, operation.vbucket = found.map, found.vbucket
         try:

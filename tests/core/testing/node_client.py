@@ -45,10 +45,10 @@ class NodeClient:
         self.opaque = 0x1000 * connection
         assert [] == list(node.connection_opened(connection, self.now))
 
-    def encode(self, opcode: int, **parts: int | bytes) -> bytes:
+    def encode(self, opcode: int, *, vbucket: int | bytes = 0, **parts: int | bytes) -> bytes:
         """Return a request with an opaque of its own."""
         self.opaque += 1
-        return encode_request(opcode, opaque=self.opaque, **parts)  # type: ignore[arg-type]
+        return encode_request(opcode, opaque=self.opaque, status=vbucket, **parts)  # type: ignore[arg-type]
 
     def encode_of(self, opcode: int, key: str, **parts: int | bytes) -> bytes:
         """Return a request for a document; ``collection_id`` may be among the parts."""

@@ -46,7 +46,7 @@ class RawClient:
 
 def get(key: str, *, opaque: int = 1) -> bytes:
     """Return a request for a document in the default collection, where collections were not granted."""
-    return encode_request(Opcode.GET, opaque=opaque, vbucket=vbucket_of(key.encode(), 1024), key=key.encode())
+    return encode_request(Opcode.GET, opaque=opaque, status=vbucket_of(key.encode(), 1024), key=key.encode())
 
 
 @asynccontextmanager

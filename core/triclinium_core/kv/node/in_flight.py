@@ -106,9 +106,10 @@ class InFlightTable:
         requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
         self._stream_size += size
         self._bytes += size
-        self.is_full = len(requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
-        opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
-        while opaque in requests:
+        if len(requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX:
+            self.is_full = True
+        opaque += 1
+        while opaque in requests or opaque > OPAQUE_MAX:
             opaque = opaque + 1 if opaque < OPAQUE_MAX else 1
         self.next_opaque = opaque
 
@@ -133,7 +134,8 @@ class InFlightTable:
         if request.opcode != _SEVERAL_ANSWERS or is_last(request.opcode, frame.status):
             del self._requests[request.opaque]
             self._bytes -= request.size
-            self.is_full = len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
+            if self.is_full:
+                self.is_full = len(self._requests) >= REQUESTS_MAX or self._bytes >= BYTES_MAX
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | None = None) -> None:

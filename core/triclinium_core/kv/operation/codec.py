@@ -95,13 +95,14 @@ def encode_operation(
     Raises:
         FeatureNotAvailableException: this connection cannot carry what the operation asks for.
     """
-    encode, opcode = CODECS[type(operation)].encode, operation.opcode
-    if dialect.bare:
-        opcode = bare_opcode_of(operation)
+    opcode = operation.opcode if not dialect.bare else bare_opcode_of(operation)
     # Another opcode than the operation's own is a plain GET in place of GET_META.
-    body = encode(operation) if opcode is operation.opcode else NO_BODY
+    body = CODECS[type(operation)].encode(operation) if opcode is operation.opcode else NO_BODY
+    key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
+    if body is NO_BODY:
+        return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     framing_extras, datatype, value = b"", 0, body.value
-    if body.preserve_expiry or isinstance(operation, Mutation):
+    if isinstance(operation, Mutation):
         framing_extras = _framing_extras(operation, body, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
@@ -109,11 +110,10 @@ def encode_operation(
         datatype, value = _datatype(body.flags, value, dialect)
     elif body.document is not None:
         datatype, value = encode_document(body.document, prefix)
-    key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     return encode_request(
         opcode,
         opaque=opaque,
-        vbucket=vbucket,
+        status=vbucket,
         cas=body.cas,
         datatype=datatype,
         framing_extras=framing_extras,

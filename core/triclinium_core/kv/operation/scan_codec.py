@@ -48,7 +48,7 @@ def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int,
 
 def encode_cancel(vbucket: int, scan_id: bytes, *, opaque: int) -> bytes:
     """Return the request that ends a scan."""
-    return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, vbucket=vbucket, extras=scan_id)
+    return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, status=vbucket, extras=scan_id)
 
 
 def _encode_create(operation: Operation) -> Body:

@@ -6,6 +6,8 @@ Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
 from __future__ import annotations
 
 import struct
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,40 +34,18 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     value: bytes
 
 
-def encode_request(
-    opcode: int,
-    *,
-    opaque: int,
-    vbucket: int = 0,
-    cas: int = 0,
-    datatype: int = 0,
-    framing_extras: bytes = b"",
-    extras: bytes = b"",
-    key: bytes = b"",
-    value: bytes = b"",
-) -> bytes:
-    """Return a request from client to server: magic 0x08 where there are framing extras, else 0x80.
+class _Kind(NamedTuple):
+    """Who says a frame to whom."""
 
-    Raises:
-        ValueError: a number or a length does not fit its field, or the frame exceeds ``FRAME_SIZE_MAX``.
-        TypeError: a part of the body is not bytes.
-    """
-    magic = Magic.FLEXIBLE_CLIENT_REQUEST if framing_extras else Magic.CLIENT_REQUEST
-    return _encode(
-        magic,
-        opcode,
-        status=vbucket,
-        opaque=opaque,
-        cas=cas,
-        datatype=datatype,
-        framing_extras=framing_extras,
-        extras=extras,
-        key=key,
-        value=value,
-    )
+    magic: int
+    flexible_magic: int | None
+    """With framing extras; None where there cannot be any."""
+    status_name: str
+    """What is called ``status`` in the header."""
 
 
-def encode_response(
+def encode_frame(
+    kind: _Kind,
     opcode: int,
     *,
     opaque: int,
@@ -77,133 +57,64 @@ def encode_response(
     key: bytes = b"",
     value: bytes = b"",
 ) -> bytes:
-    """Return a response from server to client: magic 0x18 where there are framing extras, else 0x81.
+    """Return a frame; ``encode_request`` and its sisters are this for each kind.
+
+    Args:
+        status: of a request its vbucket, which stands in the same place.
 
     Raises:
-        ValueError: a number or a length does not fit its field, or the frame exceeds ``FRAME_SIZE_MAX``.
+        ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or a frame of this
+            kind has no framing extras.
         TypeError: a part of the body is not bytes.
     """
-    magic = Magic.FLEXIBLE_CLIENT_RESPONSE if framing_extras else Magic.CLIENT_RESPONSE
-    return _encode(
-        magic,
-        opcode,
-        status=status,
-        opaque=opaque,
-        cas=cas,
-        datatype=datatype,
-        framing_extras=framing_extras,
-        extras=extras,
-        key=key,
-        value=value,
-    )
-
-
-def encode_server_request(
-    opcode: int,
-    *,
-    opaque: int,
-    vbucket: int = 0,
-    cas: int = 0,
-    datatype: int = 0,
-    extras: bytes = b"",
-    key: bytes = b"",
-    value: bytes = b"",
-) -> bytes:
-    """Return a request from server to client, magic 0x82; it has no flexible layout.
-
-    Raises:
-        ValueError: a number or a length does not fit its field, or the frame exceeds ``FRAME_SIZE_MAX``.
-        TypeError: a part of the body is not bytes.
-    """
-    return _encode(
-        Magic.SERVER_REQUEST,
-        opcode,
-        status=vbucket,
-        opaque=opaque,
-        cas=cas,
-        datatype=datatype,
-        framing_extras=b"",
-        extras=extras,
-        key=key,
-        value=value,
-    )
-
-
-def encode_server_response(
-    opcode: int,
-    *,
-    opaque: int,
-    status: int = 0,
-    cas: int = 0,
-    datatype: int = 0,
-    extras: bytes = b"",
-    key: bytes = b"",
-    value: bytes = b"",
-) -> bytes:
-    """Return a client's response to a server request, magic 0x83; it has no flexible layout.
-
-    Raises:
-        ValueError: a number or a length does not fit its field, or the frame exceeds ``FRAME_SIZE_MAX``.
-        TypeError: a part of the body is not bytes.
-    """
-    return _encode(
-        Magic.SERVER_RESPONSE,
-        opcode,
-        status=status,
-        opaque=opaque,
-        cas=cas,
-        datatype=datatype,
-        framing_extras=b"",
-        extras=extras,
-        key=key,
-        value=value,
-    )
-
-
-_REQUEST_MAGICS = frozenset((Magic.CLIENT_REQUEST, Magic.FLEXIBLE_CLIENT_REQUEST, Magic.SERVER_REQUEST))
-
-
-def _encode(
-    magic: Magic,
-    opcode: int,
-    *,
-    status: int,
-    opaque: int,
-    cas: int,
-    datatype: int,
-    framing_extras: bytes,
-    extras: bytes,
-    key: bytes,
-    value: bytes,
-) -> bytes:
-    body = framing_extras + extras + key
-    key_size, extras_size, body_size = len(key), len(extras), len(body) + len(value)
+    key_size, extras_size, magic = len(key), len(extras), kind.magic
+    body_size = len(framing_extras) + extras_size + key_size + len(value)
     if body_size <= BODY_SIZE_MAX:
         try:
-            if framing_extras:
-                header = FLEXIBLE_HEADER.pack(
-                    magic, opcode, len(framing_extras), key_size, extras_size, datatype, status, body_size, opaque, cas
-                )
-            else:
+            if not framing_extras:
                 header = PLAIN_HEADER.pack(
                     magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas
                 )
+                return b"".join((header, extras, key, value))
+            if kind.flexible_magic is not None:
+                header = FLEXIBLE_HEADER.pack(
+                    kind.flexible_magic,
+                    opcode,
+                    len(framing_extras),
+                    key_size,
+                    extras_size,
+                    datatype,
+                    status,
+                    body_size,
+                    opaque,
+                    cas,
+                )
+                return b"".join((header, framing_extras, extras, key, value))
         except struct.error:
             pass
-        else:
-            return b"".join((header, body, value))
-    status_name = "vbucket" if magic in _REQUEST_MAGICS else "status"
     raise _misfit(
         ("opcode", opcode, 0xFF),
-        (status_name, status, 0xFFFF),
+        (kind.status_name, status, 0xFFFF),
         ("opaque", opaque, 0xFFFF_FFFF),
         ("cas", cas, 0xFFFF_FFFF_FFFF_FFFF),
         ("datatype", datatype, 0xFF),
-        ("len(framing_extras)", len(framing_extras), 0xFF),
+        ("len(framing_extras)", len(framing_extras), 0xFF if kind.flexible_magic is not None else 0),
         ("len(extras)", extras_size, 0xFF),
         ("len(key)", key_size, 0xFF if framing_extras else 0xFFFF),
         ("len(framing_extras) + len(extras) + len(key) + len(value)", body_size, BODY_SIZE_MAX),
     )
+
+
+encode_request = partial(encode_frame, _Kind(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket"))
+"""From client to server."""
+encode_response = partial(
+    encode_frame, _Kind(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
+)
+"""From server to client."""
+encode_server_request = partial(encode_frame, _Kind(int(Magic.SERVER_REQUEST), None, "vbucket"))
+"""From server to client, which need not answer."""
+encode_server_response = partial(encode_frame, _Kind(int(Magic.SERVER_RESPONSE), None, "status"))
+"""From client to server."""
 
 
 def _misfit(*rows: tuple[str, int, int]) -> ValueError:
