@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
 
-from triclinium_core.checks import check_integer, check_type, is_number
+from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.node.scram import (
     ITERATIONS_MAX,
@@ -49,6 +49,12 @@ IMPLEMENTED_FEATURES = frozenset(
 
 VBUCKET_COUNTS = (128, 1024)
 """How many vbuckets a bucket has: 128 with small-bucket storage."""
+
+NODES_MAX = 128
+"""With more, some would have no vbucket where a bucket has 128."""
+
+PORT_STRIDE = 2
+"""From the ports of one node to those of the next: a port for TLS fits between two others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +125,7 @@ class FakeNodeOptions:
         _check_choice("sasl_mechanisms", self.sasl_mechanisms, SASL_MECHANISMS)
         check_type(self.error_map, "error_map", ErrorMapDocument, NoneType)
         _check_collections(self.collections)
-        if not is_number(self.wall_seconds_at_zero) or not 0 <= self.wall_seconds_at_zero <= UINT32_MAX:
-            raise InvalidArgumentException(
-                f"wall_seconds_at_zero must be a Unix time from 0 to {UINT32_MAX}", parameter="wall_seconds_at_zero"
-            )
+        check_number(self.wall_seconds_at_zero, "wall_seconds_at_zero", 0, UINT32_MAX)
 
 
 def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[object]) -> None:
@@ -201,13 +204,6 @@ def _check_certificate_users(users: object) -> None:
 def _check_text(parameter: str, value: str) -> None:
     if not isinstance(value, str) or not value:
         raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
-
-
-NODES_MAX = 128
-"""With more, some would have no vbucket where a bucket has 128."""
-
-PORT_STRIDE = 2
-"""From the ports of one node to those of the next: a port for TLS fits between two others."""
 
 
 def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:

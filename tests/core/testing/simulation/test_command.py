@@ -13,7 +13,7 @@ import pytest
 from tests.rows import rows
 from triclinium_core.testing.simulation.command import REGRESSIONS, main
 from triclinium_core.testing.simulation.figures import Figures
-from triclinium_core.testing.simulation.history import SeedResult
+from triclinium_core.testing.simulation.history import SeedResult, play
 
 MODULE = "triclinium_core.testing.simulation"
 
@@ -135,3 +135,9 @@ def test_wrong_arguments(
 
     assert (2, "") == (left.value.code, captured.out)
     assert named in captured.err
+
+
+@pytest.mark.parametrize("seed", REGRESSIONS)
+def test_regression(seed: int) -> None:
+    """Each is played again."""
+    assert play(seed).law is None
