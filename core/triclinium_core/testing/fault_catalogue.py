@@ -52,7 +52,7 @@ HARMLESS_STATUSES: tuple[int, ...] = (
     Status.SYNC_WRITE_AMBIGUOUS,
     0x7ABC,
 )
-"""Statuses that say nothing about the document and leave the connection as it is; the last one is in no table."""
+"""Statuses that say nothing about the document and leave the connection alone; the last one is in no table."""
 
 INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
 """Statuses after which the connection is of no more use."""

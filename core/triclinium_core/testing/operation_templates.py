@@ -51,7 +51,7 @@ UNDERSTOOD: tuple[type[DocumentOperation], ...] = (
     Increment,
     Decrement,
 )
-"""Operations of which the model knows what they do to a document."""
+"""Operations whose effect on a document the model knows."""
 
 _KINDS: Mapping[str, type[DocumentOperation]] = {kind.name: kind for kind in UNDERSTOOD}
 

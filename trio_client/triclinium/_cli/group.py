@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, str] = {
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for, and which tells of wrong input in one line."""
+    """A group that imports a command when it is asked for, and reports wrong input in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""

@@ -157,7 +157,7 @@ class Stage:
         return first
 
     def has_heard(self, kind: type[Event], stream: StreamId) -> bool:
-        """Tell whether the machine was told of a kind of event on a stream."""
+        """Tell whether the machine got an event of this kind for a stream."""
         return any(
             isinstance(event, kind) and getattr(event, "stream", None) == stream for event in self.machine.events
         )

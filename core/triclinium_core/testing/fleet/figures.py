@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from triclinium_core.testing.fleet.scenario import Outage
 
 RECOVERED_SHARE = 0.95
-"""Share of the operations that begin, of which as many as this have to succeed where the service counts as recovered."""
+"""The service counts as recovered when this share of the operations that begin succeeds."""
 
 
 COUNTS = ("begun", "sent", "succeeded", "failed", "fulfilled", "throttled", "wasted")

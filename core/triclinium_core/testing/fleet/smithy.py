@@ -19,7 +19,7 @@ MakeStrategy = Callable[[Random, Callable[[], float]], SimpleRetryStrategy | Sta
 
 
 def _errors(*, idempotent: bool) -> Mapping[AttemptOutcome, Exception]:
-    """Return what the strategy is told of an attempt; what may have been applied is safe to retry if idempotent."""
+    """Return the error that the strategy gets for each outcome; what may have been applied is safe to retry if idempotent."""
     infos = {
         AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
         AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),

@@ -166,7 +166,7 @@ class Excuses:
 
     @property
     def newest(self) -> Instant:
-        """When something went wrong last, at whatever node."""
+        """When something went wrong last, at any node."""
         return max(self._newest.values(), default=LONG_AGO)
 
     def newest_at(self, nodes: Iterable[int]) -> Instant:

@@ -102,7 +102,7 @@ class Ledger:
     def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
         self._collection_ids = collection_ids
         self._first_ids: dict[int, int] = {}
-        """By the present id of a collection that was made anew, the one under which it is known here."""
+        """The first id of a collection, by its present id, where it was dropped and created again."""
         self._accounts: defaultdict[_Look, _Account] = defaultdict(_Account)
         self._account_of: dict[int, _Account] = {}
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
@@ -119,7 +119,7 @@ class Ledger:
         self._deadlines[submission.token] = deadline
 
     def renamed(self, keyspace: Keyspace, collection_id: int) -> None:
-        """Record that a collection was dropped and made anew, under another id."""
+        """Record that a collection was dropped and created again, under another id."""
         self._first_ids[collection_id] = self._collection_ids[keyspace]
 
     def ordered(self, stream: int, data: bytes) -> None:

@@ -88,7 +88,7 @@ class Model:
         return {place: lock for place, lock in self._locks.items() if lock.until > self.now}
 
     def known_cas(self, place: Place) -> Sequence[Cas]:
-        """Return the CAS values that results told of a document, oldest first."""
+        """Return the CAS values of a document that callers know, oldest first."""
         return self._histories[place].known_cas
 
     def may_be_locked(self, submission: Submission) -> bool:

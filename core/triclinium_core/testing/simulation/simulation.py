@@ -131,7 +131,7 @@ class Simulation:
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """What DNS lists, by name; None while it does not answer."""
         self._answers: deque[StreamLost | ServiceLookedUp] = deque()
-        """What the client is due at once: the ends of streams that it ordered to be closed, and answers of DNS."""
+        """Events that the client gets at once: the ends of streams that it closed, and the answers of DNS."""
         self.changes: list[TopologyChange] = []
         """What the client published of the cluster's topology, oldest first."""
         self._last_token = 0

@@ -53,7 +53,7 @@ Entry = NodeTook | ConnectionTold | ClientDecided
 
 
 class RecordedNode(FakeNode):
-    """A fake node that tells of each command as soon as it is in the log."""
+    """A fake node that reports each command as soon as it is in the log."""
 
     def __init__(self, options: FakeNodeOptions, tell: Callable[[LoggedCommand], None]) -> None:
         super().__init__(options)

@@ -127,7 +127,7 @@ async def _attempt(
 
 
 def _held_port() -> socket.socket:
-    """Return a socket that holds a port and does not listen: who connects is refused, and nobody else takes the port."""
+    """Return a socket that holds a port and does not listen: connections are refused, and no other program gets the port."""
     holder = socket.socket()
     holder.bind((HOST, 0))
     return holder

@@ -34,7 +34,7 @@ from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, Connect
 from triclinium_core.retry.couchbase.failures import subject
 
 NOOPS = 9
-"""Round trips of which the median is told."""
+"""Round trips that are measured; the report has their median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ async def _ping_connection(cluster: Cluster, bucket: str | None, connector: _Not
 
 
 class _GiveUp:
-    """A strategy that refuses, so that a ping tells of a failure instead of mending it."""
+    """A strategy that refuses every retry, so that a ping reports the first failure."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         return RetryAction.no_retry()

@@ -121,13 +121,13 @@ class FakeNodes:
         return min(node.wakeup for node in self._nodes)
 
     def owner_of(self, key: str | bytes) -> int | None:
-        """Return the node that has the vbucket of a key; None where none has."""
+        """Return the node that has the vbucket of a key; None where no node has it."""
         raw_key = key.encode() if isinstance(key, str) else key
         owner = self.map.owners[vbucket_of(raw_key, len(self.map.owners))]
         return None if owner == NO_NODE else owner
 
     def vbuckets_of(self, index: int) -> tuple[int, ...]:
-        """Return the vbuckets that a node has; those of which it has a replica are not among them."""
+        """Return the vbuckets that a node has; its replicas of others do not count."""
         self._check(index)
         return tuple(vbucket for vbucket, owner in enumerate(self.map.owners) if owner == index)
 

@@ -111,7 +111,7 @@ class Outbox:
         return []
 
     def take_due(self, now: float) -> list[NodeAction]:
-        """Return what sends all that is due."""
+        """Return the orders that send every reply that is due."""
         actions: list[NodeAction] = []
         while self._delayed and self._delayed[0].due <= now:
             reply = heapq.heappop(self._delayed)

@@ -217,7 +217,7 @@ class NodeState:
         )
 
     def config_for(self, connection: ClientConnection) -> bytes:
-        """Return the config that a connection is due, and remember that it has it."""
+        """Return the config for a connection, and remember that the client has it."""
         connection.known_config = self.map.version
         return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 

@@ -87,7 +87,7 @@ class SyncWrites:
             raise Refused(Status.SYNC_WRITE_IN_PROGRESS)
 
     def add(self, write: SyncWrite) -> None:
-        """Take up a write that was just prepared; nobody else's is to the same document."""
+        """Add a write that was just prepared, the only one to its document."""
         self._pending[write.address] = write
         self._documents.prepare(write.address, write.document)
 
