@@ -11,7 +11,7 @@ from inspect import Parameter, signature
 
 from docs._ext.markdown import markdown
 from triclinium_core import options
-from triclinium_core.kv.node.bootstrap import USER_AGENT_SIZE_MAX
+from triclinium_core.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.topology import string_options
 from triclinium_core.kv.topology.string_options import OPTIONS, StringOption

@@ -140,7 +140,7 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core._speedups", "triclinium_core.kv.address", "triclinium_core.kv.timers", "triclinium_core.kv.wire"),
     ("triclinium_core.kv.topology",),
     ("triclinium_core.kv.operation",),
-    ("triclinium_core.kv.node",),
+    ("triclinium_core.kv.connection",),
     ("triclinium_core.kv",),
     ("triclinium_core.adapters",),
     ("triclinium_core",),
@@ -149,7 +149,7 @@ LAYERS: Sequence[Sequence[str]] = (
 """Who may import whom: a module imports its own row and the rows above it. The longest matching name places a module."""
 
 STRANGERS: Sequence[tuple[str, str]] = (
-    ("triclinium_core.kv.node", "triclinium_core.kv.topology"),
+    ("triclinium_core.kv.connection", "triclinium_core.kv.topology"),
     ("triclinium_core.retry.cassandra", "triclinium_core.retry.couchbase"),
     ("triclinium_core.retry.cassandra", "triclinium_core.retry.smithy"),
     ("triclinium_core.retry.couchbase", "triclinium_core.retry.smithy"),

@@ -11,11 +11,11 @@ import msgspec
 from triclinium_core.kv.actions import Action, OpenStream
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.connection.bootstrap import BootstrapPlan
+from triclinium_core.kv.connection.in_flight import Probe
+from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
-from triclinium_core.kv.node.bootstrap import BootstrapPlan
-from triclinium_core.kv.node.in_flight import Probe
-from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Append,
@@ -32,10 +32,10 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
-from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.operation.scan_types import Bounds
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, MutationMacro
+from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.types import Bounds
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, MutationMacro
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.options import ClientOptions, PasswordAuthenticator

@@ -24,10 +24,10 @@ from triclinium_core.kv.actions import (
     OpenStream,
     SendBytes,
 )
+from triclinium_core.kv.connection.connection_events import Answered, BecameUnusable, News
+from triclinium_core.kv.connection.in_flight import is_last
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
-from triclinium_core.kv.node.in_flight import is_last
-from triclinium_core.kv.node.news import Answered, BecameUnusable, News
-from triclinium_core.kv.node.states import NodeState
 
 ACTIONS = get_args(Action)
 NEWS = get_args(News)

@@ -15,8 +15,8 @@ from triclinium import (
 )
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument_specs import EncodedMutation
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import EncodedMutation
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
 
 RAW = RawJsonTranscoder()

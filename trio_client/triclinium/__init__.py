@@ -19,8 +19,9 @@ from triclinium._retry_watching import watching_retries
 from triclinium._scans import ScanResults
 from triclinium._subscriptions import TopologyChanges
 from triclinium_core.checks import Duration
+from triclinium_core.kv.health.statistics import ClientStatistics, ConnectionStatistics, ServerTimeStatistics
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.manifest_types import CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.manifest.types import CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.reports import (
     ClusterState,
     DiagnosticsResult,
@@ -43,15 +44,14 @@ from triclinium_core.kv.operation.results import (
     MutationToken,
     ScanResult,
 )
-from triclinium_core.kv.operation.scan_types import PrefixScan, RangeScan, SamplingScan, ScanTerm, ScanType
-from triclinium_core.kv.operation.subdocument_specs import (
+from triclinium_core.kv.operation.scan.types import PrefixScan, RangeScan, SamplingScan, ScanTerm, ScanType
+from triclinium_core.kv.operation.subdocument.specs import (
     LookupInMacro,
     LookupInSpec,
     MutateInSpec,
     MutationMacro,
     StoreSemantics,
 )
-from triclinium_core.kv.statistics import ClientStatistics, ConnectionStatistics, ServerTimeStatistics
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, TopologyNode
 from triclinium_core.options import (
     Authenticator,

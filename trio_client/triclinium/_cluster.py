@@ -10,10 +10,10 @@ from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
 from triclinium._keyspace import Bucket
 from triclinium._subscriptions import TopologyChanges
+from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, PingResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.options import Authenticator
 
 

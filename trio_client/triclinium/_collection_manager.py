@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium._driver import Driver
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.manifest_types import CollectionsManifest, ScopeSpec
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest, ScopeSpec
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 

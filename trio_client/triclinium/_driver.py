@@ -60,12 +60,12 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.machine import Machine
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
 

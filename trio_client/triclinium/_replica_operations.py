@@ -12,7 +12,7 @@ from triclinium._arguments import transcoder_or_json
 from triclinium._collection_base import CollectionBase
 from triclinium._context import strategy_for
 from triclinium._replicas import ReplicaResults, reading_copies
-from triclinium_core.kv.operation.copies import (
+from triclinium_core.kv.operation.replica.copies import (
     as_copy,
     as_partial_copy,
     partial_reads,
@@ -25,7 +25,7 @@ from triclinium_core.kv.operation.results import (
     LookupInReplicaResult,
     LookupInResult,
 )
-from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, check_specs
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, check_specs
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 

@@ -12,7 +12,7 @@ from triclinium._driver import Driver
 from triclinium._hidden_nursery import in_background
 from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.operation.copies import failure_of, is_missed
+from triclinium_core.kv.operation.replica.copies import failure_of, is_missed
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 

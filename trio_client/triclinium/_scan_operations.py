@@ -12,8 +12,8 @@ from triclinium._scans import ScanResults, scanning
 from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import MutationToken
-from triclinium_core.kv.operation.scan_types import ScanType
-from triclinium_core.kv.operation.vbucket_scan import ScanOptions, newest_tokens
+from triclinium_core.kv.operation.scan.types import ScanType
+from triclinium_core.kv.operation.scan.vbucket_scan import ScanOptions, newest_tokens
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 

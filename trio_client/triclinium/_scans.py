@@ -15,8 +15,8 @@ from triclinium._trio_run import TrioRun
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage, ScanResult
-from triclinium_core.kv.operation.scan_types import SamplingScan
-from triclinium_core.kv.operation.vbucket_scan import ScanOptions, VBucketScan, scan_order
+from triclinium_core.kv.operation.scan.types import SamplingScan
+from triclinium_core.kv.operation.scan.vbucket_scan import ScanOptions, VBucketScan, scan_order
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 
 

@@ -11,8 +11,8 @@ from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument_specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 

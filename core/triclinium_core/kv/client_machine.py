@@ -23,8 +23,22 @@ from triclinium_core.checks import check_type, is_number
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, ReportConnection
-from triclinium_core.kv.authentication import check_authenticator
-from triclinium_core.kv.connections import Connections, Loss
+from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.kv.connection.connection_events import (
+    Answered,
+    AuthenticatedAgain,
+    BecameReady,
+    BecameUnusable,
+    BucketSelected,
+    BytesOrdered,
+    ConfigAnnounced,
+    News,
+    SaslAnswered,
+    Strayed,
+)
+from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
@@ -42,39 +56,25 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.inquiries import Inquiries
+from triclinium_core.kv.health.inquiries import Inquiries
+from triclinium_core.kv.health.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.known_configs import KnownConfigs
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
-from triclinium_core.kv.node.news import (
-    Answered,
-    AuthenticatedAgain,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    BytesOrdered,
-    ConfigAnnounced,
-    News,
-    SaslAnswered,
-    Strayed,
-)
-from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.node_timers import NodeTimers
+from triclinium_core.kv.open_operations import Operations
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
-from triclinium_core.kv.operations import Operations
-from triclinium_core.kv.statistics import ClientStatistics, describe_connection
+from triclinium_core.kv.pool.authentication import check_authenticator
+from triclinium_core.kv.pool.connection_timers import NodeTimers
+from triclinium_core.kv.pool.connections import Connections, Loss
+from triclinium_core.kv.pool.keepalive import Upkeep
 from triclinium_core.kv.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
-from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.kv.node.node_machine import NodeMachine
+from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.kv.topology.vbuckets import vbucket_of

@@ -17,17 +17,17 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection_texts import status_text
-from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec import bare_opcode_of, encode_operation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
-from triclinium_core.kv.upkeep import Upkeep
+from triclinium_core.kv.pool.connection_texts import status_text
+from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.pool.keepalive import Upkeep
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service

@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connections import Connections
+from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.kv.connection.in_flight import CollectionQuestion
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.known_configs import KnownConfigs
-from triclinium_core.kv.node.bootstrap import BootstrapFailure, FailureKind
-from triclinium_core.kv.node.in_flight import CollectionQuestion
-from triclinium_core.kv.node.node_machine import NodeMachine
-from triclinium_core.kv.node.states import NodeState
-from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
-from triclinium_core.kv.operation.scan_requests import RangeScanCreate, VBucketOperation
+from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketOperation
+from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.pool.keepalive import Upkeep
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
 from triclinium_core.kv.topology.cluster_config import (
@@ -36,7 +37,6 @@ from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, Q
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.topology.vbuckets import vbucket_of
-from triclinium_core.kv.upkeep import Upkeep
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.retry.couchbase.tables import kv_responses

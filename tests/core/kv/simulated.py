@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import Event, StreamId, Token
-from triclinium_core.kv.node.states import NodeState
+from triclinium_core.kv.health.statistics import ConnectionStatistics
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.kv.statistics import ConnectionStatistics
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer

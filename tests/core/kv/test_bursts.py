@@ -22,8 +22,8 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.events import StreamId, Token
-from triclinium_core.kv.node.waiting_line import WAITING_MAX
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import TimeoutOptions
@@ -39,7 +39,7 @@ ROOM = 20
 @pytest.fixture(autouse=True)
 def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a connection take few requests at once."""
-    monkeypatch.setattr("triclinium_core.kv.node.in_flight.REQUESTS_MAX", ROOM)
+    monkeypatch.setattr("triclinium_core.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 
 def in_flight(simulation: Recorded) -> int:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.kv.node.peer import CONFIG, ERROR_MAP
+from tests.core.kv.connection.peer import CONFIG, ERROR_MAP
 from tests.core.kv.phases import PHASES, Make, read, write
 from tests.core.kv.simulated import (
     ADDRESS,

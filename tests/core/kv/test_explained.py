@@ -14,9 +14,9 @@ from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, e
 from triclinium_core.explain.explanation import Outcome, milliseconds
 from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
 from triclinium_core.kv.events import BytesReceived
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,

@@ -10,18 +10,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.core.kv.connection.peer import Answering, as_frame, plan, take_apart
 from tests.core.kv.counting import counted
-from tests.core.kv.node.peer import Answering, as_frame, plan, take_apart
 from tests.core.kv.operation.test_codec import response
 from tests.core.kv.simulated import Recorded, client_options, get
 from tests.core.kv.topology.test_cluster_config import changed
 from triclinium_core.kv.actions import Action
+from triclinium_core.kv.connection.bootstrap import Bootstrap
+from triclinium_core.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
 from triclinium_core.kv.events import AuthenticatorChanged, BytesReceived, Event
-from triclinium_core.kv.node.bootstrap import Bootstrap
-from triclinium_core.kv.node.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
 from triclinium_core.kv.operation.codec import decode_response
-from triclinium_core.kv.operation.manifest_codec import MANIFEST_LIMITS
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX, parse_cluster_config
 from triclinium_core.options import PasswordAuthenticator

@@ -22,10 +22,10 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.openings import PLACE_SECONDS_MAX, PLACES_MAX
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Noop, Operation
+from triclinium_core.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 

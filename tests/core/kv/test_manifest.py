@@ -7,8 +7,8 @@ import pytest
 from tests.core.kv.simulated import HOTEL_ID, Recorded, ready
 from tests.core.kv.test_cluster import Cluster
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.manifest_types import CollectionsManifest
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

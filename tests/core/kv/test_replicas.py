@@ -12,10 +12,10 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import GetReplica
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
-from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -16,11 +16,11 @@ from triclinium_core.errors import (
     RequestCanceledException,
 )
 from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.kv.connection.in_flight import is_last
 from triclinium_core.kv.events import BytesReceived
-from triclinium_core.kv.node.in_flight import is_last
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
-from triclinium_core.kv.operation.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.operation.scan_types import Bounds
+from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
+from triclinium_core.kv.operation.scan.types import Bounds
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions

@@ -22,10 +22,10 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connections import NO_CONFIG_SECONDS
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import Token
-from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.requests import Noop
+from triclinium_core.kv.pool.connections import NO_CONFIG_SECONDS
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes

@@ -6,7 +6,7 @@ import json
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 
-from triclinium_core.kv.node.scram import ScramClient
+from triclinium_core.kv.connection.scram import ScramClient
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer

@@ -9,7 +9,7 @@ from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -29,7 +29,7 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place

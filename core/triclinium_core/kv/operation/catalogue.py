@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
@@ -23,8 +23,8 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.scan_requests import SCAN_OPERATIONS
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.scan.requests import SCAN_OPERATIONS
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 
 OPERATIONS: tuple[type[Operation], ...] = (
     Noop,

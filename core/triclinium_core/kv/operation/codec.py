@@ -12,9 +12,9 @@ from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.body import NO_BODY, Body, mutation_token
 from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import encode_requirement
-from triclinium_core.kv.operation.manifest_codec import MANIFEST_CODEC
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.manifest.codec import MANIFEST_CODEC
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Concatenate,
@@ -49,15 +49,15 @@ from triclinium_core.kv.operation.results import (
     MutationResult,
     Result,
 )
-from triclinium_core.kv.operation.scan_codec import SCAN_CODECS, encode_document
-from triclinium_core.kv.operation.subdocument_codec import (
+from triclinium_core.kv.operation.scan.codec import SCAN_CODECS, encode_document
+from triclinium_core.kv.operation.subdocument.codec import (
     MalformedOutcomes,
     decode_lookup_in,
     decode_mutate_in,
     encode_lookup_in,
     encode_mutate_in,
 )
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode

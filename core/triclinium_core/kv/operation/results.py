@@ -13,9 +13,9 @@ import msgspec
 from triclinium_core.checks import check_integer
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.kv.operation.manifest_types import CollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest
 from triclinium_core.kv.operation.reports import PingResult, Ready
-from triclinium_core.kv.operation.subdocument_specs import LookupInSpec
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.failures import at_path
 from triclinium_core.retry.couchbase.tables.kv_status import Status

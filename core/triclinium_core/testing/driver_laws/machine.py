@@ -16,8 +16,8 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
-from triclinium_core.kv.statistics import ClientStatistics
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
 

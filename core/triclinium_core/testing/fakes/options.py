@@ -8,7 +8,7 @@ from types import NoneType
 
 from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.node.scram import (
+from triclinium_core.kv.connection.scram import (
     ITERATIONS_MAX,
     MECHANISMS as SCRAM_MECHANISMS,
     ScramError,

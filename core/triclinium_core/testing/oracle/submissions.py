@@ -24,7 +24,7 @@ from triclinium_core.kv.operation.requests import (
     Touch,
     Unlock,
 )
-from triclinium_core.kv.operation.subdocument_requests import MutateIn
+from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 

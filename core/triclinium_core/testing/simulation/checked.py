@@ -21,7 +21,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.connection_texts import LEFT_THE_MAP
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import (
     Event,
     LossCause,
@@ -31,9 +31,9 @@ from triclinium_core.kv.events import (
     StreamLost,
     Token,
 )
-from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.operation.operation import timeout_of
 from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random

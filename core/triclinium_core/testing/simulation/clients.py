@@ -24,7 +24,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
-from triclinium_core.kv.statistics import ClientStatistics
+from triclinium_core.kv.health.statistics import ClientStatistics
 
 
 class Clients:

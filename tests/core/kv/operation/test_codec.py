@@ -14,8 +14,8 @@ from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.codec import CODECS, decode_response, encode_operation
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Append,
@@ -49,11 +49,11 @@ from triclinium_core.kv.operation.results import (
     MutationToken,
     Result,
 )
-from triclinium_core.kv.operation.scan_requests import (
+from triclinium_core.kv.operation.scan.requests import (
     SCAN_OPERATIONS,
 )
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument_specs import (
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import (
     EncodedMutation,
     LookupInSpec,
     MutateInSpec,

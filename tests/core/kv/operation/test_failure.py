@@ -9,8 +9,8 @@ from triclinium_core.errors import DocumentExistsException, PathNotFoundExceptio
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.failure import read_failure
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
-from triclinium_core.kv.operation.subdocument_requests import MutateIn
-from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
+from triclinium_core.kv.operation.subdocument.requests import MutateIn
+from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
 from triclinium_core.retry.couchbase.events import KvResponse
 from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
 

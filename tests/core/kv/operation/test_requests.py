@@ -11,8 +11,8 @@ from tests.core.kv.operation.examples import DEFAULT, VALID, make
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.manifest_requests import GetCollectionsManifest
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,
     Append,
@@ -33,9 +33,9 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.scan_types import RangeScan
-from triclinium_core.kv.operation.subdocument_requests import LookupIn, MutateIn
-from triclinium_core.kv.operation.subdocument_specs import MutateInSpec, StoreSemantics
+from triclinium_core.kv.operation.scan.types import RangeScan
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent

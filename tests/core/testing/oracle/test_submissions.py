@@ -29,7 +29,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
 )
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.replica_requests import LookupInReplica
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     DocumentOperation,
     Exists,
@@ -40,7 +40,7 @@ from triclinium_core.kv.operation.requests import (
     Insert,
     Unlock,
 )
-from triclinium_core.kv.operation.subdocument_requests import LookupIn
+from triclinium_core.kv.operation.subdocument.requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.oracle.submissions import (

@@ -21,7 +21,7 @@ from triclinium._log import Log, connection_logger, retry_logger
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import ReportRetry
-from triclinium_core.kv.operations import Operations
+from triclinium_core.kv.open_operations import Operations
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine

@@ -28,8 +28,8 @@ from triclinium._connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import LossCause
-from triclinium_core.kv.node.states import NodeState
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
 from triclinium_core.retry.couchbase.failures import subject
 

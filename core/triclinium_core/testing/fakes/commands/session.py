@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 
-from triclinium_core.kv.node.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
+from triclinium_core.kv.connection.scram import MECHANISMS as SCRAM_MECHANISMS, ScramError
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase.tables.kv_status import Status

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.subdocument import (
     LOOKUP_SPEC,

@@ -11,7 +11,7 @@ from typing import assert_never
 
 import msgspec
 
-from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, vbucket_uuid

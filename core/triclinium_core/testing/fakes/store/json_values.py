@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.store.json_paths import LEVELS_MAX, JsonPath, PathFailed

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from triclinium_core.checks import check_integer
-from triclinium_core.kv.node.scram import ScramServer
+from triclinium_core.kv.connection.scram import ScramServer
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame

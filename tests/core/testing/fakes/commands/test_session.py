@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from tests.core.testing.node_client import NodeClient, ready_client, status_of, with_options
-from triclinium_core.kv.node.scram import MECHANISMS, ScramClient
+from triclinium_core.kv.connection.scram import MECHANISMS, ScramClient
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.retry.couchbase.tables.error_map import parse_error_map
 from triclinium_core.retry.couchbase.tables.kv_status import Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
-from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.store.attributes import (
     crc32c,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.rows import rows
-from triclinium_core.kv.operation.subdocument_specs import MutationMacro
+from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode as Op
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.store.json_paths import LEVELS_MAX, PathFailed, parse_path

@@ -1,0 +1,197 @@
+"""Pings that are under way: a NOOP on each connection, and one report of all.
+
+A connection that is being opened is pinged once it is ready, so a ping waits for the bootstrap, and finds the nodes of a
+map that comes meanwhile. One that is lost and has no other address to try is reported as it is, without waiting for its
+backoff.
+
+Source: SDK-RFC 0061 "The ping Command".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from triclinium_core.kv.actions import Action, CompleteOperation
+from triclinium_core.kv.connection.in_flight import Probe
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.events import Token
+from triclinium_core.kv.health.diagnostics import endpoint_id
+from triclinium_core.kv.operation.inquiries import Ping
+from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
+from triclinium_core.kv.pool.connection_texts import status_text
+from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.timers import TimerId, TimerKind, Timers
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_request
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+
+
+@dataclass(slots=True)
+class _Target:
+    """One connection of a ping."""
+
+    attempt_max: int
+    """The stream after which there is none to wait for."""
+    since: float
+    """When the NOOP was ordered, or the ping began."""
+    stream_number: int | None = None
+    """The stream on which the NOOP travels; None while there is none."""
+    report: EndpointPingReport | None = None
+
+
+@dataclass(slots=True)
+class _OpenPing:
+    """One ping that is not complete."""
+
+    request: Ping
+    timer: TimerId
+    targets: dict[NodeMachine, _Target] = field(default_factory=dict)
+    awaited: dict[NodeMachine, _Target] = field(default_factory=dict)
+    """Those without a report."""
+
+    def report(self, node: NodeMachine, state: PingState, error: str | None, now: float) -> None:
+        """Record what became of a connection."""
+        target = self.awaited.pop(node)
+        target.report = EndpointPingReport(
+            type=Service.KV,
+            id=endpoint_id(node),
+            remote=node.node,
+            local=node.local_address,
+            namespace=node.bucket,
+            state=state,
+            latency=now - target.since,
+            error=error,
+        )
+
+
+class Pings:
+    """All open pings, by token.
+
+    Args:
+        timeout: seconds after which a silent connection is reported as such.
+        sdk: who reports.
+        config_revision: tells the newest of all configs.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        *,
+        timeout: float,
+        sdk: str,
+        config_revision: Callable[[], int | None],
+        terminal_states: TerminalStates,
+        timers: Timers,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._connections = connections
+        self._timeout = timeout
+        self._sdk = sdk
+        self._config_revision = config_revision
+        self._terminal_states = terminal_states
+        self._timers = timers
+        self._emit = emit
+        self._open: dict[int, _OpenPing] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._open
+
+    def submit(self, token: int, ping: Ping, now: float) -> None:
+        """Begin a ping."""
+        timer = self._timers.schedule(now + self._timeout, TimerKind.PING, token)
+        self._open[token] = _OpenPing(ping, timer)
+
+    def abandon(self, token: int) -> None:
+        """Forget a ping."""
+        ping = self._open.pop(token, None)
+        if ping is not None:
+            self._timers.cancel(ping.timer)
+
+    def get(self, token: int) -> Ping | None:
+        """Return an open ping; None for unknown tokens."""
+        ping = self._open.get(token)
+        return ping.request if ping is not None else None
+
+    def unreported(self, token: int) -> Sequence[NodeMachine]:
+        """Return the connections that a ping still waits for."""
+        ping = self._open.get(token)
+        return tuple(ping.awaited) if ping is not None else ()
+
+    def review(self, fresh: Collection[NodeMachine], now: float) -> None:
+        """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.
+
+        Args:
+            fresh: the connections that have taken a step.
+        """
+        # A terminal error of one connection concerns those that were lost before as well.
+        is_terminal = any(node.state is NodeState.LOST and self._terminal(node) is not None for node in fresh)
+        for token, ping in list(self._open.items()):
+            for node in fresh:
+                self._find_target(ping, node, now)
+            for node in list(ping.awaited) if is_terminal else fresh:
+                self._look_at(token, ping, node, now)
+            if not ping.awaited:
+                self._complete(token, ping)
+
+    def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
+        """Take note of an answer to a NOOP, and return whether anybody still waited for it."""
+        ping = self._open.get(probe.ping)
+        if ping is None or node not in ping.awaited:
+            return False
+        ping.report(node, PingState.OK, None, now)
+        self._connections.routes.moved(node)
+        return True
+
+    def deadline_passed(self, token: int, now: float) -> None:
+        """Report what has not answered as it is."""
+        ping = self._open[token]
+        for node, target in list(ping.awaited.items()):
+            ping.report(node, PingState.TIMEOUT, self._silence(node, target), now)
+        self._complete(token, ping)
+
+    def _find_target(self, ping: _OpenPing, node: NodeMachine, now: float) -> None:
+        if node in ping.targets or node.is_leaving or ping.request.bucket not in (None, node.bucket):
+            return
+        streams_to_come = node.address_count - (0 if node.state is NodeState.LOST else 1)
+        target = _Target(node.attempts + max(streams_to_come, 0), now)
+        ping.targets[node] = ping.awaited[node] = target
+
+    def _look_at(self, token: int, ping: _OpenPing, node: NodeMachine, now: float) -> None:
+        target = ping.awaited.get(node)
+        if target is None:
+            return
+        if node.state is NodeState.READY:
+            if target.stream_number != node.stream_number:
+                target.stream_number, target.since = node.stream_number, now
+                noop = encode_request(Opcode.NOOP, opaque=node.in_flight.next_opaque)
+                self._connections.send(node, Probe(token), noop)
+            return
+        # A terminal error is mended by none of the addresses that are left to try.
+        is_over = node.attempts >= target.attempt_max or node.is_leaving or self._terminal(node) is not None
+        if node.state is NodeState.LOST and is_over:
+            ping.report(node, PingState.ERROR, status_text(node), now)
+
+    def _terminal(self, node: NodeMachine) -> RetryReason | None:
+        return self._terminal_states.reason_for(Service.KV, bucket=node.bucket)
+
+    def _silence(self, node: NodeMachine, target: _Target) -> str:
+        if target.stream_number == node.stream_number and node.state is NodeState.READY:
+            return f"{node.node}: did not answer a NOOP within {self._timeout:g} s"
+        return f"{status_text(node)}, {self._timeout:g} s after the ping began"
+
+    def _complete(self, token: int, ping: _OpenPing) -> None:
+        self.abandon(token)
+        endpoints: Mapping[Service, tuple[EndpointPingReport, ...]] = {
+            Service.KV: tuple(target.report for target in ping.targets.values() if target.report is not None)
+        }
+        result = PingResult(
+            id=ping.request.report_id, sdk=self._sdk, config_rev=self._config_revision(), endpoints=endpoints
+        )
+        self._emit(CompleteOperation(Token(token), result))

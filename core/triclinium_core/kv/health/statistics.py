@@ -1,0 +1,103 @@
+"""Snapshots of a client, for people and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.topology.topology import Topology
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerTimeStatistics:
+    """For how long a server worked on the requests of one connection, over all its streams. Durations are seconds."""
+
+    answers: int
+    """Answers that told a duration: of operations, and of the client's own requests."""
+    total: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionStatistics:
+    """One connection, and what was negotiated on it."""
+
+    node: str
+    """``host:port``."""
+    bucket: str | None
+    state: str
+    """Name of the connection's ``NodeState``."""
+    features: tuple[str, ...] = ()
+    """Names of the HELLO features that were granted, sorted."""
+    sasl_mechanisms: tuple[str, ...] = ()
+    """What the server offers."""
+    sasl_mechanism: str | None = None
+    """What was used."""
+    error_map_version: int | None = None
+    error_map_revision: int | None = None
+    config_revision: tuple[int, int] | None = None
+    """Epoch and revision of the newest cluster config."""
+    in_flight: int = 0
+    waiting: int = 0
+    """Operations that wait until it is ready and has room."""
+    last_error: str | None = None
+    """Why the newest attempt to connect failed, or the connection was lost."""
+    circuit_breaker: BreakerStatistics | None = None
+    server_time: ServerTimeStatistics | None = None
+    """How long the server worked, by its own clock; None where it has not told yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatistics:
+    """One client."""
+
+    connections: tuple[ConnectionStatistics, ...] = ()
+    open_operations: int = 0
+    in_flight: int = 0
+    orphans: int = 0
+    """Replies that nobody waited for: late ones, second ones, and those to requests that were never made."""
+    retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
+    topologies: tuple[Topology, ...] = ()
+    """The nodes of the cluster, as they are known: for each bucket that was opened, and for the cluster."""
+
+
+def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
+    """Return the snapshot of one connection."""
+    error_map = node.negotiated.error_map
+    told = node.server_time
+    return ConnectionStatistics(
+        node=node.node,
+        bucket=node.bucket,
+        state=node.state.name,
+        features=_feature_names(frozenset(node.negotiated.features)),
+        sasl_mechanisms=node.negotiated.offered_mechanisms,
+        sasl_mechanism=node.negotiated.mechanism,
+        error_map_version=error_map.version if error_map is not None else None,
+        error_map_revision=error_map.revision if error_map is not None else None,
+        config_revision=config_revision,
+        in_flight=len(node.in_flight),
+        waiting=len(node.parked),
+        last_error=node.last_error,
+        circuit_breaker=node.breaker.statistics(),
+        server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
+        if told.answers
+        else None,
+    )
+
+
+@lru_cache(maxsize=64)
+def _feature_names(codes: frozenset[int]) -> tuple[str, ...]:
+    # Connections of one cluster are granted the same, and snapshots may be taken often.
+    return tuple(sorted(map(_feature_name, codes)))
+
+
+def _feature_name(code: int) -> str:
+    return HelloFeature(code).name if code in _FEATURE_CODES else f"0x{code:02x}"
+
+
+_FEATURE_CODES = frozenset(int(feature) for feature in HelloFeature)

@@ -1,1 +1,0 @@
-"""One connection to one node: bootstrap, authentication, requests in flight."""

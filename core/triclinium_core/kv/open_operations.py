@@ -1,0 +1,407 @@
+"""The life of operations: from submission through attempts and retries to settlement, each exactly once.
+
+Every failure goes to the operation's retry machine; this module carries out what that one orders.
+
+Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C38.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
+from triclinium_core.kv.actions import (
+    Action,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    ReportRefusal,
+    ReportRetry,
+)
+from triclinium_core.kv.connection.connection_events import Answered
+from triclinium_core.kv.connection.in_flight import AbandonedScan, Purpose, is_last
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.destinations import Destinations
+from triclinium_core.kv.dispatcher import Dispatcher, Refused, Undispatched, load_of
+from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.kv.keyspaces import Keyspaces
+from triclinium_core.kv.operation.codec import decode_response
+from triclinium_core.kv.operation.codec_parts import MalformedResponse
+from triclinium_core.kv.operation.failure import read_failure
+from triclinium_core.kv.operation.operation import LiveOperation, timeout_of
+from triclinium_core.kv.operation.results import ScanPage
+from triclinium_core.kv.operation.scan.codec import encode_cancel
+from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCreate
+from triclinium_core.kv.pool.connection_texts import status_text
+from triclinium_core.kv.pool.connections import Connections
+from triclinium_core.kv.pool.keepalive import Upkeep
+from triclinium_core.kv.timers import TimerKind, Timers
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.couchbase import actions as orders, events as facts
+from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase.failures import loaded, subject
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+
+_SUCCESS = int(Status.SUCCESS)
+"""A plain number: comparing a member of an enumeration takes far longer."""
+
+
+class Operations:
+    """All open operations of a client, by token."""
+
+    def __init__(
+        self,
+        *,
+        timeouts: TimeoutOptions,
+        strategy: AnyRetryStrategy,
+        connections: Connections,
+        keyspaces: Keyspaces,
+        upkeep: Upkeep,
+        terminal_states: TerminalStates,
+        error_maps: ErrorMapStore,
+        destinations: Destinations,
+        timers: Timers,
+        rng: Random,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self._timeouts = timeouts
+        self._strategy = strategy
+        self._connections = connections
+        self._keyspaces = keyspaces
+        self._upkeep = upkeep
+        self._error_maps = error_maps
+        self._timers = timers
+        self._rng = rng
+        self._emit = emit
+        self._dispatcher = Dispatcher(connections, keyspaces, upkeep, terminal_states, destinations)
+        self.open: dict[int, LiveOperation] = {}
+        """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
+        self.next_deadline: float = math.inf
+        """No operation without a timer has an earlier deadline; it may be that of one that is settled."""
+        self._retries_by_reason: Counter[RetryReason] = Counter()
+
+    @property
+    def retries_by_reason(self) -> Mapping[RetryReason, int]:
+        """Retries ordered so far, of operations that are settled too."""
+        return dict(self._retries_by_reason)
+
+    def is_ambiguous(self, token: int) -> bool:
+        """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
+        operation = self.open.get(token)
+        return operation is not None and operation.is_ambiguous
+
+    def error_context(self, token: int, now: float) -> ErrorContext | None:
+        """Return what is known of an operation that is given up now; None for unknown tokens."""
+        operation = self.open.get(token)
+        if operation is None:
+            return None
+        context = operation.abandoned_context(now)
+        node = self._dispatcher.waits_for(token)
+        if node is not None:
+            context = replace(context, last_dispatch_error=_obstacle(operation, node))
+        else:
+            node = self._connections.streams.node(operation.stream)
+        return loaded(context, load_of(node)) if node is not None else context
+
+    def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
+        """Begin operations: the first dispatch of each, and its deadline."""
+        for submission in submissions:
+            token, request, strategy = submission.token, submission.operation, submission.retry_strategy
+            timeout = timeout_of(request, self._timeouts)
+            operation = LiveOperation(
+                token,
+                request,
+                strategy if strategy is not None else self._strategy,
+                submission.client_context,
+                now,
+                now + timeout,
+            )
+            self.open[token] = operation
+            if timeout != self._timeouts.kv:
+                kind = TimerKind.OPERATION_DEADLINE
+                operation.deadline_timer = self._timers.schedule(operation.deadline, kind, operation)
+            elif operation.deadline < self.next_deadline:
+                self.next_deadline = operation.deadline
+            undispatched = self._dispatcher.dispatch(operation, now)
+            if undispatched is not None:
+                self._fail_dispatch(operation, undispatched, now)
+
+    def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
+        undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)
+        if undispatched is not None:
+            self._fail_dispatch(operation, undispatched, now)
+
+    def _fail_dispatch(self, operation: LiveOperation, undispatched: Undispatched, now: float) -> None:
+        """Retry or fail an operation that could not be dispatched."""
+        if isinstance(undispatched, Refused):
+            self._fail_for_good(operation, undispatched.error, undispatched.text, now)
+        else:
+            self._feed(operation, undispatched, now)
+
+    def abandon(self, token: int) -> None:
+        """Forget an operation whose caller has left. Unknown tokens are ignored."""
+        operation = self.open.get(token)
+        if operation is not None:
+            self._settle(operation)
+
+    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
+        """Carry out what an asynchronous strategy said. Unknown tokens are ignored."""
+        operation = self.open.get(event.token)
+        if operation is not None:
+            self._feed(operation, facts.StrategyDecided(event.answer, event.raised), now)
+
+    def deadlines_passed(self, event: TimePassed, now: float) -> None:
+        """Fail the operations without a timer whose deadlines have passed."""
+        self.next_deadline = math.inf
+        due = list[LiveOperation]()
+        for operation in self.open.values():
+            if operation.deadline_timer is not None:
+                continue
+            if operation.deadline > now:
+                self.next_deadline = operation.deadline
+                break
+            due.append(operation)
+        for operation in due:
+            if operation.token in self.open:
+                self.deadline_passed(operation, event, now)
+
+    def deadline_passed(self, operation: LiveOperation, event: TimePassed, now: float) -> None:
+        """Fail an operation with a timeout; one whose answer the node owes is a failure to its circuit breaker."""
+        node = self._dispatcher.waits_for(operation.token)
+        if node is not None:
+            # It never left the client: the error tells what it was waiting for.
+            text, load = _obstacle(operation, node), load_of(node)
+            self._dispatcher.stop_waiting(operation)
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, text, load=load), now)
+            return
+        node, debtor = self._connections.streams.node(operation.stream), self._debtor(operation, event)
+        self._feed(operation, facts.TimePassed(load_of(node) if node is not None else None), now)
+        if debtor is not None:
+            self._upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+
+    def backoff_over(self, operation: LiveOperation, now: float) -> None:
+        """Send an operation again, or fail it where its delay was cut."""
+        if self._feed(operation, facts.TimePassed(), now):
+            self._dispatch(operation, now)
+
+    def resume_parked(self, node: NodeMachine, now: float) -> None:
+        """Dispatch what waits for a connection, in order, as far as that takes it."""
+        while node.parked and node.takes_operations:
+            token = node.parked.take_first()
+            self._dispatcher.released(token)
+            self._dispatch(self.open[token], now, turn_at=node)
+
+    def resume(self, tokens: Iterable[int], now: float) -> None:
+        """Dispatch operations that waited for a connection or a collection id."""
+        for token in tokens:
+            self._dispatcher.released(token)
+            self._dispatch(self.open[token], now)
+
+    def answered(
+        self,
+        operation: LiveOperation,
+        node: NodeMachine,
+        answered: Answered,
+        now: float,
+    ) -> None:
+        """Complete, fail or retry the operation that is ``answered``."""
+        frame, request = answered.frame, operation.request
+        if operation.opaque != answered.request.opaque:
+            # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
+            return
+        if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
+            self._refused_by_node(operation, node, frame, now)
+            return
+        try:
+            if answered.problem is not None:
+                raise MalformedResponse(answered.problem)
+            result = decode_response(request, frame, vbucket=operation.vbucket)
+            if type(result) is ScanPage:
+                found = operation.gather(result)
+                if not is_last(frame.opcode, frame.status):
+                    return
+                result = ScanPage(tuple(found), result.is_complete)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=True)
+            return
+        operation.opaque = None
+        self._close(operation)
+        self._emit(CompleteOperation(Token(operation.token), result))
+
+    def _refused_by_node(self, operation: LiveOperation, node: NodeMachine, frame: Frame, now: float) -> None:
+        """Retry or fail an operation whose answer is no success."""
+        carried_config = False
+        if frame.status == Status.NOT_MY_VBUCKET:
+            operation.led_astray += 1
+            # Decision C10: an embedded config is applied before the retry.
+            carried_config = bool(frame.value) and self._keyspaces.take_config(node, frame.value, now) is None
+        try:
+            response = read_failure(operation.request, frame, node.node)
+        except MalformedResponse as error:
+            self._fail_unread(operation, frame, str(error), now, is_success=False)
+            return
+        self._feed(operation, facts.ResponseReceived(response), now, node=node, carried_config=carried_config)
+
+    def end_scan(self, node: NodeMachine, scan: AbandonedScan, frame: Frame) -> None:
+        """End a scan that was opened for somebody who has left."""
+        if frame.status == Status.SUCCESS and len(frame.value) == SCAN_ID_SIZE and node.state is NodeState.READY:
+            cancel = encode_cancel(scan.vbucket, frame.value, opaque=node.in_flight.next_opaque)
+            self._connections.send(node, Purpose.SCAN_CANCEL, cancel)
+
+    def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+        """Retry or fail an operation that was in flight on a stream that is gone."""
+        if operation.opaque is None:
+            # Its caller has left since the stream was closed, or its deadline has passed.
+            return
+        reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
+        self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
+
+    def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
+        """Retry or fail an operation that waited for a connection that was lost.
+
+        One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
+        has left the map.
+        """
+        if token not in self.open:
+            return
+        if self._dispatcher.waits_for(token) is node and not node.is_leaving:
+            operation = self.open[token]
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, detail), now)
+        else:
+            self.resume([token], now)
+
+    def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
+        """Retry or fail an operation whose collection id could not be had."""
+        self._dispatcher.released(token)
+        self._feed(self.open[token], failed, now)
+
+    def fail_waiting(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation whose collection id cannot be had."""
+        self._fail_for_good(self.open[token], error, text, now)
+
+    def _fail_for_good(self, operation: LiveOperation, error: type[CouchbaseException], text: str, now: float) -> None:
+        """Fail an operation that cannot succeed, without asking its strategy."""
+        context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
+        self._fail(operation, error(f"{subject(context)}: {text}", context))
+
+    def _fail_unread(
+        self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
+    ) -> None:
+        """Fail an operation whose answer cannot be read; whatever else travels on the connection goes on (decision D26)."""
+        context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
+        context = replace(context, status=frame.status, status_name=status_name(frame.status))
+        applied = "it was applied, but " if is_success and not operation.idempotent else ""
+        text = f"{subject(context)}: {applied}the answer of {operation.node} cannot be read: {problem}"
+        self._fail(operation, DecodingFailureException(text, context))
+
+    def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
+        self._settle(operation)
+        self._emit(FailOperation(Token(operation.token), error))
+
+    def _feed(
+        self,
+        operation: LiveOperation,
+        event: facts.RequestEvent,
+        now: float,
+        *,
+        node: NodeMachine | None = None,
+        carried_config: bool = False,
+    ) -> bool:
+        """Feed the operation's retry machine and carry out what it orders; return whether to dispatch it again now.
+
+        Args:
+            node: where the response came from.
+            carried_config: whether the response carried a cluster config, which was taken already.
+        """
+        is_to_be_dispatched = False
+        ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
+        if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
+            operation.opaque = operation.stream = None
+        for action in ordered:
+            match action:
+                case orders.RetryAfter(delay):
+                    operation.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, operation)
+                case orders.Dispatch():
+                    is_to_be_dispatched = True
+                case orders.Fail(error):
+                    self._fail(operation, error)
+                case orders.RefreshTopology():
+                    if node is not None and not carried_config:
+                        self._upkeep.refresh_config(node, now)
+                case orders.RefreshCollection():
+                    self._keyspaces.outdated(operation.request.keyspace)
+                case orders.CloseConnection(why):
+                    if node is not None:
+                        self._connections.close(node, why, now)
+                case orders.Complete() | orders.Ignore():
+                    pass
+                case orders.ConsultStrategy() | orders.ReportRetry() | orders.ReportRefusal():
+                    self._pass_on(Token(operation.token), action)
+                case _:
+                    assert_never(action)
+        return is_to_be_dispatched
+
+    def _pass_on(
+        self, token: Token, action: orders.ConsultStrategy | orders.ReportRetry | orders.ReportRefusal
+    ) -> None:
+        match action:
+            case orders.ConsultStrategy(strategy, request, reason):
+                self._emit(ConsultStrategy(token, strategy, request, reason))
+            case orders.ReportRetry(request, reason, delay, dispatches, node):
+                self._retries_by_reason[reason] += 1
+                self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
+            case orders.ReportRefusal(request, reason, error, node):
+                self._emit(ReportRefusal(token, request, reason, error, node))
+
+    def _debtor(self, operation: LiveOperation, event: TimePassed) -> NodeMachine | None:
+        """Return the connection that owes an operation its answer; None where the client has not sent it, or not read."""
+        if operation.stream is None or operation.opaque is None or operation.stream in event.unread:
+            return None
+        stream = StreamId(operation.stream)
+        node = self._connections.streams.node(stream)
+        request = node.in_flight.get(operation.opaque) if node is not None else None
+        if request is None:
+            return None
+        handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
+        return node if handed_over is not facts.HandedOver.NOTHING else None
+
+    def _settle(self, operation: LiveOperation) -> None:
+        """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
+        self._close(operation)
+        self._dispatcher.stop_waiting(operation)
+        node = self._connections.streams.node(operation.stream)
+        if node is not None and operation.opaque is not None:
+            opens_scan = isinstance(operation.request, RangeScanCreate)
+            node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
+        operation.opaque = None
+
+    def _close(self, operation: LiveOperation) -> None:
+        """Forget an operation that neither waits nor travels any more."""
+        del self.open[operation.token]
+        if operation.deadline_timer is not None:
+            self._timers.cancel(operation.deadline_timer)
+        if operation.retry_timer is not None:
+            self._timers.cancel(operation.retry_timer)
+
+
+def _obstacle(operation: LiveOperation, node: NodeMachine) -> str:
+    """Return what an operation waits for that waits for a connection, or for a collection's id."""
+    text = status_text(node)
+    if node.state is NodeState.READY and operation.token not in node.parked:
+        keyspace = operation.request.keyspace
+        text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
+    return text

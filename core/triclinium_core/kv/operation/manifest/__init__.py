@@ -1,0 +1,1 @@
+"""The scopes and collections of a bucket."""

@@ -1,0 +1,79 @@
+"""How the manifest of a bucket's collections travels.
+
+Source: kv_engine ``docs/Collections.md``: JSON, ids in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from triclinium_core.kv.operation.body import Body
+from triclinium_core.kv.operation.codec_parts import Codec, MalformedResponse
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.kv.wire.constants import HelloFeature
+from triclinium_core.kv.wire.frame import Frame
+from triclinium_core.kv.wire.json_limits import JsonLimits
+from triclinium_core.shown import cut
+
+
+class _Collection(msgspec.Struct, frozen=True):
+    uid: str
+    name: str
+    max_ttl: int = msgspec.field(default=0, name="maxTTL")
+    history: bool | None = None
+
+
+class _Scope(msgspec.Struct, frozen=True):
+    uid: str
+    name: str
+    collections: list[_Collection] = []
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    uid: str
+    scopes: list[_Scope]
+
+
+_DECODER = msgspec.json.Decoder(_Manifest)
+MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
+"""Ten times the 1,200 collections that a cluster may have; one with the longest name takes a third of a kilobyte."""
+_ID_SIZE_MAX = 16
+"""Digits of 64 bits in hexadecimal."""
+
+
+def _encode(operation: Operation) -> Body:
+    return Body(needs=((HelloFeature.COLLECTIONS, operation.name),))
+
+
+def _decode(operation: Operation, frame: Frame, vbucket: int) -> Result:
+    excess = MANIFEST_LIMITS.excess(frame.value)
+    if excess is not None:
+        raise MalformedResponse(f"a manifest that cannot be: {excess}")
+    try:
+        found = _DECODER.decode(frame.value)
+        scopes = tuple(_scope(scope) for scope in found.scopes)
+        return CollectionsManifest(uid=_id(found.uid), scopes=scopes)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise MalformedResponse(f"a manifest that cannot be: {cut(str(error))}") from error
+
+
+def _scope(scope: _Scope) -> ScopeSpec:
+    collections = tuple(
+        CollectionSpec(
+            name=each.name, scope_name=scope.name, id=_id(each.uid), max_expiry=each.max_ttl, history=each.history
+        )
+        for each in scope.collections
+    )
+    return ScopeSpec(name=scope.name, id=_id(scope.uid), collections=collections)
+
+
+def _id(digits: str) -> int:
+    if len(digits) > _ID_SIZE_MAX:
+        raise ValueError(f"an id of {len(digits)} digits; at most {_ID_SIZE_MAX} are possible")
+    return int(digits, 16)
+
+
+MANIFEST_CODEC = Codec(_encode, _decode, None)
+"""Of ``GetCollectionsManifest``."""

@@ -1,0 +1,1 @@
+"""Range and sampling scans: what is asked for, how it travels, and how a vbucket is gone through."""

@@ -1,0 +1,1 @@
+"""Parts of documents: what is asked for, and how it travels."""

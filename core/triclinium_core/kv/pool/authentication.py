@@ -1,0 +1,123 @@
+"""Who the client is: which authenticator goes with which scheme, and which may replace which while it is open.
+
+A password or a token is told to a connection by SASL, as often as one likes. A certificate is shown in the TLS
+handshake, once, and the server takes no SASL after it: so neither kind can follow the other on a connection.
+
+Source: kv_engine ``docs/BinaryProtocol.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.connection.connection_events import News
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.sasl import mechanisms_of
+from triclinium_core.kv.connection.scram import SaltedPasswords
+from triclinium_core.kv.events import AuthenticatorChanged, StreamId
+from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
+from triclinium_core.options import (
+    AUTHENTICATOR_NAMES,
+    AUTHENTICATORS,
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+)
+
+
+def check_authenticator(authenticator: Authenticator | None, connection_string: ConnectionString) -> None:
+    """Check that a client can be opened like this.
+
+    Raises:
+        InvalidArgumentException: there is no authenticator, or it would travel in the open.
+    """
+    scheme = connection_string.scheme
+    if authenticator is None and scheme is not Scheme.MEMCACHED:
+        raise InvalidArgumentException(
+            f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
+        )
+    if connection_string.tls:
+        return
+    if isinstance(authenticator, CertificateAuthenticator):
+        raise InvalidArgumentException(
+            f"authenticator is a certificate, which {scheme}:// never shows; connect with couchbases://",
+            parameter="authenticator",
+        )
+    if isinstance(authenticator, JwtAuthenticator) and not authenticator.allow_unencrypted:
+        raise InvalidArgumentException(
+            f"authenticator is a token, which anyone on the way can take from {scheme}://; connect with couchbases://, "
+            "or set allow_unencrypted",
+            parameter="authenticator",
+        )
+
+
+def check_change(present: Authenticator | None, wanted: Authenticator, connection_string: ConnectionString) -> None:
+    """Check that ``wanted`` may replace the ``present`` one.
+
+    Raises:
+        InvalidArgumentException: it is no authenticator, or of a kind that cannot follow the present one.
+    """
+    if not isinstance(wanted, AUTHENTICATORS):
+        raise InvalidArgumentException(
+            f"authenticator must be a {AUTHENTICATOR_NAMES}, not {type(wanted).__name__}", parameter="authenticator"
+        )
+    if connection_string.scheme is Scheme.MEMCACHED:
+        raise InvalidArgumentException(
+            "authenticator cannot be set over memcached://, where nobody is asked for one", parameter="authenticator"
+        )
+    check_authenticator(wanted, connection_string)
+    kinds = [_shown_by(each) for each in (present, wanted)]
+    if kinds[0] != kinds[1]:
+        raise InvalidArgumentException(
+            f"authenticator is shown by {kinds[1]}, and that of this cluster by {kinds[0]}: a connection has one of the "
+            "two for good; open another cluster",
+            parameter="authenticator",
+        )
+
+
+class Authentication:
+    """The present authenticator, and the connections that speak for an earlier one."""
+
+    def __init__(self, authenticator: Authenticator | None, connection_string: ConnectionString) -> None:
+        self.authenticator: Authenticator | None = authenticator
+        self._connection_string = connection_string
+        self.salted_passwords: SaltedPasswords = SaltedPasswords()
+        """What the connections have computed of the present password."""
+        self._nonce = ""
+        """That of the newest authenticator that replaced another."""
+
+    def check(self, authenticator: Authenticator) -> None:
+        """Check that an authenticator may replace the present one.
+
+        Raises:
+            InvalidArgumentException: it may not.
+        """
+        check_change(self.authenticator, authenticator, self._connection_string)
+
+    def change(self, event: AuthenticatorChanged) -> None:
+        """Replace the present authenticator.
+
+        Raises:
+            InvalidArgumentException: it may not be replaced by this one.
+        """
+        self.check(event.authenticator)
+        self.authenticator, self._nonce = event.authenticator, event.nonce
+        self.salted_passwords = SaltedPasswords()
+
+    def is_outdated(self, node: NodeMachine) -> bool:
+        """Tell whether a connection speaks for an earlier authenticator than the present one."""
+        return node.authenticator not in (None, self.authenticator)
+
+    def begin_again(self, node: NodeMachine, stream: StreamId) -> Sequence[News] | None:
+        """Have a connection that is in use authenticate again; None where that is done in the handshake."""
+        authenticator, tls = self.authenticator, self._connection_string.tls
+        if authenticator is None or not mechanisms_of(authenticator, tls=tls):
+            return None
+        return node.authenticate_again(
+            authenticator, tls=tls, nonce=f"{self._nonce}{stream}", salted_passwords=self.salted_passwords
+        )
+
+
+def _shown_by(authenticator: Authenticator | None) -> str:
+    return "TLS" if isinstance(authenticator, CertificateAuthenticator) else "SASL"

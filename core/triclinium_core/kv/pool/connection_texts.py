@@ -1,0 +1,67 @@
+"""What is wrong with a connection, in words for errors and logs, each with its address and a hint where one may help."""
+
+from __future__ import annotations
+
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.events import LossCause, StreamLost
+from triclinium_core.kv.topology.connection_string import HTTP_PORTS
+from triclinium_core.shown import cut
+
+LEFT_THE_MAP = "the node is not in the cluster map any more"
+"""Why a connection is closed whose node has left."""
+
+_CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
+_MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
+
+
+def ready_text(losses: int) -> str:
+    """Say that a connection is ready, and how often its stream was lost, or could not be opened, before that."""
+    return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
+
+
+def status_text(node: NodeMachine) -> str:
+    """Return where a connection stands."""
+    if node.state is NodeState.LOST and node.last_error is not None:
+        return node.last_error
+    text = f"{node.node}: {node.state.value}"
+    if node.state is NodeState.READY and node.in_flight.is_full:
+        text += f", with {len(node.in_flight)} requests unanswered"
+    if node.state is NodeState.READY and not node.breaker.allows_operations:
+        text += f", and the circuit breaker is {node.breaker.state.value}"
+    if node.last_error is not None:
+        text += f" after: {node.last_error.removeprefix(f'{node.node}: ')}"
+    return text + _hint_of_silence(node)
+
+
+def overdue_text(node: NodeMachine, timeout: float) -> str:
+    """Return what a connection has not done in time, without its address."""
+    # Without the error before this one, which ends in the one before that.
+    return f"still {node.state.value} after {timeout:g} s{_hint_of_silence(node)}"
+
+
+def loss_text(node: NodeMachine, event: StreamLost) -> str:
+    """Return how a stream was lost, or why it was not opened."""
+    cause = event.cause.value
+    said = f" ({cut(event.text)})" if event.text and event.text.casefold() != cause else ""
+    text = f"{node.node}: {cause}{said}"
+    if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
+        # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
+        return f"{text}{_CERTIFICATE_HINT}"
+    if event.cause is not LossCause.TLS and node.unanswered is not None:
+        return f"{text} before it answered {node.unanswered.name}{_hint_of_protocol(node)}"
+    port = node.address.port
+    if port in HTTP_PORTS:
+        return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
+    return text
+
+
+def _hint_of_silence(node: NodeMachine) -> str:
+    if node.unanswered is None:
+        return ""
+    return f"; it has not answered {node.unanswered.name}{_hint_of_protocol(node)}"
+
+
+def _hint_of_protocol(node: NodeMachine) -> str:
+    """Return what a peer may be that has never said a word of the protocol."""
+    return "" if node.has_spoken or node.was_ready else _MEMCACHED_HINT

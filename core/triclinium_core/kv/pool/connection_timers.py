@@ -1,0 +1,37 @@
+"""The timers of connections: one of a kind for each, and those of a stream end with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
+
+
+class NodeTimers:
+    """By connection and kind."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._ids: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def schedule(self, node: NodeMachine, kind: TimerKind, when: float) -> None:
+        """Set a timer, instead of an earlier one of the same kind."""
+        self.cancel(node, kind)
+        self._ids[node, kind] = self._timers.schedule(when, kind, node)
+
+    def cancel(self, node: NodeMachine, kind: TimerKind) -> None:
+        """Forget a timer, if there is one."""
+        self._timers.cancel(self._ids.pop((node, kind), None))
+
+    def of_kind(self, kind: TimerKind) -> Sequence[NodeMachine]:
+        """Return the connections that have a timer of a kind."""
+        return [node for node, found in self._ids if found is kind]
+
+    def end_stream(self, node: NodeMachine) -> None:
+        """Forget what concerned the stream that is gone."""
+        for kind in TIMERS_OF_A_STREAM:
+            self.cancel(node, kind)

@@ -1,0 +1,124 @@
+"""The connections of a client, by bucket and node, and how those of each bucket stand.
+
+What is asked whenever a connection is opened or lost is kept up to date rather than counted, so that a cluster of a
+thousand nodes costs no more for each of them than one of three.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.destinations import Destinations
+
+Route = tuple[str | None, Address | None]
+"""A bucket, and a node's address in its map; the address is None until a map has told it."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """The connections of one bucket."""
+
+    nodes: dict[Address | None, NodeMachine] = field(default_factory=dict)
+    ready: dict[NodeMachine, None] = field(default_factory=dict)
+    """Those that are ready; the one that was asked last stands at the end."""
+    hopeful: set[NodeMachine] = field(default_factory=set)
+    """Those that are in use, or were not opened in vain since they were."""
+
+
+class Routes:
+    """Which connection leads where. ``moved`` has to hear of each step that a connection takes."""
+
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
+        self._buckets: defaultdict[str | None, _Bucket] = defaultdict(_Bucket)
+        self.fresh: dict[NodeMachine, None] = {}
+        """Connections that were opened, lost or became ready, or whose node left the map, since somebody looked."""
+
+    @property
+    def nodes(self) -> Iterable[NodeMachine]:
+        """All connections, bucket by bucket, in the order in which they were first needed."""
+        return (node for bucket in self._buckets.values() for node in bucket.nodes.values())
+
+    def get(self, route: Route) -> NodeMachine | None:
+        """Return the connection of a route, or None where there is none."""
+        bucket, address = route
+        return self._buckets[bucket].nodes.get(address)
+
+    def add(self, route: Route, node: NodeMachine) -> None:
+        """Take note of a new connection."""
+        bucket, address = route
+        self._buckets[bucket].nodes[address] = node
+        self.moved(node)
+
+    def moved(self, node: NodeMachine) -> None:
+        """Record where a connection stands now."""
+        self._destinations.forget()
+        self.fresh[node] = None
+        if node.is_leaving:
+            return
+        bucket = self._buckets[node.bucket]
+        if node.state is NodeState.READY:
+            bucket.ready.setdefault(node)
+        else:
+            bucket.ready.pop(node, None)
+        if node.is_in_use or not node.failed_attempts:
+            bucket.hopeful.add(node)
+        else:
+            bucket.hopeful.discard(node)
+
+    def take_fresh(self) -> Collection[NodeMachine]:
+        """Return what is fresh; from now on nothing is."""
+        fresh, self.fresh = self.fresh, {}
+        return fresh
+
+    def all_of(self, bucket: str | None) -> Collection[NodeMachine]:
+        """Return the connections of a bucket."""
+        return self._buckets[bucket].nodes.values()
+
+    def any_of(self, bucket: str | None) -> NodeMachine | None:
+        """Return a connection of a bucket, a ready one if there is any; None where there is none at all."""
+        found = self._buckets[bucket]
+        return next(iter(found.ready), None) or next(iter(found.nodes.values()), None)
+
+    def ready_count(self, bucket: str | None) -> int:
+        """Return how many connections of a bucket are ready."""
+        return len(self._buckets[bucket].ready)
+
+    def is_cut_off(self, bucket: str | None) -> bool:
+        """Whether a bucket has connections, and none of them can be used, or was opened again since it was lost."""
+        found = self._buckets[bucket]
+        return bool(found.nodes) and not found.hopeful
+
+    def ready_after(self, node: NodeMachine) -> NodeMachine | None:
+        """Return the ready connection of the same bucket whose turn it is to be asked; None where none is ready.
+
+        It is another one than ``node``, if there is another.
+        """
+        ready = self._buckets[node.bucket].ready
+        found = next((other for other in ready if other is not node), node if node in ready else None)
+        if found is not None:
+            del ready[found]
+            ready[found] = None
+        return found
+
+    def identify(self, node: NodeMachine, address: Address) -> None:
+        """Take note that a connection is the one to the node with this address, unless there is another one."""
+        bucket = self._buckets[node.bucket]
+        if address not in bucket.nodes:
+            bucket.nodes = {known: other for known, other in bucket.nodes.items() if other is not node}
+            bucket.nodes[address] = node
+
+    def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[NodeMachine]:
+        """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
+        kept, found = frozenset(addresses), self._buckets[bucket]
+        gone = {address: node for address, node in found.nodes.items() if address not in kept}
+        for address, node in gone.items():
+            del found.nodes[address]
+            found.ready.pop(node, None)
+            found.hopeful.discard(node)
+        return tuple(gone.values())

@@ -1,0 +1,140 @@
+"""Where a client looks for its cluster: at the hosts of the connection string, or at those that DNS lists in their place.
+
+A lone host without a port may be the name of a whole cluster. It is looked up before the first connection is opened,
+and again when the cluster cannot be found any more. Connections that have no address yet wait for the answer, but not
+for long: a host that DNS knows nothing of is used as it stands.
+
+Source: SDK-RFC 0011 "SRV Records", "Additional Points".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from triclinium_core.kv.actions import Action, LookUpService, ReportConnection
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.events import ServiceLookedUp, StreamId
+from triclinium_core.kv.pool.routes import Routes
+from triclinium_core.kv.timers import TimerId, TimerKind, Timers
+from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
+from triclinium_core.kv.topology.connection_string import ConnectionString
+from triclinium_core.options import ClientOptions
+from triclinium_core.shown import cut
+
+LOOKUP_PATIENCE = 0.5
+"""Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
+LOOKUP_INTERVAL = 2.5
+"""Seconds from one question to the next, however often the cluster is not found."""
+SEARCH_INTERVAL = 2.5
+"""Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
+NO_STREAM = StreamId(0)
+"""Stands in reports that concern no stream."""
+
+
+class Seeds:
+    """The addresses at which connections begin that have no node of a map to go to."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        connection_string: ConnectionString,
+        routes: Routes,
+        timers: Timers,
+        emit: Callable[[Action], None],
+    ) -> None:
+        self.service: str | None = connection_string.service if options.enable_dns_srv else None
+        """What DNS is asked for; None where it is not."""
+        self._written = connection_string.addresses
+        self._listed: Sequence[Address] = ()
+        self._routes = routes
+        self._sought_at: dict[str | None, float] = {}
+        """When a bucket was looked for that was cut off, by its name."""
+        self._timers = timers
+        self._emit = emit
+        self._asked_at = -math.inf
+        self._timer: TimerId | None = None
+        self._waiting: dict[NodeMachine, None] = {}
+        self._known: Sequence[Address] = ()
+        self._all: tuple[Address, ...] = ()
+        """The seeds and the nodes that are known, each once."""
+        self._places: Mapping[Address, int] = {}
+        """Where each address stands in ``_all``."""
+        self._collect()
+
+    def addresses(self, bucket: str | None) -> tuple[Address, ...]:
+        """Return where to look, best first: where the cluster was reached, its seeds, and the nodes that are known."""
+        first = self._routes.get((None, None)) if bucket is not None else None
+        if first is None or not first.is_in_use:
+            return self._all
+        place = self._places.get(first.address, len(self._all))
+        return (first.address, *self._all[:place], *self._all[place + 1 :])
+
+    def _collect(self) -> None:
+        self._all = tuple(dict.fromkeys((*(self._listed or self._written), *self._known)))
+        self._places = {address: place for place, address in enumerate(self._all)}
+
+    def begin_search(self, bucket: str | None, now: float) -> bool:
+        """Return whether a bucket that is cut off should be looked for by one more connection, now.
+
+        Not where its connections try all addresses already.
+        """
+        if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
+            return False
+        self._sought_at[bucket] = now
+        self.look_up(now, again=True)
+        tried = {node.address for node in self._routes.all_of(bucket)}
+        is_of_use = self.service is not None or not tried.issuperset(self.addresses(bucket))
+        return is_of_use and self._routes.get((bucket, None)) is None
+
+    def know(self, nodes: Iterable[Address]) -> None:
+        """Take note of the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
+        self._known = tuple(nodes)
+        self._collect()
+
+    def look_up(self, now: float, *, again: bool) -> None:
+        """Have DNS asked for the seeds, if there is a name to ask for, and nobody asked a moment ago.
+
+        Args:
+            again: whether the cluster cannot be found at the seeds that are known.
+        """
+        if self.service is None or (not again and self._asked_at > -math.inf) or now - self._asked_at < LOOKUP_INTERVAL:
+            return
+        self._asked_at = now
+        self._emit(LookUpService(self.service))
+        self._timers.cancel(self._timer)
+        self._timer = self._timers.schedule(now + LOOKUP_PATIENCE, TimerKind.SERVICE_LOOKUP, self)
+
+    def wait(self, node: NodeMachine) -> bool:
+        """Return whether a connection has to wait until the seeds are known; ``answered`` or ``give_up`` returns it."""
+        if self._timer is not None:
+            self._waiting[node] = None
+        return self._timer is not None
+
+    def stop_waiting(self, node: NodeMachine) -> bool:
+        """Let a connection wait no longer, and return whether it did."""
+        return node in self._waiting and self._waiting.pop(node) is None
+
+    def answered(self, event: ServiceLookedUp) -> Sequence[NodeMachine]:
+        """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
+        if event.service != self.service:
+            return ()
+        # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
+        targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
+        listed = tuple(
+            target for target in targets if 1 <= len(target.host) <= HOST_SIZE_MAX and 1 <= target.port <= 0xFFFF
+        )
+        if listed:
+            self._listed = listed
+            self._collect()
+        found = ", ".join(map(str, listed[:8])) or f"nothing{f' ({cut(event.text)})' if event.text else ''}"
+        self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
+        return self.give_up()
+
+    def give_up(self) -> Sequence[NodeMachine]:
+        """Wait for the answer no longer, and return the connections that did."""
+        self._timers.cancel(self._timer)
+        self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        return tuple(waiting)

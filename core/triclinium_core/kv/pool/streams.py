@@ -1,0 +1,84 @@
+"""Which byte stream belongs to which connection.
+
+A stream that the client closes is remembered with its requests until the driver has said how much of them had left.
+
+Source: decision C24.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from triclinium_core.kv.actions import Action, OpenStream
+from triclinium_core.kv.connection.in_flight import InFlightRequest, Owner
+from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.events import StreamId
+from triclinium_core.retry.couchbase.events import HandedOver
+
+
+class LostRequest(NamedTuple):
+    """A request that will not be answered, and how much of it has left."""
+
+    owner: Owner
+    handed_over: HandedOver
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedStream:
+    """A stream that the driver was told to close, and has not said yet how much it had handed over."""
+
+    requests: Sequence[InFlightRequest]
+    detail: str
+
+    def lose(self, handed_over: int) -> list[LostRequest]:
+        """Return what became of each request, given how many bytes of the stream the driver had begun to hand over."""
+        return [LostRequest(each.owner, each.handed_over(handed_over), self.detail) for each in self.requests]
+
+
+class Streams:
+    """The present stream of each connection; every one has a number of its own."""
+
+    def __init__(self, emit: Callable[[Action], None], *, tls: bool) -> None:
+        self._emit = emit
+        self._tls = tls
+        self._last = 0
+        self._nodes: dict[StreamId, NodeMachine] = {}
+        self._present: dict[NodeMachine, StreamId] = {}
+        self._closed: dict[StreamId, ClosedStream] = {}
+
+    def node(self, stream: int | None) -> NodeMachine | None:
+        """Return the connection that a stream belongs to, or None once it is lost."""
+        return None if stream is None else self._nodes.get(StreamId(stream))
+
+    def of(self, node: NodeMachine) -> StreamId | None:
+        """Return the present stream of a connection; None where it has none."""
+        return self._present.get(node)
+
+    def present(self, node: NodeMachine) -> StreamId:
+        """Return the stream that a connection has."""
+        return self._present[node]
+
+    def open(self, node: NodeMachine) -> StreamId:
+        """Order a stream to the address that a connection has chosen, and return it."""
+        self._last = node.stream_number = self._last + 1
+        stream = StreamId(self._last)
+        self._nodes[stream] = node
+        self._present[node] = stream
+        self._emit(OpenStream(stream, node.address.host, node.address.port, self._tls))
+        return stream
+
+    def forget(self, node: NodeMachine, stream: StreamId) -> None:
+        """Take the present stream from a connection."""
+        del self._present[node], self._nodes[stream]
+
+    def keep(self, stream: StreamId, requests: Sequence[InFlightRequest], detail: str) -> None:
+        """Remember what travelled on a stream that is being closed: only the driver knows how much of it has left."""
+        if requests:
+            self._closed[stream] = ClosedStream(requests, detail)
+
+    def take(self, stream: StreamId) -> ClosedStream | None:
+        """Return what ``keep`` remembered, once."""
+        return self._closed.pop(stream, None)

@@ -1,0 +1,230 @@
+"""Waiting until connections are ready, and what ends the wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.simulated import Recorded, client_options, get, ready
+from tests.core.kv.test_cluster import KEYS, Cluster, stream_to
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    BucketAccessException,
+    InvalidArgumentException,
+    UnsupportedOperationException,
+)
+from triclinium_core.kv.events import InquirySubmitted, OperationSubmitted, StreamId, Token
+from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
+from triclinium_core.kv.operation.reports import ClusterState, Ready
+from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.invalid_event import InvalidEvent
+from triclinium_core.testing.fakes.faults import delay, status
+
+CLUSTER, BUCKET = WaitUntilReady(None), WaitUntilReady("travel")
+ANY_OF_CLUSTER, ANY_OF_BUCKET = (
+    WaitUntilReady(None, ClusterState.DEGRADED),
+    WaitUntilReady("travel", ClusterState.DEGRADED),
+)
+WRONG = PasswordAuthenticator("Administrator", "wrong")
+ONE = StreamId(1)
+
+
+def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0) -> bool:
+    """Wait for a while, give up, and return whether that was not needed."""
+    token = simulation.inquire(inquiry)
+    simulation.run(seconds)
+    simulation.abandon(token)
+    assert 0 == simulation.open_operations
+    return token in simulation.settled_at
+
+
+@pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
+def test_ready(inquiry: WaitUntilReady) -> None:
+    """What is waited for is opened, and the wait ends with the state that was found."""
+    simulation = Cluster()
+    token = simulation.inquire(inquiry)
+    simulation.run()
+    state = ClusterState.DEGRADED if inquiry.desired_state is ClusterState.DEGRADED else ClusterState.ONLINE
+
+    assert Ready(state) == simulation.results[token]
+    assert 0 == simulation.settled_at[token]
+
+
+def test_one_node_of_three_is_dead() -> None:
+    """ONLINE is waited for until it lives again; for DEGRADED it is no matter."""
+    simulation = Cluster()
+    simulation.nodes.kill(1)
+
+    assert settled(simulation, ANY_OF_CLUSTER)
+    assert settled(simulation, ANY_OF_BUCKET)
+    assert not settled(simulation, CLUSTER)
+    assert not settled(simulation, BUCKET)
+
+    simulation.nodes.revive(1)
+
+    assert settled(simulation, BUCKET)
+    assert settled(simulation, CLUSTER)
+
+
+def test_the_cluster_alone_is_not_enough_for_a_bucket() -> None:
+    """DEGRADED means that at least one node can be asked for documents."""
+    simulation = Cluster()
+    assert settled(simulation, CLUSTER)
+    for node in simulation.nodes:
+        node.faults.always(Opcode.SELECT_BUCKET, delay(60.0))
+
+    assert not settled(simulation, ANY_OF_BUCKET)
+    assert settled(simulation, ANY_OF_CLUSTER)
+
+
+def test_a_bucket_needs_the_cluster_too() -> None:
+    """RFC 0061: what belongs to no bucket is among what is waited for, unless one connection is enough."""
+    simulation = ready()
+    simulation.node.faults.always(Opcode.SASL_AUTH, delay(60.0))
+    simulation.lose(ONE)
+
+    assert not settled(simulation, BUCKET)
+    assert settled(simulation, ANY_OF_BUCKET)
+
+
+def test_other_buckets_are_no_matter() -> None:
+    """One that cannot be opened holds up nobody else."""
+    simulation = Recorded()
+    denied = simulation.inquire(WaitUntilReady("secret"))
+    simulation.run()
+
+    assert "BUCKET_ACCESS_ERROR" == simulation.error(BucketAccessException, denied).context.refused_reason
+    assert settled(simulation, BUCKET)
+    assert settled(simulation, CLUSTER)
+
+
+@pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
+def test_wrong_password(inquiry: WaitUntilReady) -> None:
+    """The exception comes within the bootstrap's own round trips, under every strategy, and names the node."""
+    options = client_options(authenticator=WRONG, retry_strategy=BestEffortRetryStrategy())
+    simulation = Recorded(options=options)
+    token = simulation.inquire(inquiry)
+    simulation.flow()
+    error = simulation.error(AuthenticationFailureException, token)
+
+    assert "AUTHENTICATION_ERROR" == error.context.refused_reason
+    assert ("wait_until_ready", inquiry.bucket) == (error.context.operation, error.context.bucket)
+    assert "127.0.0.1:11210" == error.context.last_dispatched_to
+    assert "127.0.0.1:11210: refused the credentials of 'Administrator'" == error.context.last_dispatch_error
+
+
+def test_a_password_that_is_right_again() -> None:
+    """What was wrong before does not end a wait whose connection is being opened."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SASL_AUTH, status(0x20))
+    simulation.lose(simulation.newest)
+    simulation.live(0.5)
+    simulation.lose(simulation.newest)
+    while simulation.newest not in simulation.links or simulation.links[simulation.newest].is_open:
+        simulation.advance(0.01)
+
+    assert settled(simulation, BUCKET)
+
+
+def test_another_protocol() -> None:
+    """Nobody has to wait for a memcached to become a cluster; other buckets' waits go on."""
+    simulation = Recorded()
+    simulation.node.faults.always(Opcode.HELLO, status(0x81))
+    tokens = [simulation.inquire(inquiry) for inquiry in (CLUSTER, BUCKET)]
+    simulation.flow()
+
+    for token in tokens:
+        assert "memcached://" in str(simulation.error(UnsupportedOperationException, token))
+
+
+def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
+    """Only those who wait for that connection hear of it."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(1.0))
+    simulation.lose(simulation.newest)
+    simulation.live(0.1)
+    waiting = simulation.inquire(BUCKET)
+    simulation.node.faults.next(Opcode.HELLO, status(0x81))
+    other = simulation.inquire(WaitUntilReady("secret"))
+    simulation.run(5.0)
+
+    assert isinstance(simulation.errors[other], UnsupportedOperationException)
+    assert Ready(ClusterState.ONLINE) == simulation.results[waiting]
+
+
+def test_a_node_that_joins_meanwhile() -> None:
+    """The wait is for the nodes of the newest map."""
+    simulation = Cluster()
+    simulation.nodes.remove_node(2)
+    simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, delay(1.0))
+    simulation.nodes[2].faults.next(Opcode.SELECT_BUCKET, delay(2.0))
+    token = simulation.inquire(BUCKET)
+    simulation.flow()
+    simulation.nodes.add_node(2)
+    simulation.run()
+
+    assert 2.0 == pytest.approx(simulation.settled_at[token], abs=0.01)
+
+
+def test_abandoned() -> None:
+    """Nothing is told any more; the connections are opened all the same."""
+    simulation = Cluster()
+    token = simulation.inquire(BUCKET)
+    simulation.abandon(token)
+    simulation.live(1.0)
+
+    assert token not in simulation.settled_at
+    assert {"READY"} == {found.state for found in simulation.machine.statistics().connections}
+
+
+def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
+    """Nobody asks twice: whoever waits has it connected to as soon as its backoff is over."""
+    simulation = Cluster(2)
+    simulation.write()
+    simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.lose(stream_to(simulation, 1))
+    key = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
+    for _ in range(12):
+        simulation.live(1.2)
+        simulation.finish(get(key))
+    simulation.nodes[1].faults.clear()
+    # The other node lets the client in, which clears the terminal state of the bucket.
+    simulation.lose(stream_to(simulation, 0))
+    simulation.live(0.1)
+
+    assert settled(simulation, BUCKET)
+
+
+@pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
+def test_a_token_is_used_once(inquiry: Inquiry) -> None:
+    """An inquiry's is as good as an operation's, and changes nothing when it is refused."""
+    simulation = Recorded()
+    token = simulation.inquire(inquiry)
+    for event in (InquirySubmitted(token, BUCKET), OperationSubmitted(token, Get(Keyspace("travel"), "k"))):
+        with pytest.raises(InvalidEvent, match="names an open operation"):
+            simulation.machine.handle(event, simulation.now)
+    simulation.run()
+
+    assert [token] == list(simulation.settled_at)
+
+
+@pytest.mark.parametrize("inquiry", [None, "ping", Inquiry("travel")])
+def test_what_is_no_inquiry(inquiry: Inquiry) -> None:
+    """It is refused by name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        Recorded().machine.handle(InquirySubmitted(Token(1), inquiry), 0.0)
+
+    assert "inquiry" == caught.value.parameter
+
+
+@pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
+def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
+    """As with documents."""
+    simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
+    with pytest.raises(InvalidArgumentException) as caught:
+        simulation.inquire(inquiry)
+
+    assert "bucket" == caught.value.parameter

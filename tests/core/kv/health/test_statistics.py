@@ -1,0 +1,122 @@
+"""Snapshots: what a client says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from tests.core.kv.connection.peer import features_value
+from tests.core.kv.simulated import Recorded, client_options, get, ready
+from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.faults import delay, refuse_connection, status
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
+
+
+def test_what_was_negotiated() -> None:
+    """Features by name, unknown ones by number, in an order of their own; mechanisms, error map, config."""
+    simulation = Recorded(config_epoch=3, config_revision=7)
+    granted = features_value(0x12, 0x07, 0x7FFF, 0x04)
+    simulation.node.faults.next(Opcode.HELLO, status(Status.SUCCESS, granted))
+    simulation.flow()
+    described = simulation.connection(None)
+
+    assert ("READY", ("0x7fff", "COLLECTIONS", "MUTATION_SEQNO", "XERROR")) == (described.state, described.features)
+    assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1") == described.sasl_mechanisms[:3]
+    assert ("SCRAM-SHA512", 2, 7, (3, 7)) == (
+        described.sasl_mechanism,
+        described.error_map_version,
+        described.error_map_revision,
+        described.config_revision,
+    )
+
+
+def test_last_error() -> None:
+    """Why a connection is not there; None once it is."""
+    simulation = Recorded()
+    simulation.node.faults.next(None, refuse_connection())
+    simulation.flow()
+    refused = simulation.connection(None)
+    simulation.live(1.0)
+    back = simulation.connection(None)
+
+    assert ("LOST", "127.0.0.1:11210: connection refused") == (refused.state, refused.last_error)
+    assert ("READY", None) == (back.state, back.last_error)
+
+
+def test_passwords_are_not_part_of_it() -> None:
+    """Whatever is shown."""
+    options = client_options(authenticator=PasswordAuthenticator("Administrator", "password"))
+    simulation = ready(options=options)
+
+    assert "password" not in repr(simulation.machine.statistics())
+
+
+def test_time_of_the_server() -> None:
+    """Its answers and for how long it worked, on each connection; a server that is slow stands out."""
+    simulation = ready()
+    before = simulation.connection().server_time
+    simulation.node.faults.next(Opcode.GET, delay(0.5))
+    simulation.finish(get())
+    after = simulation.connection().server_time
+
+    assert before is not None
+    assert after is not None
+    assert 1 == after.answers - before.answers
+    assert pytest.approx(0.5, rel=0.01) == after.longest
+    assert pytest.approx(0.5, rel=0.01) == after.total - before.total > before.longest
+
+
+def test_a_server_that_tells_no_times() -> None:
+    """There is nothing to show then."""
+    simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.TRACING})
+    simulation.finish(get())
+
+    assert simulation.connection().server_time is None
+
+
+def test_snapshots_do_not_change() -> None:
+    """Neither by the client, nor by whoever got them."""
+    simulation = Recorded()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.flow()
+    before = simulation.machine.statistics()
+    retries = dict(before.retries_by_reason)
+    simulation.failure(UnambiguousTimeoutException, get())
+
+    assert retries == before.retries_by_reason != simulation.machine.statistics().retries_by_reason
+    with pytest.raises(FrozenInstanceError):
+        before.orphans = 5  # type: ignore[misc]
+
+
+def test_what_waits_and_where() -> None:
+    """Operations that wait for a connection are counted beside it."""
+    simulation = Recorded()
+    simulation.advance(0)
+    simulation.submit(get())
+    simulation.submit(get("other"))
+    statistics = simulation.machine.statistics()
+
+    assert [(None, 0), ("travel", 2)] == [(each.bucket, each.waiting) for each in statistics.connections]
+    assert (2, 0) == (statistics.open_operations, statistics.in_flight)
+
+    simulation.run()
+
+    assert [0, 0] == [each.waiting for each in simulation.machine.statistics().connections]
+
+
+def test_what_is_known_of_the_cluster() -> None:
+    """Nodes and revision, for each bucket and for the cluster."""
+    simulation = Recorded()
+    before = simulation.machine.statistics().topologies
+    simulation.finish(get())
+    simulation.nodes.set_config_revision(9, epoch=4)
+    simulation.flow()
+    topologies = simulation.machine.statistics().topologies
+
+    assert () == before
+    assert {None: (4, 9), "travel": (4, 9)} == {found.bucket: found.revision for found in topologies}
+    assert {"127.0.0.1:11210"} == {node.name for found in topologies for node in found.nodes}

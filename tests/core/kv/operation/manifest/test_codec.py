@@ -1,0 +1,77 @@
+"""The manifest of a bucket's collections, as it travels."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.kv.operation.test_codec import response
+from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core.kv.operation.codec import decode_response, encode_operation
+from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
+from triclinium_core.kv.operation.manifest.codec import MANIFEST_LIMITS
+from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
+from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
+from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.kv.wire.constants import HelloFeature
+
+QUESTION = GetCollectionsManifest(Keyspace("travel"))
+COLLECTIONS = Dialect(frozenset({HelloFeature.COLLECTIONS}))
+MANIFEST = b"""{"uid":"1f","scopes":[
+    {"uid":"0","name":"_default","collections":[{"uid":"0","name":"_default"}]},
+    {"uid":"8","name":"inventory","collections":[{"uid":"a","name":"hotel","maxTTL":60,"history":true,"more":1}]},
+    {"uid":"9","name":"empty"}]}"""
+
+
+def test_request() -> None:
+    """A header, and nothing else."""
+    wire = encode_operation(QUESTION, COLLECTIONS, opaque=0x11, vbucket=0, prefix=b"")
+
+    assert bytes.fromhex("80ba 0000 00 00 0000 00000000 00000011 0000000000000000") == wire
+
+
+def test_a_server_that_knows_no_collections() -> None:
+    """It is not asked."""
+    with pytest.raises(FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"):
+        encode_operation(QUESTION, Dialect(), opaque=1, vbucket=0, prefix=b"")
+
+
+def test_a_plain_memcached() -> None:
+    """It has nothing like it."""
+    with pytest.raises(FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
+        encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
+
+
+def test_response() -> None:
+    """Ids are hexadecimal; what is not known is ignored, and what is missing has its default."""
+    hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
+    default = CollectionSpec(name="_default", scope_name="_default", id=0)
+    scopes = (
+        ScopeSpec(name="_default", id=0, collections=(default,)),
+        ScopeSpec(name="inventory", id=8, collections=(hotel,)),
+        ScopeSpec(name="empty", id=9, collections=()),
+    )
+
+    assert CollectionsManifest(uid=31, scopes=scopes) == decode_response(QUESTION, response(value=MANIFEST), vbucket=0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        MANIFEST.replace(b"1f", b"x"),
+        MANIFEST.replace(b'"8"', b'"g"'),
+        MANIFEST.replace(b'"a"', b'""'),
+        MANIFEST[:-1],
+        b"[" * 100_000,
+        MANIFEST.replace(b"1f", b"1" * 17),
+        MANIFEST + b" " * MANIFEST_LIMITS.size_bytes_max,
+        MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
+    ],
+    ids=range(11),
+)
+def test_what_is_no_manifest(value: bytes) -> None:
+    """It is refused, and closes the connection."""
+    with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
+        decode_response(QUESTION, response(value=value), vbucket=0)

@@ -1,0 +1,115 @@
+"""What callers make of the parts that were read, and of what changes returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CouchbaseException,
+    DecodingFailureException,
+    InvalidArgumentException,
+    PathMismatchException,
+    PathNotFoundException,
+    XattrNoAccessException,
+)
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER
+from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
+from triclinium_core.transcoding.transcoder import RawJsonTranscoder
+
+CONTEXT = ErrorContext(operation="lookup_in", key="ada")
+GET, EXISTS = LookupInSpec.get("a"), LookupInSpec.exists("b")
+
+
+def found(spec: LookupInSpec, status: int, value: bytes = b"") -> LookupInResult:
+    """Return the result of two specs, of which the second is looked at."""
+    return LookupInResult(Cas(9), (GET, spec), ((0, b"1"), (status, value)), JSON_TRANSCODER, CONTEXT)
+
+
+def test_values() -> None:
+    """They are converted to the type that is asked for."""
+    result = found(GET, 0, b'{"x":[1]}')
+
+    assert 1 == result.content_as(int, 0)
+    assert {"x": [1]} == result.content_as(dict[str, list[int]], 1) == result.content_as(object, 1)
+    assert b'{"x":[1]}' == result.content_as(bytes, 1)
+    with pytest.raises(DecodingFailureException):
+        result.content_as(int, 1)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, True), (0xC0, False)])
+@pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
+def test_existence(spec: LookupInSpec, status: int, expected: bool) -> None:
+    """Of any spec, by its status."""
+    assert expected is found(spec, status).exists(1)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(0, True), (0xC0, False)])
+def test_the_content_of_a_question(status: int, expected: bool) -> None:
+    """It is the answer (RFC 0053 "ILookupInResult Interface")."""
+    assert expected is found(EXISTS, status).content_as(bool, 1)
+    assert expected is found(EXISTS, status).content_as(object, 1)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (0xC0, PathNotFoundException),
+        (0xC1, PathMismatchException),
+        (0x24, XattrNoAccessException),
+        (0x7FF0, CouchbaseException),
+    ],
+)
+def test_failures(status: int, error: type[CouchbaseException]) -> None:
+    """Each raises its own exception, which tells path and place."""
+    with pytest.raises(error) as caught:
+        found(GET, status).content_as(object, 1)
+
+    assert type(caught.value) is error
+    assert str(caught.value).startswith("lookup_in 'ada': specs[1], path 'a': ")
+    assert f"[0x{status:02x}]" in str(caught.value)
+    assert (1, "a", status) == (
+        caught.value.context.path_index,
+        caught.value.context.path,
+        caught.value.context.path_status,
+    )
+
+
+@pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
+def test_what_says_nothing_of_existence(spec: LookupInSpec) -> None:
+    """Whoever cannot follow the path does not know what is at its end."""
+    with pytest.raises(PathMismatchException):
+        found(spec, 0xC1).exists(1)
+    with pytest.raises(PathMismatchException):
+        found(spec, 0xC1).content_as(bool, 1)
+
+
+CHANGED = MutateInResult(Cas(9), (b"7", None), JSON_TRANSCODER)
+
+
+@pytest.mark.parametrize("wrong", [-1, 2, 10**30, "0", 0.0, True, None], ids=repr)
+def test_indexes_that_there_are_not(wrong: int) -> None:
+    """They count from 0, and never from the end."""
+    asks: tuple[Callable[[], object], ...] = (
+        lambda: found(GET, 0, b"1").content_as(object, wrong),
+        lambda: found(GET, 0, b"1").exists(wrong),
+        lambda: CHANGED.content_as(object, wrong),
+    )
+    for ask in asks:
+        with pytest.raises(InvalidArgumentException) as caught:
+            ask()
+        assert "index" == caught.value.parameter
+
+
+def test_what_changes_return() -> None:
+    """A number, or nothing, which is no number."""
+    assert 7 == CHANGED.content_as(int, 0)
+    assert b"7" == MutateInResult(Cas(9), (b"7",), RawJsonTranscoder()).content_as(bytes, 0)
+    with pytest.raises(DecodingFailureException):
+        CHANGED.content_as(str, 0)
+    with pytest.raises(InvalidArgumentException, match="only increment and decrement do") as caught:
+        CHANGED.content_as(int, 1)
+    assert "index" == caught.value.parameter

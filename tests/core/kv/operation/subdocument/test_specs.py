@@ -1,0 +1,204 @@
+"""Specs as values: what each is on the wire, and every wrong argument by its name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER
+from triclinium_core.kv.operation.subdocument.specs import (
+    EncodedMutation,
+    LookupInMacro,
+    LookupInSpec,
+    MutateInSpec,
+    MutationMacro,
+)
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
+from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder, RawJsonTranscoder
+
+P, F = PathOpcode, PathFlag
+X, C, M = F.XATTR, F.CREATE_PARENTS, F.XATTR | F.EXPAND_MACROS
+
+
+@pytest.mark.parametrize(
+    ("spec", "opcode", "path", "xattr"),
+    [
+        (LookupInSpec.get("a.b"), P.GET, "a.b", False),
+        (LookupInSpec.get("a", xattr=True), P.GET, "a", True),
+        (LookupInSpec.get(""), P.GET_DOCUMENT, "", False),
+        (LookupInSpec.get(LookupInMacro.CAS, xattr=True), P.GET, "$document.CAS", True),
+        (LookupInSpec.exists("a"), P.EXISTS, "a", False),
+        (LookupInSpec.exists("a", xattr=True), P.EXISTS, "a", True),
+        (LookupInSpec.count("a"), P.COUNT, "a", False),
+        (LookupInSpec.count(""), P.COUNT, "", False),
+    ],
+    ids=lambda value: value.opcode.name if isinstance(value, LookupInSpec) else "",
+)
+def test_lookups(spec: LookupInSpec, opcode: PathOpcode, path: str, xattr: bool) -> None:
+    """Each method has its opcode, and the whole document one of its own."""
+    assert (opcode, path, xattr) == (spec.opcode, spec.path, spec.xattr)
+
+
+@rows(("spec", "opcode", "flags", "value"), [
+        (MutateInSpec.insert("p", {"a": 1}), P.INSERT, F.NONE, b'{"a":1}'),
+        (MutateInSpec.insert("p", 1, create_parents=True), P.INSERT, C, b"1"),
+        (MutateInSpec.upsert("p", None), P.UPSERT, F.NONE, b"null"),
+        (MutateInSpec.upsert("p", "x", xattr=True, create_parents=True), P.UPSERT, X | C, b'"x"'),
+        (MutateInSpec.upsert("p", MutationMacro.CAS), P.UPSERT, M, b'"${Mutation.CAS}"'),
+        (MutateInSpec.insert("p", MutationMacro.SEQ_NO), P.INSERT, M, b'"${Mutation.seqno}"'),
+        (MutateInSpec.replace("p", MutationMacro.VALUE_CRC32C), P.REPLACE, M, b'"${Mutation.value_crc32c}"'),
+        (MutateInSpec.replace("p", [1]), P.REPLACE, F.NONE, b"[1]"),
+        (MutateInSpec.remove("p"), P.REMOVE, F.NONE, b""),
+        (MutateInSpec.remove("p", xattr=True), P.REMOVE, X, b""),
+        (MutateInSpec.array_append("p", 1, "2", [3]), P.ARRAY_APPEND, F.NONE, b'1,"2",[3]'),
+        (MutateInSpec.array_append("p", MutationMacro.CAS, create_parents=True), P.ARRAY_APPEND, M | C, b'"${Mutation.CAS}"'),
+        (MutateInSpec.array_prepend("p", 1, xattr=True), P.ARRAY_PREPEND, X, b"1"),
+        (MutateInSpec.array_insert("p[0]", 1, 2), P.ARRAY_INSERT, F.NONE, b"1,2"),
+        (MutateInSpec.array_add_unique("p", 1.5, create_parents=True), P.ARRAY_ADD_UNIQUE, C, b"1.5"),
+        (MutateInSpec.array_add_unique("p", None), P.ARRAY_ADD_UNIQUE, F.NONE, b"null"),
+        (MutateInSpec.increment("p"), P.COUNT_BY, F.NONE, b"1"),
+        (MutateInSpec.increment("p", 2**63 - 1, xattr=True), P.COUNT_BY, X, b"9223372036854775807"),
+        (MutateInSpec.decrement("p", 5, create_parents=True), P.COUNT_BY, C, b"-5"),
+    ])  # fmt: skip
+def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, value: bytes) -> None:
+    """Each method has its opcode and its flags; values are JSON, several of them in a row."""
+    path = "p[0]" if opcode is P.ARRAY_INSERT else "p"
+
+    assert EncodedMutation(opcode, flags, path, value) == spec.encode(JSON_TRANSCODER)
+
+
+@pytest.mark.parametrize(
+    ("spec", "opcode"),
+    [
+        (MutateInSpec.replace("", {}), P.SET_DOCUMENT),
+        (MutateInSpec.remove(""), P.REMOVE_DOCUMENT),
+        (MutateInSpec.array_append("", 1), P.ARRAY_APPEND),
+        (MutateInSpec.array_prepend("", 1), P.ARRAY_PREPEND),
+        (MutateInSpec.array_add_unique("", 1), P.ARRAY_ADD_UNIQUE),
+    ],
+    ids=lambda value: value.name if isinstance(value, PathOpcode) else "",
+)
+def test_the_whole_document(spec: MutateInSpec, opcode: PathOpcode) -> None:
+    """An empty path is the document, which is replaced and removed by opcodes of its own (RFC 0053 "MutateIn")."""
+    assert (opcode, "", F.NONE) == (spec.opcode, spec.path, spec.flags)
+
+
+Make = Callable[..., object]
+ALL: tuple[Make, ...] = (
+    LookupInSpec.get,
+    LookupInSpec.exists,
+    LookupInSpec.count,
+    partial(MutateInSpec.insert, value=1),
+    partial(MutateInSpec.upsert, value=1),
+    partial(MutateInSpec.replace, value=1),
+    MutateInSpec.remove,
+    lambda path: MutateInSpec.array_append(path, 1),
+    lambda path: MutateInSpec.array_prepend(path, 1),
+    lambda path: MutateInSpec.array_insert(path, 1),
+    partial(MutateInSpec.array_add_unique, value=1),
+    MutateInSpec.increment,
+    MutateInSpec.decrement,
+)
+
+
+def refused(parameter: str, make: Make, *arguments: object, **options: object) -> None:
+    """Expect that an argument is refused by its name."""
+    with pytest.raises(InvalidArgumentException) as caught:
+        make(*arguments, **options)
+    assert parameter == caught.value.parameter
+    assert parameter in str(caught.value)
+
+
+@rows("path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"])
+@rows("make", ALL)
+def test_wrong_paths(make: Make, path: object) -> None:
+    """A path is text of up to 1024 bytes."""
+    refused("path", make, path)
+
+
+@rows("make", ALL)
+def test_the_longest_path(make: Make) -> None:
+    """1024 bytes are not too many."""
+    assert make("x" * 1024)
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (LookupInSpec.exists, ()),
+        (MutateInSpec.insert, (1,)),
+        (MutateInSpec.upsert, (1,)),
+        (MutateInSpec.array_insert, (1,)),
+        (MutateInSpec.increment, ()),
+        (MutateInSpec.decrement, ()),
+    ],
+)
+def test_what_needs_a_path(make: Make, arguments: tuple[object, ...]) -> None:
+    """The error says what to use instead."""
+    refused("path", make, "", *arguments)
+
+
+@pytest.mark.parametrize("make", [LookupInSpec.get, LookupInSpec.count, MutateInSpec.remove])
+def test_attributes_need_a_path(make: Make) -> None:
+    """There is no document of attributes."""
+    refused("path", make, "", xattr=True)
+    refused("path", MutateInSpec.replace, "", 1, xattr=True)
+    refused("path", MutateInSpec.replace, "", MutationMacro.CAS)
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 1, "yes"], ids=repr)
+def test_wrong_flags(wrong: object) -> None:
+    """They are True or False."""
+    refused("xattr", LookupInSpec.get, "a", xattr=wrong)
+    refused("xattr", MutateInSpec.remove, "a", xattr=wrong)
+    refused("xattr", MutateInSpec.upsert, "a", 1, xattr=wrong)
+    refused("create_parents", MutateInSpec.upsert, "a", 1, create_parents=wrong)
+    refused("create_parents", MutateInSpec.array_append, "a", 1, create_parents=wrong)
+    refused("create_parents", MutateInSpec.increment, "a", create_parents=wrong)
+
+
+@rows("wrong", [0, -1, 2**63, 1.0, True, "1", None, 10**5000])
+@rows("make", [MutateInSpec.increment, MutateInSpec.decrement])
+def test_wrong_deltas(make: Make, wrong: object) -> None:
+    """A number counts by 1 at least, and by what 63 bits hold at most."""
+    refused("delta", make, "a", wrong)
+
+
+@pytest.mark.parametrize("make", [MutateInSpec.array_append, MutateInSpec.array_prepend, MutateInSpec.array_insert])
+def test_values_of_arrays(make: Make) -> None:
+    """There is one at least, and a macro is alone: the server puts none in among others."""
+    refused("values", make, "a[0]")
+    refused("values", make, "a[0]", 1, MutationMacro.CAS)
+    refused("values", make, "a[0]", MutationMacro.CAS, MutationMacro.CAS)
+
+
+@pytest.mark.parametrize("wrong", [{}, [], (), set(), frozenset(), MutationMacro.CAS], ids=repr)
+def test_what_is_not_compared(wrong: object) -> None:
+    """Only what has no parts is added where it is unique."""
+    refused("value", MutateInSpec.array_add_unique, "a", wrong)
+
+
+def test_values_are_encoded_by_the_transcoder() -> None:
+    """JSON that is there already stays as it is; what the transcoder cannot store, it says."""
+    assert b"[1, 2]" == MutateInSpec.upsert("a", b"[1, 2]").encode(RawJsonTranscoder()).value
+    assert b"1,2" == MutateInSpec.array_append("a", "1", b"2").encode(RawJsonTranscoder()).value
+    with pytest.raises(EncodingFailureException):
+        MutateInSpec.upsert("a", object()).encode(JSON_TRANSCODER)
+    with pytest.raises(EncodingFailureException):
+        MutateInSpec.upsert("a", b"1").encode(JSON_TRANSCODER)
+    with pytest.raises(EncodingFailureException):
+        MutateInSpec.array_append("a", 1.5, {"b": math.nan}).encode(JSON_TRANSCODER)
+
+
+def test_the_largest_value() -> None:
+    """20 MiB and not a byte more."""
+    largest = bytes(VALUE_SIZE_MAX)
+
+    assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value
+    refused("value", MutateInSpec.upsert("a", largest + b"x").encode, RawBinaryTranscoder())

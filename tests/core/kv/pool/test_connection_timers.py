@@ -1,0 +1,38 @@
+"""The timers of connections: one of a kind for each."""
+
+from __future__ import annotations
+
+import math
+
+from tests.core.kv.pool.test_routes import node
+from triclinium_core.kv.pool.connection_timers import NodeTimers
+from triclinium_core.kv.timers import TimerKind, Timers
+
+
+def test_the_newest_of_a_kind_counts() -> None:
+    """For each connection by itself."""
+    timers = Timers()
+    of_nodes, first, second = NodeTimers(timers), node(None), node(None)
+    of_nodes.schedule(first, TimerKind.CONNECT, 1.0)
+    of_nodes.schedule(second, TimerKind.CONNECT, 2.0)
+    of_nodes.schedule(first, TimerKind.CONNECT, 3.0)
+
+    assert 2.0 == timers.wakeup
+    assert (2, 2) == (len(of_nodes), len(timers))
+
+
+def test_what_ends_with_a_stream() -> None:
+    """All but the next attempt to connect."""
+    timers = Timers()
+    of_nodes, one = NodeTimers(timers), node(None)
+    for when, kind in enumerate((TimerKind.KEEP_ALIVE, TimerKind.DRAIN, TimerKind.RECONNECT, TimerKind.CANARY), 1):
+        of_nodes.schedule(one, kind, float(when))
+    of_nodes.end_stream(one)
+
+    assert 3.0 == timers.wakeup
+
+    of_nodes.cancel(one, TimerKind.RECONNECT)
+    of_nodes.cancel(one, TimerKind.RECONNECT)
+
+    assert math.inf == timers.wakeup
+    assert (0, 0) == (len(of_nodes), len(timers))
