@@ -193,7 +193,8 @@ class ClientMachine:
         handler = _HANDLERS.get(type(event))
         if handler is None:
             raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
-        if not (is_number(now) and abs(now) < TIME_MAX and self._now <= now):
+        # A plain number at first sight; whatever else it is may be one all the same.
+        if (type(now) is not float and not is_number(now)) or not max(self._now, -TIME_MAX) <= now < TIME_MAX:
             raise InvalidArgumentException(
                 f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
                 parameter="now",
@@ -406,7 +407,7 @@ class ClientMachine:
             # The stream was given up meanwhile.
             return
         self._learn(node, node.bytes_received(event.data, now), now)
-        if node.parked and node.takes_operations:
+        if node.parked.tokens and node.takes_operations:
             # Once for all the answers of one piece.
             self._operations.resume_parked(node, now)
 

@@ -209,7 +209,7 @@ class Connections:
         """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
         for node in self._sending:
             if node.outgoing:
-                self._emit(SendBytes(self.streams.present(node), b"".join(node.outgoing)))
+                self._emit(SendBytes(StreamId(node.stream_number), b"".join(node.outgoing)))
                 node.outgoing.clear()
         self._sending.clear()
 
@@ -360,7 +360,7 @@ class Connections:
 
     def became_ready(self, node: NodeMachine, losses: int) -> None:
         """Use what was negotiated on a connection that is ready, after so many losses."""
-        stream = self.streams.present(node)
+        stream = StreamId(node.stream_number)
         self.routes.moved(node)
         self._timers.cancel(node, TimerKind.CONNECT)
         self._without_config.pop(node.bucket, None)
@@ -374,7 +374,7 @@ class Connections:
         """Use a connection that was ready before, and speaks for another authenticator now."""
         self.routes.moved(node)
         self._timers.cancel(node, TimerKind.CONNECT)
-        self._emit(ReportConnection(self.streams.present(node), node.node, "authenticated again"))
+        self._emit(ReportConnection(StreamId(node.stream_number), node.node, "authenticated again"))
 
     def catch_up(self, node: NodeMachine, now: float) -> None:
         """Have a connection authenticate again that was under way when another authenticator was set."""
@@ -382,7 +382,7 @@ class Connections:
             self._authenticate_again(node, now)
 
     def _authenticate_again(self, node: NodeMachine, now: float) -> None:
-        news = self.authentication.begin_again(node, self.streams.present(node))
+        news = self.authentication.begin_again(node, StreamId(node.stream_number))
         if news is None:
             return
         self.routes.moved(node)

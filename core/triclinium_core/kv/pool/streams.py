@@ -57,10 +57,6 @@ class Streams:
         """Return the present stream of a connection; None where it has none."""
         return self._present.get(node)
 
-    def present(self, node: NodeMachine) -> StreamId:
-        """Return the stream that a connection has."""
-        return self._present[node]
-
     def open(self, node: NodeMachine) -> StreamId:
         """Order a stream to the address that a connection has chosen, and return it."""
         self._last = node.stream_number = self._last + 1
