@@ -1,7 +1,7 @@
 """What dispatch has found last: by keyspace and vbucket, which connection leads to the documents.
 
-It is only a memory of the whole search, and is dropped whole with every change of a map, a collection, a connection or
-the credentials. Whether a connection is ready, closed by its breaker or full is looked at for every operation.
+It is only a memory of the whole search, and is dropped whole with every change of a config, a collection or a connection
+(decision D35). Whether a connection is ready, closed by its breaker or full is looked at for every operation.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every failure goes to the operation's retry machine; this module carries out what that one orders.
 
-Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C38.
+Source: SDK-RFC 0049 "Retry Orchestration"; decisions C6, C25, C29, C33, C37, C38, D34.
 """
 
 from __future__ import annotations
