@@ -162,7 +162,7 @@ def test_calls_a_union_by_its_name() -> None:
     assert ("(fault: CommandFault | None, strategy: AnyRetryStrategy | None=None)", "Fault") == shown
 
 
-@pytest.mark.parametrize("signature", ["(driver: Driver)", "(driver: ~triclinium._driver.Driver, name: str)"])
+@pytest.mark.parametrize("signature", ["(driver: Driver)", "(driver: ~triclinium._driver.driver.Driver, name: str)"])
 def test_hides_how_users_do_not_make_things(signature: str) -> None:
     """A constructor that takes what they do not have."""
     assert ("", "") == prepare_signature(APP, "class", "name", Sample, None, signature, "")

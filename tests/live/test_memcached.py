@@ -24,7 +24,7 @@ from triclinium import (
     TimeoutOptions,
     open_cluster,
 )
-from triclinium._connector import TcpConnector
+from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium.errors import (
     CasMismatchException,

@@ -10,8 +10,8 @@ import trio.testing
 
 from triclinium import Cluster
 from triclinium._cluster import running
-from triclinium._driver import Driver
-from triclinium._log import Log
+from triclinium._driver.driver import Driver
+from triclinium._driver.log import Log
 from triclinium.abc import ConnectedStream, Connector
 from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.kv.events import Event, OperationSubmitted, StreamId

@@ -13,7 +13,7 @@ import dns.rcode
 import dns.rrset
 import trio
 
-from triclinium._resolver import DnsResolver
+from triclinium._driver.resolver import DnsResolver
 
 DATAGRAM_SIZE_MAX = 4096
 

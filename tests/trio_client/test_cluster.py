@@ -28,9 +28,9 @@ from triclinium import (
     run_cluster,
 )
 from triclinium._cluster import running
-from triclinium._doors import make_driver
-from triclinium._driver import Driver
-from triclinium._log import Log
+from triclinium._driver.driver import Driver
+from triclinium._driver.log import Log
+from triclinium._open_cluster import make_driver
 from triclinium.errors import InvalidArgumentException
 from triclinium_core.kv.events import TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop

@@ -21,7 +21,7 @@ from tests.trio_client.doubles import (
 from tests.trio_client.pair import open_pair
 from triclinium import AbandonedOperation, fail_after
 from triclinium._deadlines import _open_reports
-from triclinium._driver import Driver
+from triclinium._driver.driver import Driver
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,

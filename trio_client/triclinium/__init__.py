@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from triclinium import errors
-from triclinium._attempts import Attempt, Attempts, attempts
-from triclinium._binary_collection import BinaryCollection
 from triclinium._cluster import Cluster
-from triclinium._collection import Collection
+from triclinium._collection.binary import BinaryCollection
+from triclinium._collection.collection import Collection
+from triclinium._collection.replica_results import ReplicaResults
+from triclinium._collection.scan_results import ScanResults
 from triclinium._collection_manager import CollectionManager
 from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
-from triclinium._doors import open_cluster, run_cluster
+from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._keyspace import Bucket, Scope
-from triclinium._replicas import ReplicaResults
-from triclinium._retry import retried, retry
-from triclinium._retry_strategies import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
-from triclinium._retry_watching import watching_retries
-from triclinium._scans import ScanResults
-from triclinium._subscriptions import TopologyChanges
+from triclinium._open_cluster import open_cluster, run_cluster
+from triclinium._retry.attempts import Attempt, Attempts, attempts
+from triclinium._retry.retry import retried, retry
+from triclinium._retry.strategies import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
+from triclinium._retry.watching import watching_retries
 from triclinium_core.checks import Duration
 from triclinium_core.kv.health.statistics import ClientStatistics, ConnectionStatistics, ServerTimeStatistics
 from triclinium_core.kv.operation.durability import DurabilityLevel

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from triclinium._collection import Collection
+from triclinium._collection.collection import Collection
 from triclinium._diagnostics import diagnostics, ping, wait_until_ready
-from triclinium._driver import Driver
-from triclinium._hidden_nursery import in_background
+from triclinium._driver.driver import Driver
+from triclinium._driver.hidden_nursery import in_background
+from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._keyspace import Bucket
-from triclinium._subscriptions import TopologyChanges
 from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, PingResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium._driver import Driver
+from triclinium._driver.driver import Driver
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest, ScopeSpec
 from triclinium_core.kv.operation.requests import Keyspace

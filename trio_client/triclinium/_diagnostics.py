@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from triclinium._driver import Driver
+from triclinium._driver.driver import Driver
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, PingResult, Ready
 

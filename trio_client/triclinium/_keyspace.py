@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from triclinium._collection import Collection
+from triclinium._collection.collection import Collection
 from triclinium._collection_manager import CollectionManager
 from triclinium._diagnostics import ping, wait_until_ready
-from triclinium._driver import Driver
+from triclinium._driver.driver import Driver
 from triclinium_core.kv.operation.reports import ClusterState, PingResult
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, check_name

@@ -10,8 +10,8 @@ from typing import Self
 
 import trio
 
-from triclinium._retry_calls import Recovery, first_token, record_success
-from triclinium._retry_strategies import StandardRetryStrategy
+from triclinium._retry.calls import Recovery, first_token, record_success
+from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._trio_run import not_on_trio
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.history import AttemptRecord, attempts_of

@@ -9,8 +9,8 @@ from itertools import count
 from typing import TypedDict, Unpack
 
 from triclinium._cluster import Cluster, running
-from triclinium._doors import make_driver
-from triclinium._log import Log
+from triclinium._driver.log import Log
+from triclinium._open_cluster import make_driver
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
 from triclinium_core.checks import check_flag

@@ -15,7 +15,7 @@ from typing import TypeVarTuple
 
 import trio
 
-from triclinium._hidden_nursery import in_background
+from triclinium._driver.hidden_nursery import in_background
 from triclinium.testing._reply_queue import ReplyQueue
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from triclinium._retry_watching import TestMode, in_test_mode
+from triclinium._retry.watching import TestMode, in_test_mode
 from triclinium_core.errors import InvalidArgumentException
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import trio
 
-from triclinium._connector import TcpConnector
+from triclinium._driver.connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, serving
 from triclinium.testing._tls import names_of, welcome_to_tls

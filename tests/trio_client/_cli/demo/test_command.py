@@ -17,7 +17,7 @@ from triclinium import RetryAction, RetryReason
 from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, Scenario
-from triclinium._log import Log, connection_logger, retry_logger
+from triclinium._driver.log import Log, connection_logger, retry_logger
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import ReportRetry

@@ -1,0 +1,70 @@
+"""Each method submits the operation that its arguments say, and returns its result."""
+
+from __future__ import annotations
+
+from tests.rows import rows
+from tests.trio_client._collection.test_collection import CAS, HOUR, PEOPLE, Call, submit
+from triclinium import (
+    DurabilityLevel,
+    LookupInResult,
+    LookupInSpec,
+    MutateInResult,
+    MutateInSpec,
+    RawJsonTranscoder,
+    StoreSemantics,
+)
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Operation
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import EncodedMutation
+from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
+
+RAW = RawJsonTranscoder()
+GET = LookupInSpec.get("address.city")
+FOUND = LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
+CHANGED = MutateInResult(CAS, (None,), JSON_TRANSCODER)
+UPSERT = EncodedMutation(PathOpcode.UPSERT, PathFlag.CREATE_PARENTS, "a.b", b'{"c":1}')
+SPEC = MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
+RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
+
+
+@rows(
+    ("expected", "call"),
+    [
+        (LookupIn(PEOPLE, "ada", (GET,)), lambda c: c.lookup_in("ada", [GET])),
+        (LookupIn(PEOPLE, "ada", (GET, GET), True, RAW), lambda c: c.lookup_in("ada", (GET, GET), access_deleted=True, transcoder=RAW)),
+        (MutateIn(PEOPLE, "ada", (UPSERT,)), lambda c: c.mutate_in("ada", [SPEC])),
+        (MutateIn(PEOPLE, "ada", (UPSERT,), transcoder=RAW), lambda c: c.mutate_in("ada", [RAW_SPEC], transcoder=RAW)),
+        (MutateIn(PEOPLE, "ada", (UPSERT,), CAS, 3600), lambda c: c.mutate_in("ada", (SPEC,), cas=CAS, expiry=HOUR)),
+        (
+            MutateIn(PEOPLE, "ada", (UPSERT,), preserve_expiry=True, access_deleted=True),
+            lambda c: c.mutate_in("ada", [SPEC], preserve_expiry=True, access_deleted=True),
+        ),
+        (
+            MutateIn(PEOPLE, "ada", (UPSERT,), durability=DurabilityLevel.MAJORITY),
+            lambda c: c.mutate_in("ada", [SPEC], durability=DurabilityLevel.MAJORITY),
+        ),
+        *(
+            (
+                MutateIn(PEOPLE, "ada", (UPSERT,), store_semantics=semantics),
+                lambda c, semantics=semantics: c.mutate_in("ada", [SPEC], store_semantics=semantics),
+            )
+            for semantics in StoreSemantics
+        ),
+    ],
+)  # fmt: skip
+async def test_submits(expected: Operation, call: Call) -> None:
+    """Arguments become fields, and values what the transcoder makes of them."""
+    result = FOUND if isinstance(expected, LookupIn) else CHANGED
+    (submitted,), returned = await submit(call, result)
+
+    assert (expected, result) == (submitted.operation, returned)
+
+
+async def test_a_later_change_of_the_list_is_none_of_the_operation() -> None:
+    """What was asked for is kept as it was."""
+    specs = [GET]
+    (submitted,), _ = await submit(lambda c: c.lookup_in("ada", specs), FOUND)
+    specs.clear()
+
+    assert LookupIn(PEOPLE, "ada", (GET,)) == submitted.operation

@@ -1,0 +1,277 @@
+"""The way to a node: addresses, TLS, and what a failure means."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+import trustme
+from cryptography.hazmat.primitives import serialization
+
+from tests.rows import rows
+from triclinium import CertificateAuthenticator, PasswordAuthenticator
+from triclinium._driver.connector import Loss, TcpConnector, _address, loss_of, show_certificate
+from triclinium.abc import ConnectedStream
+from triclinium.errors import InvalidArgumentException
+from triclinium_core.kv.events import LossCause
+
+
+def chained(error: BaseException, cause: BaseException) -> BaseException:
+    """Return ``error`` as it looks when raised from ``cause``."""
+    error.__cause__ = cause
+    return error
+
+
+def attempts(*errors: OSError) -> BaseException:
+    """Return what Trio raises when none of several addresses answered."""
+    return chained(OSError("all attempts to connect to node:11210 failed"), ExceptionGroup("all attempts", errors))
+
+
+REFUSED = ConnectionRefusedError(111, "no")
+OF_TRIO = "Error connecting to ('127.0.0.1', 1)"
+UNREACHABLE = OSError(101, "no route")
+BROKEN = trio.BrokenResourceError
+
+
+@rows(
+    ("expected", "error"),
+    [
+        (Loss(LossCause.NAME_NOT_RESOLVED, "unknown name"), socket.gaierror(-2, "unknown name")),
+        (Loss(LossCause.REFUSED, "no"), REFUSED),
+        (Loss(LossCause.REFUSED, "ConnectionRefusedError"), ConnectionRefusedError()),
+        (Loss(LossCause.RESET, "reset"), ConnectionResetError(104, "reset")),
+        (Loss(LossCause.RESET, "pipe"), BrokenPipeError(32, "pipe")),
+        (Loss(LossCause.UNREACHABLE, "no route"), UNREACHABLE),
+        (Loss(LossCause.REFUSED, "Connection refused"), ConnectionRefusedError(111, f"{OF_TRIO}: Connection refused")),
+        (Loss(LossCause.UNREACHABLE, "No route to host"), OSError(113, f"{OF_TRIO}: No route to host")),
+        (Loss(LossCause.UNREACHABLE, "timed out"), TimeoutError(110, "timed out")),
+        (Loss(LossCause.UNREACHABLE, "in words"), OSError("in words")),
+        (Loss(LossCause.TLS, "bad certificate"), ssl.SSLError(1, "bad certificate")),
+        (Loss(LossCause.RESET, "gone"), BROKEN("gone")),
+        (Loss(LossCause.RESET, "reset"), chained(BROKEN("gone"), ConnectionResetError(104, "reset"))),
+        (Loss(LossCause.TLS, "alert"), chained(BROKEN("gone"), ssl.SSLError(1, "alert"))),
+        (Loss(LossCause.RESET, "gone"), chained(BROKEN("gone"), ValueError("neither"))),
+        (Loss(LossCause.REFUSED, "no route; no"), attempts(UNREACHABLE, REFUSED)),
+        (Loss(LossCause.REFUSED, "no"), attempts(REFUSED, REFUSED)),
+        (Loss(LossCause.UNREACHABLE, "no route"), attempts(UNREACHABLE)),
+    ],
+)
+def test_every_failure_has_a_cause_and_words(expected: Loss, error: OSError) -> None:
+    """The roots of an exception decide, the most telling of several, each told once."""
+    assert expected == loss_of(error)
+
+
+Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]
+
+
+class Names(trio.abc.HostnameResolver):
+    """Resolves every name to the same addresses, or not at all."""
+
+    def __init__(self, *addresses: tuple[str, int]) -> None:
+        self.addresses = addresses
+
+    async def getaddrinfo(self, *asked: object, **more: object) -> list[Address]:  # type: ignore[override]
+        """Return the addresses."""
+        await trio.lowlevel.checkpoint()
+        if not self.addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in self.addresses]
+
+    async def getnameinfo(self, *asked: object) -> tuple[str, str]:
+        """Nobody asks."""
+        raise AssertionError
+
+
+@contextmanager
+def dead_port() -> Iterator[int]:
+    """Give a port that nobody listens on, and that nobody else can take meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpConnector | None = None) -> Loss:
+    """Return why a connection could not be made."""
+    try:
+        await (connector or TcpConnector()).connect(host, port, tls=tls)
+    except (OSError, trio.BrokenResourceError) as error:
+        return loss_of(error)
+    pytest.fail("the connection was made")
+
+
+async def test_tcp_tells_both_addresses() -> None:
+    """A connection over TCP carries bytes and knows its two ends."""
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    async with listener:
+        connected = await TcpConnector().connect("127.0.0.1", port, tls=False)
+        theirs = await listener.accept()
+        async with connected.stream, theirs:
+            await connected.stream.send_all(b"ping")
+
+            assert b"ping" == await theirs.receive_some()
+            assert f"127.0.0.1:{port}" == connected.remote_address
+            assert f"127.0.0.1:{theirs.socket.getpeername()[1]}" == connected.local_address
+
+
+@pytest.mark.parametrize(
+    ("expected", "name"),
+    [
+        ("127.0.0.1:11210", ("127.0.0.1", 11210)),
+        ("[::1]:11210", ("::1", 11210, 0, 0)),
+        ("", "/run/socket"),
+    ],
+)
+def test_addresses_are_told_from_their_ports(expected: str, name: object) -> None:
+    """An address of IPv6 stands in brackets; what has no port is not told."""
+    assert expected == _address(name)
+
+
+async def test_a_port_that_nobody_listens_on_refuses() -> None:
+    """In the system's words; the client itself names the address."""
+    with dead_port() as port:
+        loss = await failure_of("127.0.0.1", port)
+
+    assert Loss(LossCause.REFUSED, "Connection refused") == loss
+
+
+async def test_all_addresses_of_a_name_are_tried_and_told() -> None:
+    """When no address of a name answers, each is told."""
+    with dead_port() as first, dead_port() as second:
+        trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", first), ("127.0.0.1", second)))
+        loss = await failure_of("node.example", 11210)
+
+    assert LossCause.REFUSED is loss.cause
+    assert str(first) in loss.text
+    assert str(second) in loss.text
+
+
+async def test_an_unknown_name_is_told_as_such() -> None:
+    """The resolver's refusal is no refusal of a connection."""
+    trio.socket.set_custom_hostname_resolver(Names())
+
+    assert Loss(LossCause.NAME_NOT_RESOLVED, "no such name") == await failure_of("node.example", 11210)
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example"])
+async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
+    """Names that fail before any resolver is asked are network errors too, never a crash."""
+    loss = await failure_of(host, 11210)
+
+    assert LossCause.NAME_NOT_RESOLVED is loss.cause
+    assert "is no host name" in loss.text
+
+
+@pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
+async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
+    """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(answer)
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        loss = await failure_of("127.0.0.1", listener.socket.getsockname()[1], tls=True)
+        nursery.cancel_scope.cancel()
+
+    assert LossCause.TLS is loss.cause
+
+
+async def test_cancelling_the_handshake_closes_the_socket() -> None:
+    """An attempt that is called off leaves nothing open."""
+    heard: list[bytes] = []
+    end_of_stream = trio.Event()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        heard.append(await stream.receive_some())
+        scope.cancel()
+        heard.append(await stream.receive_some())
+        end_of_stream.set()
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        with trio.CancelScope() as scope:
+            await TcpConnector().connect("127.0.0.1", listener.socket.getsockname()[1], tls=True)
+        await end_of_stream.wait()
+        nursery.cancel_scope.cancel()
+
+    assert scope.cancelled_caught
+    assert b"" == heard[1]
+
+
+# The client's own certificate.
+
+
+def encrypted(key: trustme.Blob, password: str) -> bytes:
+    """Return a private key in PEM format, encrypted."""
+    loaded = serialization.load_pem_private_key(key.bytes(), None)
+    return loaded.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.BestAvailableEncryption(password.encode()),
+    )
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[str, str, str]:
+    """Return the paths of a certificate, its key, and the key encrypted with "secret"."""
+    issued = trustme.CA().issue_cert("ada@example.org")
+    paths = [tmp_path / name for name in ("cert.pem", "key.pem", "encrypted.pem")]
+    paths[0].write_bytes(b"".join(blob.bytes() for blob in issued.cert_chain_pems))
+    paths[1].write_bytes(issued.private_key_pem.bytes())
+    paths[2].write_bytes(encrypted(issued.private_key_pem, "secret"))
+    cert, key, secret_key = map(str, paths)
+    return cert, key, secret_key
+
+
+@pytest.mark.parametrize("context", [None, ssl.create_default_context()], ids=["own context", "given context"])
+def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.SSLContext | None) -> None:
+    """From two files, the key in plain or encrypted; a password that nothing needs does no harm."""
+    cert, key, secret_key = certificate
+    connector = TcpConnector(context)
+    connector.show_certificate(CertificateAuthenticator(cert, key))
+    connector.show_certificate(CertificateAuthenticator(cert, key, "needless"))
+    connector.show_certificate(CertificateAuthenticator(cert, secret_key, "secret"))
+
+
+@pytest.mark.parametrize("password", [None, "wrong"])
+def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: str | None) -> None:
+    """Nobody is asked on the terminal, and the password is not quoted."""
+    cert, _, secret_key = certificate
+    with pytest.raises(InvalidArgumentException) as caught:
+        TcpConnector().show_certificate(CertificateAuthenticator(cert, secret_key, password))
+
+    assert "authenticator" == caught.value.parameter
+    assert f"cannot be read from {cert} and {secret_key}" in str(caught.value)
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_certificate_of_a_context_of_ones_own() -> None:
+    """Without a file there must be a context that may have one."""
+    with pytest.raises(InvalidArgumentException, match="give cert_path"):
+        TcpConnector().show_certificate(CertificateAuthenticator())
+
+    TcpConnector(ssl.create_default_context()).show_certificate(CertificateAuthenticator())
+
+
+def test_a_connector_of_ones_own_reads_no_files() -> None:
+    """It shows what it has; what is no certificate does not concern it."""
+
+    class Tunnel:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            raise AssertionError
+
+    show_certificate(Tunnel(), None)
+    show_certificate(Tunnel(), PasswordAuthenticator("ada", "secret"))
+    show_certificate(Tunnel(), CertificateAuthenticator())
+    with pytest.raises(InvalidArgumentException, match="pass CertificateAuthenticator()") as caught:
+        show_certificate(Tunnel(), CertificateAuthenticator("ada.pem"))
+
+    assert "authenticator" == caught.value.parameter

@@ -1,0 +1,469 @@
+"""The driver decides nothing: it feeds one machine what happens, and does what the machine orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from itertools import count, repeat
+from typing import get_args
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    DONE,
+    OPEN_STREAM,
+    STREAM,
+    FunctionConnector,
+    HalfDeafStream,
+    connector_to,
+    driver_of,
+    get,
+    occur,
+    open_driver,
+    perform,
+    settle,
+)
+from tests.trio_client.pair import open_pair
+from triclinium import client_context, retrying
+from triclinium._driver.driver import READ_ROUNDS_MAX
+from triclinium.abc import ConnectedStream
+from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    SendBytes,
+)
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    LossCause,
+    OperationAbandoned,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Done, GetResult
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.testing.driver_laws import Answer, ScriptedMachine, on
+
+# -- Operations.
+
+
+async def test_an_operation_returns_what_the_machine_completes_it_with() -> None:
+    """Submitted as it was made, parked, and woken with the machine's result."""
+    machine = ScriptedMachine()
+    operation = get()
+    results: list[Done] = []
+
+    async def ask() -> None:
+        results.append(await driver.perform(Done, lambda: operation, None))
+
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        [submitted] = machine.submitted
+        machine.answer = on(BytesReceived, CompleteOperation(submitted.token, DONE))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert operation is submitted.operation
+    assert submitted.retry_strategy is None
+    assert submitted.client_context is None
+    assert [DONE] == results
+
+
+async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with() -> None:
+    """No copy and no wrapping, and the error keeps no frame alive through itself."""
+    error = DocumentNotFoundException("no such document")
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        caught: list[BaseException] = []
+
+        async def ask() -> None:
+            try:
+                await perform(driver)
+            except DocumentNotFoundException as raised:
+                caught.append(raised)
+
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(BytesReceived, FailOperation(machine.submitted[0].token, error))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert [error] == caught
+    assert error is caught[0]
+
+
+async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
+    """The strategy of a call comes before that of a block; the client context travels along."""
+    of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        with retrying(of_block), client_context(is_robot=True):
+            await driver.perform(Done, get, None)
+            await driver.perform(Done, get, of_call)
+        await driver.perform(Done, get, None)
+
+    assert [of_block, of_call, None] == [submitted.retry_strategy for submitted in machine.submitted]
+    assert [{"is_robot": True}, {"is_robot": True}, None] == [
+        submitted.client_context for submitted in machine.submitted
+    ]
+
+
+# -- Checkpoints.
+
+
+async def test_an_operation_that_is_settled_while_it_is_submitted_is_a_checkpoint() -> None:
+    """Other tasks run, although nothing had to be waited for."""
+    async with open_driver(ScriptedMachine(settle)) as driver:
+        with trio.testing.assert_checkpoints():
+            result = await perform(driver)
+
+    assert DONE == result
+
+
+async def test_what_has_happened_is_not_cancelled() -> None:
+    """A cancellation that comes while an operation is submitted and settled does not hide its result."""
+    results: list[Done] = []
+
+    def cancel_and_settle(event: Event) -> Sequence[Action]:
+        if isinstance(event, OperationSubmitted):
+            scope.cancel()
+        return settle(event)
+
+    async with open_driver(ScriptedMachine(cancel_and_settle)) as driver:
+        with trio.CancelScope() as scope:
+            results.append(await perform(driver))
+            await trio.lowlevel.checkpoint()
+
+    assert [DONE] == results
+    assert scope.cancelled_caught
+
+
+async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() -> None:
+    """A caller whose time is up already sends nothing."""
+    machine = ScriptedMachine(settle)
+    made: list[Operation] = []
+
+    def make() -> Operation:
+        made.append(get())
+        return made[-1]
+
+    async with open_driver(machine) as driver:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await driver.perform(Done, make, None)
+
+    assert scope.cancelled_caught
+    assert [] == made
+    assert [] == machine.submitted
+
+
+async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
+    """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
+    error = InvalidArgumentException("wrong", parameter="key")
+    machine = ScriptedMachine(settle)
+
+    def fail() -> Operation:
+        raise error
+
+    async with open_driver(machine) as driver:
+        with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            await driver.perform(Done, fail, None)
+
+    assert error is caught.value
+    assert [] == machine.submitted
+
+
+async def test_a_result_of_another_type_is_a_defect() -> None:
+    """An operation cannot return what its signature does not say."""
+    async with open_driver(ScriptedMachine(settle)) as driver:
+        with pytest.raises(AssertionError, match="get returned Done"):
+            await driver.perform(GetResult, get, None)
+
+
+async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
+    """What tasks ask for in one pass of trio's loop is submitted together; the mistake of one is its own alone."""
+    caught = list[InvalidArgumentException]()
+
+    async with open_pair() as (_, cluster, people), trio.open_nursery() as nursery:
+
+        async def mistake() -> None:
+            with pytest.raises(InvalidArgumentException) as mistaken:
+                await people.get("ada", retry_strategy=BestEffortRetryStrategy)  # type: ignore[arg-type]
+            caught.append(mistaken.value)
+
+        for number in range(5):
+            nursery.start_soon(people.upsert, str(number), number)
+            nursery.start_soon(mistake)
+
+    assert ["retry_strategy"] * 5 == [error.parameter for error in caught]
+    assert 0 == cluster.statistics().open_operations
+
+
+# -- Cancellation.
+
+
+async def test_a_cancelled_operation_is_abandoned_and_nothing_else() -> None:
+    """The machine hears of it once, a late result is dropped, and other operations go on."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(perform, driver, "bob")
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as inner:
+                inner.start_soon(perform, driver, "ada")
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+        bob, ada = (submitted.token for submitted in machine.submitted)
+        machine.answer = on(BytesReceived, CompleteOperation(ada, DONE), CompleteOperation(bob, DONE))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert 1 == machine.events.count(OperationAbandoned(ada))
+    assert OperationAbandoned(bob) not in machine.events
+
+
+# -- Time.
+
+
+@pytest.mark.parametrize(
+    ("expected", "wakeups"),
+    [
+        ([5.0], [10.0, 5.0]),
+        ([5.0, 10.0], [5.0, 10.0]),
+        ([5.0], [5.0, math.inf]),
+        ([], [math.inf, math.inf]),
+    ],
+)
+async def test_the_alarm_moves_only_to_an_earlier_time(
+    autojump_clock: MockClock, expected: list[float], wakeups: list[float]
+) -> None:
+    """An earlier wakeup rings earlier; one that moved away costs a harmless extra call."""
+    left = list(wakeups)
+
+    def next_wakeup(event: Event) -> Sequence[Action]:
+        if not isinstance(event, TimePassed):
+            machine.wakeup = left.pop(0)
+        elif trio.current_time() >= machine.wakeup:
+            machine.wakeup = math.inf
+        return ()
+
+    machine = ScriptedMachine(next_wakeup)
+    async with open_driver(machine) as driver:
+        await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep(1)
+        await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep(100)
+
+    times = [time for time, event in zip(machine.times, machine.events, strict=True) if isinstance(event, TimePassed)]
+    assert [0.0, *expected] == times
+
+
+def wake_at_five(machine: ScriptedMachine) -> Answer:
+    """Return a script: the alarm is set to 5.0, and bytes that are a number complete the operation with that token."""
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, TimePassed):
+            machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
+            return [OPEN_STREAM] if len(machine.events) == 1 else ()
+        if isinstance(event, BytesReceived) and event.data.isdigit():
+            return [CompleteOperation(Token(int(event.data)), DONE)]
+        return ()
+
+    return answer
+
+
+def told_at_five(machine: ScriptedMachine) -> int:
+    """Return at which place of its events the machine was told that it is 5.0."""
+    return next(i for i, event in enumerate(machine.events) if i and isinstance(event, TimePassed))
+
+
+@pytest.mark.parametrize(
+    ("expected", "pieces"),
+    [
+        (3, [b"1", b"2", b"3"]),
+        (9, [*[b"x"] * 6, b"1", b"2", b"3"]),
+        (READ_ROUNDS_MAX, repeat(b"x")),
+    ],
+    ids=["answers", "one-in-small-pieces-among-them", "without-end"],
+)
+async def test_what_came_is_read_before_the_time_is_told(
+    autojump_clock: MockClock, expected: int, pieces: Iterable[bytes]
+) -> None:
+    """An answer that waits on the stream is not late, and a peer that sends on and on does not stop the time."""
+    left = iter(pieces)
+
+    async def receive_some() -> bytes:
+        await trio.sleep_until(5.0)
+        piece = next(left, None)
+        return piece if piece is not None else await trio.sleep_forever()
+
+    machine = ScriptedMachine()
+    machine.answer = wake_at_five(machine)
+    stream = HalfDeafStream(receive_some=receive_some)
+    async with open_driver(machine, connector_to(stream)) as driver, trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(perform, driver)
+        await trio.sleep_until(5.0)
+        while not any(isinstance(event, TimePassed) for event in machine.later_events):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    told = told_at_five(machine)
+    is_endless = expected == READ_ROUNDS_MAX
+
+    assert expected <= sum(isinstance(event, BytesReceived) for event in machine.events[:told])
+    assert TimePassed(unread=frozenset({STREAM} if is_endless else ())) == machine.events[told]
+
+
+async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:
+    """A client that is always busy always has something to read; the alarm waits for what came before it rang."""
+    machine = ScriptedMachine()
+    machine.answer = wake_at_five(machine)
+    answers = count(1)
+
+    async def receive_some() -> bytes:
+        await trio.sleep_until(5.0)
+        number = next(answers)
+        while len(machine.submitted) < number:
+            await trio.lowlevel.checkpoint()
+        return b"%d" % number
+
+    async with open_driver(machine, connector_to(HalfDeafStream(receive_some=receive_some))) as driver:
+        await trio.sleep_until(5.0)
+        for _ in range(READ_ROUNDS_MAX):
+            await perform(driver)
+
+    assert told_at_five(machine) < READ_ROUNDS_MAX // 4
+
+
+async def test_time_tells_what_is_not_handed_over(autojump_clock: MockClock) -> None:
+    """A stream that takes nothing more is named, with what it was given before; one that took everything is not."""
+    stuck, free = OPEN_STREAM, msgspec.structs.replace(OPEN_STREAM, stream=StreamId(2), host="free")
+    streams = {"node": HalfDeafStream(send_all=lambda data: trio.Event().wait()), "free": HalfDeafStream()}
+
+    class ToEither:
+        async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+            await trio.lowlevel.checkpoint()
+            return ConnectedStream(streams[host])
+
+    def answer(event: Event) -> Sequence[Action]:
+        if isinstance(event, TimePassed):
+            machine.wakeup = 5.0 if trio.current_time() < 5.0 else math.inf
+            return [stuck, free] if len(machine.events) == 1 else ()
+        return (
+            [SendBytes(order.stream, b"12345") for order in (stuck, free)] if isinstance(event, BytesReceived) else ()
+        )
+
+    machine = ScriptedMachine(answer)
+    async with open_driver(machine, ToEither()) as driver:
+        for _ in range(2):
+            await trio.sleep(1)
+            await occur(driver, BytesReceived(STREAM, b""))
+        await trio.sleep_until(6.0)
+
+    assert TimePassed(unsent={STREAM: 5}) == machine.events[-1]
+
+
+# -- Streams.
+
+
+async def test_streams_are_opened_written_to_and_read() -> None:
+    """The orders of one event are carried out in order, and what the stream does comes back as events."""
+
+    def speak(event: Event) -> Sequence[Action]:
+        match event:
+            case TimePassed():
+                return [OPEN_STREAM]
+            case StreamOpened():
+                return [SendBytes(STREAM, b"hel"), SendBytes(STREAM, b"lo")]
+            case _:
+                return ()
+
+    machine = ScriptedMachine(speak)
+    ours, theirs = memory_stream_pair()
+    async with open_driver(machine, connector_to(ours)) as driver:
+        greeting = await theirs.receive_some()
+        await theirs.send_all(b"welcome")
+        await theirs.aclose()
+        await trio.testing.wait_all_tasks_blocked()
+        left = dict(driver._streams)
+
+    assert b"hello" == greeting
+    assert {} == left
+    assert [
+        StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
+        BytesReceived(STREAM, b"welcome"),
+        StreamLost(STREAM, LossCause.END_OF_STREAM, "", 5),
+    ] == machine.later_events
+    assert all(type(event.data) is bytes for event in machine.events if isinstance(event, BytesReceived))
+
+
+async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -> None:
+    """Closing is final, and closes the socket."""
+    machine = ScriptedMachine(on(TimePassed, OPEN_STREAM))
+    ours, theirs = memory_stream_pair()
+    async with open_driver(machine, connector_to(ours)) as driver:
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(TimePassed, SendBytes(STREAM, b"12345"))
+        await occur(driver, TimePassed())
+        await trio.testing.wait_all_tasks_blocked()
+        machine.answer = on(TimePassed, CloseStream(STREAM, "because"))
+        await occur(driver, TimePassed())
+        came = await theirs.receive_some(), await theirs.receive_some()
+
+    assert (b"12345", b"") == came
+    assert [
+        StreamOpened(STREAM, "a nonce", "local:1", "remote:2"),
+        TimePassed(),
+        TimePassed(),
+        StreamLost(STREAM, LossCause.CLOSED_BY_US, handed_over=5),
+    ] == machine.later_events
+
+
+async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
+    """The machine may not have heard of the loss yet."""
+    machine = ScriptedMachine(settle)
+    async with open_driver(machine) as driver:
+        gone = StreamId(99)
+        machine.answer = on(TimePassed, SendBytes(gone, b"late"), CloseStream(gone, "late"))
+        await occur(driver, TimePassed())
+        machine.answer = settle
+        result = await perform(driver)
+
+    assert DONE == result
+
+
+async def test_connections_do_not_inherit_the_variables_of_an_operation() -> None:
+    """A connection serves many tasks, so it runs in the context in which the cluster was opened."""
+    seen: list[str] = []
+    variable = ContextVar("variable", default="of nobody")
+
+    async def connect() -> trio.abc.Stream:
+        seen.append(variable.get())
+        return HalfDeafStream()
+
+    def open_at_first_use(event: Event) -> Sequence[Action]:
+        return [OPEN_STREAM, *settle(event)] if isinstance(event, OperationSubmitted) else ()
+
+    variable.set("of the opener")
+    async with open_driver(ScriptedMachine(open_at_first_use), FunctionConnector(connect)) as driver:
+        variable.set("of the first user")
+        await perform(driver)
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert ["of the opener"] == seen
+
+
+def test_every_action_has_a_handler() -> None:
+    """There is no order that the driver would not know how to carry out."""
+    assert set(get_args(Action)) == {CompleteOperation, *driver_of(ScriptedMachine())._execute}

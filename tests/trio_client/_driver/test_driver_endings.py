@@ -1,0 +1,282 @@
+"""How the driver ends: closed, or broken down by a defect that must not hide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast, get_args
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    OPEN_STREAM,
+    REQUEST,
+    STREAM,
+    connector_that_raises,
+    connector_to,
+    occur,
+    open_driver,
+    perform,
+)
+from triclinium import fail_after
+from triclinium._driver.driver import Driver
+from triclinium.abc import Connector
+from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
+from triclinium_core.kv.actions import Action, ConsultStrategy, LookUpService
+from triclinium_core.kv.events import (
+    BytesReceived,
+    Event,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    TimePassed,
+)
+from triclinium_core.kv.operation.inquiries import WaitUntilReady
+from triclinium_core.kv.operation.reports import Ready
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.driver_laws import ScriptedMachine, on
+
+
+async def test_nothing_reaches_the_machine_after_the_end() -> None:
+    """The machine of a closed cluster is left alone."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver:
+        pass
+    await occur(driver, TimePassed())
+
+    assert [TimePassed()] == machine.events
+
+
+class Defect(Exception):
+    """What a defect of the machine looks like."""
+
+
+DEFECT = Defect("a defect")
+
+
+def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedMachine:
+    """Return a machine that starts with ``then``, and breaks down at the first later event of one kind."""
+
+    def fail(event: Event) -> Sequence[Action]:
+        if len(machine.events) == 1:
+            return then
+        if isinstance(event, kind):
+            raise DEFECT
+        return ()
+
+    machine = ScriptedMachine(fail)
+    return machine
+
+
+async def cause_of_failure(driver: Driver) -> BaseException | None:
+    """Return the cause of the InternalError that an operation fails with."""
+    with pytest.raises(InternalError) as caught:
+        await perform(driver)
+    return caught.value.__cause__
+
+
+def defects(error: BaseException) -> list[BaseException]:
+    """Return what is to blame for an InternalError that left a block."""
+    group = error.__cause__
+    assert isinstance(group, BaseExceptionGroup)
+    found: list[BaseException] = []
+    while isinstance(group, BaseExceptionGroup):
+        found = [inner for inner in group.exceptions if not isinstance(inner, BaseExceptionGroup)]
+        [group] = group.exceptions
+    return found
+
+
+async def leave(
+    machine: ScriptedMachine, body: Callable[[Driver], Awaitable[None]], connector: Connector | None = None
+) -> InternalError:
+    """Return the InternalError that leaves the block around ``body``."""
+    try:
+        async with open_driver(machine, connector) as driver:
+            await body(driver)
+    except InternalError as error:
+        return error
+    pytest.fail("no defect has left the block")
+
+
+async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() -> None:
+    """The caller, whoever comes later, and the block get an InternalError that names the defect."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+            causes.append(await cause_of_failure(driver))
+        await trio.sleep_forever()
+
+    machine = break_at(OperationSubmitted)
+    left = await leave(machine, body)
+
+    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT] == defects(left)
+    assert 1 == len(machine.submitted)
+
+
+async def test_a_broken_machine_is_left_alone() -> None:
+    """Whatever happens after a defect, the machine hears nothing of it."""
+    machine = break_at(TimePassed)
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, TimePassed())
+        driver._feed(BytesReceived(STREAM, b""))
+
+    await leave(machine, body)
+
+    assert [TimePassed(), TimePassed()] == machine.events
+
+
+async def test_only_a_submission_can_be_the_callers_mistake() -> None:
+    """The same exception at any other event is a defect."""
+    error = CouchbaseException("whose fault is it?")
+
+    def refuse(event: Event) -> Sequence[Action]:
+        if isinstance(event, BytesReceived):
+            raise error
+        return ()
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    left = await leave(ScriptedMachine(refuse), body)
+
+    assert [error] == defects(left)
+
+
+async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> None:
+    """Nobody waits for an answer of a machine that is broken."""
+    causes: list[BaseException | None] = []
+    ours, theirs = memory_stream_pair()
+
+    async def ask(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    async def body(driver: Driver) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, driver)
+            nursery.start_soon(ask, driver)
+            await trio.testing.wait_all_tasks_blocked()
+            await theirs.send_all(b"poison")
+
+    left = await leave(break_at(BytesReceived, then=[OPEN_STREAM]), body, connector_to(ours))
+
+    assert [DEFECT, DEFECT] == causes
+    assert [DEFECT] == defects(left)
+
+
+async def cancel_an_operation(driver: Driver) -> None:
+    """Have Trio abort an operation, then wait for the end."""
+    with trio.move_on_after(1):
+        await perform(driver)
+    await trio.sleep_forever()
+
+
+async def test_a_machine_that_breaks_at_an_abandonment_does_not_break_trio(autojump_clock: MockClock) -> None:
+    """Trio calls the abort function, which must not raise; the defect leaves through the block."""
+    left = await leave(break_at(OperationAbandoned), cancel_an_operation)
+
+    assert [DEFECT] == defects(left)
+
+
+@pytest.mark.parametrize("question", ["is_ambiguous", "error_context"])
+async def test_a_machine_that_cannot_tell_does_not_break_trio(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, question: str
+) -> None:
+    """Nor may the questions raise that the abort function asks first; who knows nothing says that it may be applied."""
+
+    def break_down(*arguments: object) -> None:
+        raise DEFECT
+
+    async def body(driver: Driver) -> None:
+        with pytest.raises(AmbiguousTooSlowError), fail_after(0.1):
+            await perform(driver)
+        await trio.sleep_forever()
+
+    machine = ScriptedMachine()
+    monkeypatch.setattr(machine, question, break_down)
+    left = await leave(machine, body)
+
+    assert [DEFECT] == defects(left)
+
+
+async def test_an_action_that_nobody_knows_is_a_defect() -> None:
+    """An order that cannot be carried out is not passed over in silence."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    left = await leave(ScriptedMachine(on(OperationSubmitted, cast(Action, "nonsense"))), body)
+
+    assert isinstance(causes[0], KeyError)
+    assert causes == defects(left)
+
+
+async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -> None:
+    """A block without a checkpoint after the defect is not spared."""
+
+    async def body(driver: Driver) -> None:
+        await occur(driver, TimePassed())
+
+    left = await leave(break_at(TimePassed), body)
+
+    assert [DEFECT] == defects(left)
+
+
+async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
+    """A defect outside of the machine, here of a connector, ends operations that no scope would have reached."""
+    causes: list[BaseException | None] = []
+
+    async def body(driver: Driver) -> None:
+        with trio.CancelScope(shield=True):
+            causes.append(await cause_of_failure(driver))
+
+    machine = ScriptedMachine(on(OperationSubmitted, OPEN_STREAM))
+    left = await leave(machine, body, connector_that_raises(DEFECT))
+
+    assert isinstance(causes[0], BaseExceptionGroup)
+    assert [DEFECT] == defects(left)
+
+
+async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
+    """Whoever brings the machine an event is protected from KeyboardInterrupt, even a user who cancels a scope."""
+    protected: dict[type[Event], bool] = {}
+
+    class Now:
+        async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+            await trio.lowlevel.checkpoint()
+            return RetryAction.no_retry()
+
+    def note(event: Event) -> Sequence[Action]:
+        protected[type(event)] = trio.lowlevel.currently_ki_protected()
+        if isinstance(event, OperationSubmitted):
+            lookup = LookUpService("_couchbase._tcp.cluster.example")
+            return [OPEN_STREAM, lookup, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
+        return ()
+
+    ours, theirs = memory_stream_pair()
+    async with open_driver(ScriptedMachine(note), connector_to(ours)) as driver:
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(perform, driver)
+                nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None)
+                await theirs.send_all(b"hello")
+                await theirs.send_eof()
+                await trio.testing.wait_all_tasks_blocked()
+                unprotected = trio.lowlevel.currently_ki_protected()
+                driver.set_authenticator(PasswordAuthenticator("ada", "secret"))
+                scope.cancel()
+
+    # A scripted machine takes several submissions one by one.
+    assert dict.fromkeys(set(get_args(Event)) - {OperationsSubmitted}, True) == protected
+    assert not unprotected

@@ -1,0 +1,90 @@
+"""The driver keeps the laws that hold for every driver, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.trio_client.doubles import NoRecords
+from triclinium._cluster import running
+from triclinium._driver.connector import TcpConnector
+from triclinium._driver.driver import Driver
+from triclinium._driver.log import Log
+from triclinium_core.kv.machine import Machine
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.testing.driver_laws import LAWS, Law
+
+pytestmark = pytest.mark.native
+
+
+class TrioCaller:
+    """A task that performs an operation."""
+
+    def __init__(self) -> None:
+        self.outcome: Result | BaseException | None = None
+        self._scope = trio.CancelScope()
+
+    async def perform(self, driver: Driver, operation: Operation) -> None:
+        """Note what the operation returns or raises."""
+        with self._scope:
+            try:
+                self.outcome = await driver.perform(Result, lambda: operation, None)  # type: ignore[arg-type]  # a union
+            except Exception as error:
+                self.outcome = error
+            except trio.Cancelled as error:
+                self.outcome = error
+                raise
+
+    def leave(self) -> None:
+        """Cancel it."""
+        self._scope.cancel()
+
+
+class TrioDriver:
+    """The driver, and the run that it lives in."""
+
+    def __init__(self, driver: Driver, callers: trio.Nursery, clock: MockClock) -> None:
+        self._driver = driver
+        self._callers = callers
+        self.pass_time = clock.jump
+
+    def submit(self, operation: Operation) -> TrioCaller:
+        """Start a task that performs ``operation``."""
+        caller = TrioCaller()
+        self._callers.start_soon(caller.perform, self._driver, operation)
+        return caller
+
+    def listen(self) -> socket.socket:
+        """Listen on loopback."""
+        return socket.create_server(("127.0.0.1", 0))
+
+    async def turn(self) -> None:
+        """Let the run go round."""
+        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the run's clock stands still
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+
+    async def close(self) -> None:
+        """Close the driver."""
+        self._driver.close()
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+async def test_the_driver_keeps(law: Law, mock_clock: MockClock) -> None:
+    """What the contract of a driver says."""
+
+    @asynccontextmanager
+    async def open_driver(machine: Machine) -> AsyncIterator[TrioDriver]:
+        driver = Driver(machine, connector=TcpConnector(), log=Log(), resolver=NoRecords())
+        async with trio.open_nursery() as callers, running(driver, "couchbase://a"):
+            yield TrioDriver(driver, callers, mock_clock)
+
+    await law(open_driver)

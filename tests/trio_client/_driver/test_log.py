@@ -1,0 +1,105 @@
+"""What the log says of retries, refusals and connections."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from tests.rows import rows
+from tests.trio_client.doubles import REQUEST, STREAM
+from triclinium._driver.log import Log
+from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
+from triclinium_core.kv.events import Token
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+
+
+def retry(key: str | None = "ada", *, dispatches: bool = True) -> ReportRetry:
+    """Return the report of a retry."""
+    return ReportRetry(Token(1), replace(REQUEST, key=key), RetryReason.KV_LOCKED, 0.004, dispatches, "node:11210")
+
+
+REFUSAL = ReportRefusal(Token(1), REQUEST, RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, "RequestCanceledException", None)
+
+
+@pytest.fixture(autouse=True)
+def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="triclinium")
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, object]:
+    """Return what a record says besides what every record says."""
+    plain = vars(logging.makeLogRecord({}))
+    return {name: value for name, value in vars(record).items() if name not in plain and name != "message"}
+
+
+def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """In one line, and as data, so that a handler need not take the sentence apart; one that comes too late as such."""
+    Log().retry(retry())
+    Log().retry(retry(dispatches=False))
+
+    assert [("triclinium.retry", logging.DEBUG)] * 2 == [record[:2] for record in caplog.record_tuples]
+    in_time, late = caplog.messages
+    assert all(fact in in_time for fact in ("upsert", "'ada'", "0.004 s", "KV_LOCKED", "node:11210", "2"))
+    assert "unsent" in late
+    assert {
+        "operation": "upsert",
+        "key": "ada",
+        "reason": "KV_LOCKED",
+        "node": "node:11210",
+        "retry_attempts": 2,
+        "age": 0.25,
+        "delay": 0.004,
+        "dispatches": True,
+    } == fields_of(caplog.records[0])
+
+
+def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    """The same without a delay, with what the caller gets and how old the operation was."""
+    Log().refusal(REFUSAL)
+
+    ((name, level, message),) = caplog.record_tuples
+    assert ("triclinium.retry", logging.INFO) == (name, level)
+    assert all(fact in message for fact in ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "RequestCanceledException", "0.250 s"))
+    assert {
+        "operation": "upsert",
+        "key": "ada",
+        "reason": "SOCKET_CLOSED_WHILE_IN_FLIGHT",
+        "node": None,
+        "retry_attempts": 2,
+        "age": 0.25,
+        "error": "RequestCanceledException",
+    } == fields_of(caplog.records[0])
+
+
+@pytest.mark.parametrize("level", ReportLevel)
+def test_connections_are_told_as_loudly_as_the_machine_wants(
+    caplog: pytest.LogCaptureFixture, level: ReportLevel
+) -> None:
+    """In the words of the machine, by a logger of their own."""
+    Log().connection(ReportConnection(STREAM, "node:11210", "ready", level))
+
+    name, number, text = caplog.record_tuples[0]
+    assert ("triclinium.connection", "node:11210: ready") == (name, text)
+    assert level.name == logging.getLevelName(number)
+
+
+def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -> None:
+    """Couchbase's tools know how to remove what stands between the marks; a NOOP has nothing to mark."""
+    log = Log(redact=True)
+    log.retry(retry())
+    log.refusal(REFUSAL)
+    log.retry(retry(None))
+
+    assert [True, True, False] == ["<ud>ada</ud>" in message for message in caplog.messages]
+    assert ["<ud>ada</ud>", "<ud>ada</ud>", None] == [fields_of(record)["key"] for record in caplog.records]
+
+
+@rows("redact", [False, True])
+def test_a_document_id_cannot_forge_a_line(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
+    """Line breaks and the like are escaped."""
+    Log(redact=redact).retry(retry("ada\nERROR all is lost"))
+
+    assert "\n" not in caplog.messages[-1]
+    assert "ada\\nERROR" in caplog.messages[-1]

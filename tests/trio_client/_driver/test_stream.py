@@ -1,0 +1,367 @@
+"""One stream: what it reports, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock, memory_stream_pair
+
+from tests.trio_client.doubles import (
+    OPEN_STREAM,
+    STREAM,
+    HalfDeafStream,
+    connector_that_raises,
+    connector_to,
+)
+from triclinium._driver.stream import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Stream, new_nonce
+from triclinium.abc import Connector
+from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+
+MANY = 1024 * 1024
+"""Bytes that no socket takes at once."""
+
+OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
+
+
+class Ears:
+    """Collects the events of a connection."""
+
+    def __init__(self, connector: Connector) -> None:
+        self.events: list[Event] = []
+        self.stream = Stream(OPEN_STREAM, connector=connector, feed=self._feed, make_nonce=lambda: "a nonce")
+
+    def _feed(self, event: Event) -> None:
+        self.events.append(event)
+
+
+async def never() -> bytes:
+    """Wait for ever for bytes."""
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+async def end() -> bytes:
+    """Return the end of a stream."""
+    await trio.lowlevel.checkpoint()
+    return b""
+
+
+@pytest.mark.native
+async def test_what_is_sent_leaves_before_the_task_that_sends_it_waits() -> None:
+    """On a bare socket the writer need not have its turn first; what the system does not take follows in order."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+    pieces = [b"%08d" % number * 128 for number in range(1024)]
+    received = bytearray()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.send(pieces[0])
+        first = ears.stream.handed_over, ears.stream.is_behind
+        for piece in pieces[1:]:
+            ears.stream.send(piece)
+        last = ears.stream.handed_over < MANY, ears.stream.is_behind
+        while len(received) < MANY:
+            received += await theirs.receive_some()
+        handed_over = ears.stream.close()
+        await theirs.aclose()
+
+    assert ((1024, False), (True, True)) == (first, last)
+    assert MANY == handed_over
+    assert b"".join(pieces) == received
+
+
+@pytest.mark.native
+async def test_nothing_overtakes_the_writer() -> None:
+    """While the writer waits for room, nothing else is written, although there is some by now."""
+    ours, theirs = socket.socketpair()
+    ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
+    received = bytearray()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.send(b"a" * MANY)
+        # The writer is inside of send_all now.
+        await trio.testing.wait_all_tasks_blocked()
+        received += theirs.recv(MANY)
+        ears.stream.send(b"b")
+        while len(received) < MANY + 1:
+            await trio.testing.wait_all_tasks_blocked()
+            received += theirs.recv(MANY)
+        ears.stream.close()
+        theirs.close()
+
+    assert (MANY, MANY + 1) == (received.index(b"b"), len(received))
+
+
+@pytest.mark.native
+async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None:
+    """What cannot be written at once is left to the writer, which reports why."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.aclose()
+        ears.stream.send(bytes(MANY))
+        at_once = ears.stream.handed_over
+
+    assert 0 == at_once
+    assert isinstance(ears.events[-1], StreamLost)
+
+
+@pytest.mark.native
+async def test_a_peer_that_is_gone_at_once_is_a_loss_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """BSD's systems refuse to describe a socket whose peer has left: the driver knows all that it needs of it."""
+    ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
+    ears = Ears(connector_to(ours))
+
+    def describe(family: int = -1, kind: int = -1, proto: int = -1, *, fileno: int) -> socket.socket:
+        if -1 in (family, kind, proto):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return bare(family, kind, proto, fileno)
+
+    bare = socket.socket
+    monkeypatch.setattr("triclinium._driver.stream.socket.socket", describe)
+    await theirs.aclose()
+    await ears.stream.run()
+
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
+
+
+async def test_what_piles_up_leaves_in_one_write() -> None:
+    """Everything that was queued before the writer runs is joined for one ``send_all``, in order."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        for piece in (b"one ", b"two ", b"three"):
+            ears.stream.send(piece)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.send(b"four")
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.close()
+
+    assert [b"one two three", b"four"] == stream.sent
+
+
+@pytest.mark.parametrize(
+    ("expected", "sizes"),
+    [
+        ([SEND_SIZE_MAX], [SEND_SIZE_MAX - 1, 1]),
+        ([SEND_SIZE_MAX, 1], [SEND_SIZE_MAX - 1, 1, 1]),
+        ([SEND_SIZE_MAX + 1, 1], [SEND_SIZE_MAX + 1, 1]),
+        ([1, SEND_SIZE_MAX], [1, SEND_SIZE_MAX]),
+    ],
+)
+async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> None:
+    """Pieces are joined up to the bound and never cut."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+
+    async with trio.open_nursery() as nursery:
+        for size in sizes:
+            ears.stream.send(bytes(size))
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.close()
+
+    assert expected == [len(data) for data in stream.sent]
+
+
+async def test_a_write_counts_from_the_moment_that_it_begins() -> None:
+    """What a blocked ``send_all`` was given is handed over, what waits behind it is not."""
+    hang_up = trio.Event()
+
+    async def receive() -> bytes:
+        await hang_up.wait()
+        return b""
+
+    async def block(data: bytes) -> None:
+        await trio.sleep_forever()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=block, receive_some=receive)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        ears.stream.send(b"12345")
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.send(b"behind it")
+        hang_up.set()
+
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 5) == ears.events[-1]
+
+
+async def test_answers_that_came_before_a_failed_write_are_read() -> None:
+    """A stream that cannot be written to is read to its end, and the loss tells why it could not be written to."""
+    left = [b"", b"an answer"]
+
+    async def receive() -> bytes:
+        await trio.testing.wait_all_tasks_blocked()
+        return left.pop()
+
+    async def fail(data: bytes) -> None:
+        raise trio.BrokenResourceError("no more") from BrokenPipeError(32, "broken pipe")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=fail, receive_some=receive)))
+    ears.stream.send(b"12345")
+    await ears.stream.run()
+
+    assert [
+        OPENED,
+        BytesReceived(STREAM, b"an answer"),
+        StreamLost(STREAM, LossCause.RESET, "broken pipe", 5),
+    ] == ears.events
+
+
+async def test_a_stream_that_cannot_be_written_to_is_not_read_for_ever(autojump_clock: MockClock) -> None:
+    """Where nothing comes, the loss is reported after a bounded time."""
+
+    async def fail(data: bytes) -> None:
+        raise OSError("no more")
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=fail, receive_some=never)))
+    ears.stream.send(b"12345")
+    await ears.stream.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.UNREACHABLE, "no more", 5)] == ears.events
+    assert LAST_WORDS_SECONDS == trio.current_time()
+
+
+async def test_a_failed_read_is_a_loss() -> None:
+    """An exception of the stream becomes the one report of its end."""
+
+    async def fail() -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise trio.BrokenResourceError from ConnectionResetError(104, "reset by peer")
+
+    ears = Ears(connector_to(HalfDeafStream(receive_some=fail)))
+    await ears.stream.run()
+
+    assert [OPENED, StreamLost(STREAM, LossCause.RESET, "reset by peer", 0)] == ears.events
+
+
+async def test_a_lost_stream_is_closed() -> None:
+    """The end of a stream frees its socket, whatever the socket says to that."""
+
+    async def fail() -> None:
+        raise OSError("not even that")
+
+    stream = HalfDeafStream(receive_some=end, aclose=fail)
+    ears = Ears(connector_to(stream))
+    await ears.stream.run()
+
+    assert stream.is_closed
+    assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
+
+
+async def test_nothing_is_sent_after_closing() -> None:
+    """A writer that was woken just before the order to close begins nothing, also where a stream writes first."""
+    written: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        written.append(data)
+        await trio.lowlevel.checkpoint()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=write, receive_some=never)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.send(b"12345")
+        handed_over = ears.stream.close()
+
+    assert (0, []) == (handed_over, written)
+
+
+async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -> None:
+    """A reader that was woken with bytes just before the order to close keeps them to itself."""
+    ours, theirs = memory_stream_pair()
+    ears = Ears(connector_to(ours))
+
+    deliver = theirs.send_stream.send_all_hook
+
+    async def deliver_and_close() -> None:
+        assert deliver is not None
+        await deliver()
+        ears.stream.close()
+
+    theirs.send_stream.send_all_hook = deliver_and_close
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        await theirs.send_all(b"late")
+
+    assert [OPENED] == ears.events
+
+
+async def test_the_writer_is_protected_from_ctrl_c() -> None:
+    """What a write is given is counted before, so nothing may strike in between."""
+    protected: list[bool] = []
+
+    async def note(data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        protected.append(trio.lowlevel.currently_ki_protected())
+        ears.stream.close()
+
+    ears = Ears(connector_to(HalfDeafStream(send_all=note, receive_some=never)))
+    ears.stream.send(b"12345")
+    await ears.stream.run()
+
+    assert [True] == protected
+
+
+async def test_an_exception_that_is_no_network_error_leaves() -> None:
+    """A connector's own defect is not taken for a loss."""
+    error = KeyError("a defect")
+    ears = Ears(connector_that_raises(error))
+
+    with pytest.raises(KeyError) as caught:
+        await ears.stream.run()
+
+    assert error is caught.value
+    assert [] == ears.events
+
+
+async def test_a_defect_of_a_stream_leaves_and_closes_it() -> None:
+    """A stream's own defect is not taken for a loss either."""
+
+    async def fail(data: bytes) -> None:
+        raise KeyError("a defect")
+
+    stream = HalfDeafStream(send_all=fail, receive_some=never)
+    ears = Ears(connector_to(stream))
+    ears.stream.send(b"12345")
+
+    with pytest.RaisesGroup(KeyError):
+        await ears.stream.run()
+
+    assert [OPENED] == ears.events
+    assert stream.is_closed
+
+
+async def test_cancellation_from_outside_closes_the_stream_without_a_report() -> None:
+    """The end of the client is nothing that the machine has to hear of."""
+    stream = HalfDeafStream(receive_some=never)
+    ears = Ears(connector_to(stream))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+    assert [OPENED] == ears.events
+    assert stream.is_closed
+
+
+def test_nonces_are_fresh_and_fit_scram() -> None:
+    """A nonce has 18 random bytes or more as printable ASCII without a comma, and none comes twice."""
+    nonces = {new_nonce() for _ in range(100)}
+
+    assert 100 == len(nonces)
+    assert all(len(nonce) >= 24 and "," not in nonce and nonce.isascii() and nonce.isprintable() for nonce in nonces)

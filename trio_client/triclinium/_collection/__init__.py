@@ -1,0 +1,1 @@
+"""A collection's operations, by family."""

@@ -1,0 +1,251 @@
+"""The operations on whole documents."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
+from triclinium._collection.base import CollectionBase
+from triclinium_core.checks import Duration, check_flag
+from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.requests import (
+    JSON_TRANSCODER,
+    Exists,
+    Get,
+    GetAndLock,
+    GetAndTouch,
+    Insert,
+    Remove,
+    Replace,
+    Touch,
+    Unlock,
+    Upsert,
+)
+from triclinium_core.kv.operation.results import Cas, Done, ExistsResult, GetResult, MutationResult
+from triclinium_core.kv.operation.validation import encode_lock_time
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.transcoding.transcoder import Transcoder
+
+
+class DocumentOperations(CollectionBase):
+    """Reading and writing whole documents; part of ``Collection``, which says what all operations have in common."""
+
+    async def get(
+        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+    ) -> GetResult:
+        """Read a document.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+        """
+        transcoder = JSON_TRANSCODER if transcoder is None else transcoder
+        return await self._driver.perform(GetResult, Get, retry_strategy, self._keyspace, key, transcoder)
+
+    async def get_or_none(
+        self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
+    ) -> GetResult | None:
+        """Read a document, or return None where it does not exist."""
+        try:
+            return await self.get(key, transcoder=transcoder, retry_strategy=retry_strategy)
+        except DocumentNotFoundException:
+            return None
+
+    async def exists(self, key: str, *, retry_strategy: AnyRetryStrategy | None = None) -> ExistsResult:
+        """Ask whether a document exists; the answer is in ``.exists``."""
+        return await self._driver.perform(ExistsResult, lambda: Exists(self._keyspace, key), retry_strategy)
+
+    async def get_and_touch(
+        self,
+        key: str,
+        expiry: Duration | datetime | None,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> GetResult:
+        """Read a document and give it a new expiry.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            DocumentLockedException: it is locked, and a retry was refused.
+        """
+        return await self._driver.perform(
+            GetResult,
+            lambda: GetAndTouch(self._keyspace, key, expiry_field(expiry), transcoder_or_json(transcoder)),
+            retry_strategy,
+        )
+
+    async def touch(
+        self, key: str, expiry: Duration | datetime | None, *, retry_strategy: AnyRetryStrategy | None = None
+    ) -> MutationResult:
+        """Give a document a new expiry.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            DocumentLockedException: it is locked, and a retry was refused.
+        """
+        return await self._driver.perform(
+            MutationResult, lambda: Touch(self._keyspace, key, expiry_field(expiry)), retry_strategy
+        )
+
+    async def get_and_lock(
+        self,
+        key: str,
+        lock_time: Duration,
+        *,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> GetResult:
+        """Read a document and lock it: until the lock ends, only who knows the CAS returned here can write or unlock it.
+
+        Args:
+            lock_time: after which the server releases the lock, in seconds or as a ``timedelta``: up to 30 s, rounded up to
+                whole ones.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            DocumentLockedException: it is locked already, and a retry was refused.
+        """
+        return await self._driver.perform(
+            GetResult,
+            lambda: GetAndLock(self._keyspace, key, encode_lock_time(lock_time), transcoder_or_json(transcoder)),
+            retry_strategy,
+        )
+
+    async def unlock(self, key: str, cas: Cas, *, retry_strategy: AnyRetryStrategy | None = None) -> None:
+        """Release a lock.
+
+        Args:
+            cas: the one that ``get_and_lock`` returned.
+
+        Raises:
+            DocumentNotFoundException: the document does not exist.
+            DocumentNotLockedException: it is not locked.
+            CasMismatchException: it is locked with another CAS.
+        """
+        await self._driver.perform(Done, lambda: Unlock(self._keyspace, key, cas), retry_strategy)
+
+    async def insert(
+        self,
+        key: str,
+        value: object,
+        *,
+        expiry: Duration | datetime | None = None,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> MutationResult:
+        """Create a document.
+
+        Raises:
+            DocumentExistsException: it exists already.
+            EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
+            ValueTooLargeException: the server does not store so much.
+        """
+
+        def operation() -> Insert:
+            document = transcoder_or_json(transcoder).encode(value)
+            return Insert(
+                self._keyspace, key, document.data, document.flags, expiry_field(expiry), durability=durability
+            )
+
+        return await self._driver.perform(MutationResult, operation, retry_strategy)
+
+    async def upsert(
+        self,
+        key: str,
+        value: object,
+        *,
+        expiry: Duration | datetime | None = None,
+        preserve_expiry: bool = False,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> MutationResult:
+        """Create a document, or replace the one there is.
+
+        Args:
+            preserve_expiry: whether a document that exists keeps its expiry; ``expiry`` is for one that does not.
+
+        Raises:
+            EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
+            DocumentLockedException: the document is locked, and a retry was refused.
+            ValueTooLargeException: the server does not store so much.
+        """
+
+        def operation() -> Upsert:
+            document = transcoder_or_json(transcoder).encode(value)
+            return Upsert(
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                preserve_expiry,
+                durability=durability,
+            )
+
+        return await self._driver.perform(MutationResult, operation, retry_strategy)
+
+    async def replace(
+        self,
+        key: str,
+        value: object,
+        *,
+        cas: Cas = ANY_CAS,
+        expiry: Duration | datetime | None = None,
+        preserve_expiry: bool = False,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> MutationResult:
+        """Replace a document that exists.
+
+        Args:
+            preserve_expiry: whether the document keeps its expiry; it then takes no other.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            CasMismatchException: it has another CAS than ``cas``.
+            EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
+            DocumentLockedException: it is locked, and a retry was refused.
+            ValueTooLargeException: the server does not store so much.
+        """
+
+        def operation() -> Replace:
+            if check_flag(preserve_expiry, "preserve_expiry") and expiry is not None:
+                raise InvalidArgumentException(
+                    f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
+                )
+            document = transcoder_or_json(transcoder).encode(value)
+            return Replace(
+                self._keyspace,
+                key,
+                document.data,
+                document.flags,
+                expiry_field(expiry),
+                preserve_expiry,
+                cas,
+                durability=durability,
+            )
+
+        return await self._driver.perform(MutationResult, operation, retry_strategy)
+
+    async def remove(
+        self,
+        key: str,
+        *,
+        cas: Cas = ANY_CAS,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> MutationResult:
+        """Delete a document.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            CasMismatchException: it has another CAS than ``cas``.
+            DocumentLockedException: it is locked, and a retry was refused.
+        """
+        return await self._driver.perform(
+            MutationResult, lambda: Remove(self._keyspace, key, cas, durability=durability), retry_strategy
+        )

@@ -1,0 +1,76 @@
+"""The operation that finds documents by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+
+from triclinium._arguments import transcoder_or_json
+from triclinium._collection.base import CollectionBase
+from triclinium._collection.scan_results import ScanResults, scanning
+from triclinium._context import strategy_for
+from triclinium_core.checks import check_integer
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.scan.types import ScanType
+from triclinium_core.kv.operation.scan.vbucket_scan import ScanOptions, newest_tokens
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.transcoding.transcoder import Transcoder
+
+CONCURRENCY_MAX = 1024
+
+
+class ScanOperations(CollectionBase):
+    """Scanning; part of ``Collection``, which says what all operations have in common."""
+
+    def scan(
+        self,
+        scan_type: ScanType,
+        *,
+        ids_only: bool = False,
+        consistent_with: Sequence[MutationToken] = (),
+        concurrency: int = 1,
+        batch_item_limit: int = 50,
+        batch_byte_limit: int = 15_000,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> AbstractAsyncContextManager[ScanResults]:
+        """Give a block the documents with certain ids, in no order::
+
+            async with people.scan(PrefixScan("person-")) as found:
+                async for item in found:
+                    print(item.id, item.content)
+
+        Each vbucket is scanned by itself, as it was when its turn came. A scan is for few callers that want much: who
+        knows the ids reads faster with ``get``, and who asks often wants an index. While the block runs, a node that
+        fails or a vbucket that moves ends nothing: the scan goes on behind the last document.
+
+        Args:
+            scan_type: a range of ids, a prefix, or a sample.
+            ids_only: whether to leave out the documents themselves, with their CAS and expiry.
+            consistent_with: mutations that the scan must have seen.
+            concurrency: how many vbuckets are scanned at once.
+            batch_item_limit: how many documents a node sends at once.
+            batch_byte_limit: how many bytes, but for the last document, which is whole; 0 for any.
+
+        Raises:
+            InvalidArgumentException: an argument is wrong.
+
+        Cancellation: scans that are open on the nodes are closed when the block is left; nobody waits for that.
+        """
+        if not isinstance(consistent_with, Sequence):
+            raise InvalidArgumentException(
+                f"consistent_with={consistent_with!r} must be a sequence of mutation tokens",
+                parameter="consistent_with",
+            )
+        options = ScanOptions(
+            self._keyspace,
+            scan_type,
+            ids_only,
+            batch_item_limit,
+            batch_byte_limit,
+            newest_tokens(consistent_with, self._keyspace),
+            transcoder_or_json(transcoder),
+        )
+        check_integer(concurrency, "concurrency", 1, CONCURRENCY_MAX)
+        return scanning(self._driver, options, concurrency, strategy_for(retry_strategy))

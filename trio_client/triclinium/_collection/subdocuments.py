@@ -1,0 +1,107 @@
+"""The operations on parts of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
+from triclinium._collection.base import CollectionBase
+from triclinium_core.checks import Duration, check_flag
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, MutateInSpec, StoreSemantics, check_specs
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.transcoding.transcoder import Transcoder
+
+
+class SubdocumentOperations(CollectionBase):
+    """Reading and writing parts of documents; part of ``Collection``, which says what all operations have in common."""
+
+    async def lookup_in(
+        self,
+        key: str,
+        specs: Sequence[LookupInSpec],
+        *,
+        access_deleted: bool = False,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> LookupInResult:
+        """Read parts of a document, all of the same version.
+
+        That a path fails is told by the result, where that path is asked for.
+
+        Args:
+            specs: what to read, 1 to 16 of them.
+            access_deleted: whether to read what is left of a document that was removed: its system attributes.
+
+        Raises:
+            DocumentNotFoundException: it does not exist.
+            FeatureNotAvailableException: the server has no extended attributes.
+        """
+
+        def operation() -> LookupIn:
+            checked = check_specs(specs, LookupInSpec)
+            return LookupIn(self._keyspace, key, checked, access_deleted, transcoder_or_json(transcoder))
+
+        return await self._driver.perform(LookupInResult, operation, retry_strategy)
+
+    async def mutate_in(
+        self,
+        key: str,
+        specs: Sequence[MutateInSpec],
+        *,
+        cas: Cas = ANY_CAS,
+        expiry: Duration | datetime | None = None,
+        preserve_expiry: bool = False,
+        store_semantics: StoreSemantics = StoreSemantics.REPLACE,
+        access_deleted: bool = False,
+        durability: DurabilityLevel = DurabilityLevel.NONE,
+        transcoder: Transcoder | None = None,
+        retry_strategy: AnyRetryStrategy | None = None,
+    ) -> MutateInResult:
+        """Change parts of a document, all of them or none.
+
+        Args:
+            specs: what to change, 1 to 16 of them, in this order but for extended attributes, which come first.
+            preserve_expiry: whether a document that exists keeps its expiry; ``expiry`` is for one that does not.
+            store_semantics: whether the document must exist, may, or must not; where it is created, so are the objects
+                on the way to each path.
+            access_deleted: whether to change the extended attributes of a document that was removed.
+
+        Raises:
+            DocumentNotFoundException: it does not exist, and ``store_semantics`` is REPLACE.
+            DocumentExistsException: it exists, and ``store_semantics`` is INSERT.
+            CasMismatchException: it has another CAS than ``cas``.
+            PathNotFoundException: a path does not lead to anything; ``context.path_index`` tells which. Nothing was
+                changed. Other failures of a path raise their own exceptions: PathExistsException, PathMismatchException …
+            DocumentLockedException: it is locked, and a retry was refused.
+            EncodingFailureException: the transcoder cannot store a value; nothing was sent.
+            ValueTooLargeException: the document would become larger than the server stores.
+            FeatureNotAvailableException: the server has no extended attributes.
+        """
+
+        def operation() -> MutateIn:
+            checked = check_specs(specs, MutateInSpec)
+            keeps = check_flag(preserve_expiry, "preserve_expiry")
+            if keeps and expiry is not None and store_semantics is StoreSemantics.REPLACE:
+                raise InvalidArgumentException(
+                    f"expiry={expiry!r} cannot be set and preserved at once; leave one of them out", parameter="expiry"
+                )
+            coder = transcoder_or_json(transcoder)
+            return MutateIn(
+                self._keyspace,
+                key,
+                tuple(spec.encode(coder) for spec in checked),
+                cas,
+                expiry_field(expiry),
+                keeps,
+                store_semantics,
+                access_deleted,
+                transcoder=coder,
+                durability=durability,
+            )
+
+        return await self._driver.perform(MutateInResult, operation, retry_strategy)

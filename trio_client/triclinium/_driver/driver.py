@@ -1,0 +1,521 @@
+"""The only caller of the machine: feeds it what happens, and carries out what it orders.
+
+The driver decides nothing. Every event goes through ``_feed``, which looks up each action's handler by its type.
+Operations park their task until the machine settles them; one task sleeps until the machine's ``wakeup``; each stream
+has its own tasks (``stream``). All of these live in a nursery that is shielded from the caller's cancel scopes, so
+that a body that is being cancelled can still clean up through the client; leaving the block ends them.
+
+Control-C must not strike while an event is half handled. So whatever leads to ``_feed`` is protected from it, and it
+strikes at the main task's next checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from contextvars import copy_context
+from typing import Any, ParamSpec, TypeVar
+
+import trio
+
+from triclinium._context import block_strategy, block_values
+from triclinium._deadlines import AbandonedOperation, reports_of
+from triclinium._driver.connector import show_certificate
+from triclinium._driver.log import Log
+from triclinium._driver.resolver import DnsResolver, looked_up
+from triclinium._driver.stream import Stream, new_nonce
+from triclinium._driver.subscriptions import Subscriptions
+from triclinium._driver.waiter import Waiter
+from triclinium._trio_run import TrioRun
+from triclinium.abc import Connector, Resolver
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, InternalError
+from triclinium_core.kv.actions import (
+    Action,
+    CloseStream,
+    CompleteOperation,
+    ConsultStrategy,
+    FailOperation,
+    LookUpService,
+    OpenStream,
+    PublishTopology,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.kv.events import (
+    AuthenticatorChanged,
+    BytesReceived,
+    Event,
+    InquirySubmitted,
+    LossCause,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    StrategyDecided,
+    StreamId,
+    StreamLost,
+    TimePassed,
+    Token,
+)
+from triclinium_core.kv.health.statistics import ClientStatistics
+from triclinium_core.kv.machine import Machine
+from triclinium_core.kv.operation.inquiries import Inquiry
+from triclinium_core.kv.operation.reports import DiagnosticsResult
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Result
+from triclinium_core.options import Authenticator
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+
+R = TypeVar("R")
+P = ParamSpec("P")
+
+READ_ROUNDS_MAX = 256
+"""How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
+is more than the receive buffers of systems hold. A peer that sends on and on must not stop the time."""
+
+
+class Driver:
+    """One client at work.
+
+    Args:
+        machine: decides everything.
+        connector: how to reach nodes.
+        log: where the machine's reports go.
+        resolver: how to look up the names of clusters; DNS unless given.
+        make_nonce: entropy for SCRAM, one nonce a stream.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        connector: Connector,
+        log: Log,
+        resolver: Resolver | None = None,
+        make_nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self.started: trio.Event = trio.Event()
+        """Set when operations may be performed."""
+        self.subscriptions: Subscriptions = Subscriptions(lambda: machine.topologies, self.check_caller)
+        self.vbucket_count: Callable[[str | None], int] = machine.vbucket_count
+        self.replica_count: Callable[[str | None], int | None] = machine.replica_count
+        self._machine = machine
+        self._connector = connector
+        self._resolver: Resolver = resolver if resolver is not None else DnsResolver()
+        self._log = log
+        self.make_nonce: Callable[[], str] = make_nonce
+        self._run: TrioRun
+        self._nursery: trio.Nursery
+        self._scope = trio.CancelScope(shield=True)
+        self._alarm = trio.CancelScope()
+        self._alarm_time = -math.inf
+        self._context = copy_context()
+        self._waiters: dict[Token, Waiter] = {}
+        self._submissions: list[OperationSubmitted] = []
+        """What tasks have asked for since the machine heard of it last; the submitter feeds all of it at once."""
+        self._submitter: trio.lowlevel.Task | None = None
+        """None where it does not sleep."""
+        self._streams: dict[StreamId, Stream] = {}
+        self._sent_on: set[StreamId] = set()
+        """Streams that were given bytes since the last alarm, or had not handed them over at that."""
+        self._newest = self._newest_at_alarm = Token(0)
+        self._old_settled = 0
+        """Operations that were settled, and were submitted before the last alarm."""
+        self._unread: set[StreamId] = set()
+        """Streams that may have more of what came before the alarm."""
+        self._consultations: dict[Token, trio.CancelScope] = {}
+        self._postponed: deque[Event] = deque()
+        self._is_feeding = False
+        self._is_closed = False
+        self._defect: BaseException | None = None
+        self._execute: dict[type[Action], Callable[[Any], None]] = {
+            LookUpService: self._look_up_service,
+            OpenStream: self._open_stream,
+            SendBytes: self._send_bytes,
+            CloseStream: self._close_stream,
+            FailOperation: self._fail_operation,
+            ConsultStrategy: self._consult_strategy,
+            ReportRetry: log.retry,
+            ReportRefusal: log.refusal,
+            ReportConnection: log.connection,
+            PublishTopology: self.subscriptions.publish,
+        }
+
+    @trio.lowlevel.enable_ki_protection
+    async def run(self) -> None:
+        """Work until ``close``; the caller's cancel scopes do not reach in here.
+
+        Raises:
+            BaseExceptionGroup: a background task crashed, which is a defect.
+        """
+        self._run = TrioRun()
+        try:
+            with self._scope:
+                async with trio.open_nursery() as self._nursery:
+                    self._feed(TimePassed())
+                    self.started.set()
+                    self._nursery.start_soon(self._submit_together)
+                    await self._keep_time()
+        except BaseException as error:
+            self._defect = error
+            raise
+        finally:
+            self.close()
+
+    def check_caller(self) -> None:
+        """Let pass whoever calls in the run that this works in.
+
+        Raises:
+            RuntimeError: it is another one, such as that of another thread.
+        """
+        self._run.check_caller()
+
+    def close(self) -> None:
+        """End all background tasks and connections at once; whoever still waits gets ``trio.ClosedResourceError``."""
+        self._is_closed = True
+        self._scope.cancel()
+        self._settle_all()
+        self.subscriptions.close()
+
+    @trio.lowlevel.enable_ki_protection
+    async def perform(
+        self,
+        returns: type[R],
+        make: Callable[P, Operation | Inquiry],
+        strategy: AnyRetryStrategy | None,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """Submit the operation or inquiry that ``make`` returns, and return its result.
+
+        Where nobody else waits, it is sent at once. Otherwise it is submitted with what other tasks ask for in the same
+        pass of trio's loop.
+
+        A checkpoint in every case: when ``make`` raises, and when the operation is settled while it is submitted, other
+        tasks run too, but it is too late to be cancelled.
+
+        Args:
+            returns: the type of the result.
+            make: builds the operation out of ``args`` and ``kwargs``, once the caller is known not to be cancelled.
+            strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
+
+        Raises:
+            trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
+            InternalError: a background task crashed.
+            CouchbaseException: what the machine decided.
+            RuntimeError: it is called in another trio run; that is no checkpoint.
+            Exception: whatever ``make`` raised; nothing was sent.
+
+        Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
+        have been applied.
+        """
+        self._run.check_caller()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            operation = make(*args, **kwargs)
+            if self._is_closed or self._defect is not None:
+                raise self._ending(f"{operation.name} was not sent")
+        except Exception:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            raise
+        token = self._newest = Token(self._newest + 1)
+        waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
+        self._submit(token, operation, strategy)
+        if token in self._waiters:
+            waiter.is_parked = True
+            result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
+        else:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            result = waiter.unwrap()
+        assert isinstance(result, returns), f"{operation.name} returned {result!r}"
+        return result
+
+    @trio.lowlevel.enable_ki_protection
+    def set_authenticator(self, authenticator: Authenticator) -> None:
+        """Have connections speak for ``authenticator`` from now on.
+
+        Raises:
+            InvalidArgumentException: it cannot follow the present one, or its files cannot be read.
+            trio.ClosedResourceError: the cluster is closed.
+            InternalError: a background task crashed.
+            RuntimeError: it is called in another trio run, or in none.
+        """
+        self.check_caller()
+        if self._is_closed or self._defect is not None:
+            raise self._ending("the authenticator was not set")
+        self._machine.check_authenticator(authenticator)
+        show_certificate(self._connector, authenticator)
+        self._feed(AuthenticatorChanged(authenticator, self.make_nonce()))
+
+    @trio.lowlevel.enable_ki_protection
+    def send_off(self, operation: Operation) -> None:
+        """Have an operation sent, if its connection is ready, of which nobody wants to know what became of it.
+
+        For tasks of ours, which run where this works.
+        """
+        token = self._newest = Token(self._newest + 1)
+        self._feed(OperationSubmitted(token, operation))
+        self._feed(OperationAbandoned(token))
+
+    def statistics(self) -> ClientStatistics:
+        """Return the machine's snapshot."""
+        return self._machine.statistics()
+
+    def diagnostics(self, report_id: str) -> DiagnosticsResult:
+        """Return the machine's report.
+
+        Raises:
+            RuntimeError: it is called in another trio run, which has another clock, or in none.
+        """
+        self.check_caller()
+        return self._machine.diagnostics(report_id, trio.current_time())
+
+    def _submit(self, token: Token, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> None:
+        if not isinstance(operation, Operation):
+            self._feed(InquirySubmitted(token, operation))
+            return
+        strategy = strategy if strategy is not None else block_strategy.get()
+        submission = OperationSubmitted(token, operation, strategy, block_values.get())
+        if len(self._waiters) == 1:
+            self._feed(submission)
+            return
+        self._submissions.append(submission)
+        if self._submitter is not None:
+            trio.lowlevel.reschedule(self._submitter)
+            self._submitter = None
+
+    @trio.lowlevel.enable_ki_protection
+    async def _submit_together(self) -> None:
+        """Submit what all tasks of one pass of trio's loop have asked for."""
+        while True:
+            if not self._submissions:
+                self._submitter = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._stop_submitting)
+            # Whoever was cancelled meanwhile has never been heard of.
+            submissions = [each for each in self._submissions if each.token in self._waiters]
+            self._submissions.clear()
+            self._feed(OperationsSubmitted(submissions))
+
+    def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
+        self._submitter = None
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _abandon(self, token: Token) -> trio.lowlevel.Abort:
+        """Give up an operation whose task is being cancelled. Trio calls this, so it must not raise."""
+        waiter = self._waiters.pop(token)
+        reports = reports_of(waiter.task)
+        if reports:
+            abandoned = self._last_words(token, waiter)
+            for report in reports:
+                report.operations.append(abandoned)
+        self._call_off_consultation(token)
+        self._feed(OperationAbandoned(token))
+        return trio.lowlevel.Abort.SUCCEEDED
+
+    def _last_words(self, token: Token, waiter: Waiter) -> AbandonedOperation:
+        """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
+        name, key = waiter.operation.name, waiter.key
+        try:
+            ambiguous = self._machine.is_ambiguous(token)
+            context = self._machine.error_context(token, trio.current_time())
+        except BaseException as error:
+            self._break_down(error)
+            return AbandonedOperation(name, key, ambiguous=True)
+        return AbandonedOperation(name, key, ambiguous, context or ErrorContext(operation=name, key=key))
+
+    # -- Events in, actions out.
+
+    def _feed(self, event: Event) -> None:
+        """Let the machine handle ``event`` and carry out what it orders. Never raises."""
+        if self._is_feeding:
+            # A retry strategy that cancels a scope makes Trio abandon that scope's operations on the spot, while the
+            # machine is asking the strategy; and the machine is not re-entrant.
+            self._postponed.append(event)
+            return
+        if self._is_closed or self._defect is not None:
+            return
+        self._is_feeding = True
+        try:
+            self._handle(event)
+            while self._postponed:
+                self._handle(self._postponed.popleft())
+        except BaseException as error:
+            self._break_down(error)
+        finally:
+            self._is_feeding = False
+
+    def _handle(self, event: Event) -> None:
+        try:
+            actions = self._machine.handle(event, trio.current_time())
+        except CouchbaseException as error:
+            # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
+            if isinstance(event, OperationsSubmitted):
+                # One mistake of many: each of them alone.
+                for submission in event.submissions:
+                    self._handle(submission)
+            elif isinstance(event, OperationSubmitted | InquirySubmitted):
+                self._settle(event.token, None, error)
+            else:
+                raise
+            return
+        for action in actions:
+            if type(action) is CompleteOperation:
+                # By far the most frequent.
+                self._settle(action.token, action.result, None)
+            else:
+                self._execute[type(action)](action)
+        wakeup = self._machine.wakeup
+        if wakeup < self._alarm_time:
+            self._alarm_time = wakeup
+            self._alarm.deadline = wakeup
+
+    async def _keep_time(self) -> None:
+        """Tell the machine the time whenever its ``wakeup`` has come; one that moved away makes a harmless extra call."""
+        while True:
+            self._alarm_time = self._machine.wakeup
+            with trio.CancelScope(deadline=self._alarm_time) as self._alarm:
+                await trio.sleep_forever()
+            unread = await self._read_what_came()
+            self._feed(TimePassed(self._unsent(), unread))
+
+    async def _read_what_came(self) -> Collection[StreamId]:
+        """Have read what came before the alarm, and return the streams that have still more of it."""
+        self._newest_at_alarm = self._newest
+        for _ in range(READ_ROUNDS_MAX):
+            self._unread.clear()
+            # Trio runs the tasks of one pass in any order: in two passes, each reader had a turn between ours.
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            if not self._unread:
+                break
+        return frozenset(self._unread)
+
+    def _hear(self, event: Event) -> None:
+        """Feed what a stream reports; of bytes, note whether more may follow that came before the alarm.
+
+        It may after an answer to an operation that was submitted before, and after a piece that answered none, such as a
+        part of an answer: records of TLS may be small. What answers younger operations alone came later: a client that is
+        always busy would never see the end of that.
+        """
+        waiting, old = len(self._waiters), self._old_settled
+        self._feed(event)
+        if isinstance(event, BytesReceived) and (old != self._old_settled or waiting == len(self._waiters)):
+            self._unread.add(event.stream)
+
+    def _unsent(self) -> Mapping[StreamId, int]:
+        """Return the streams with bytes that wait to be handed over, and how many were before them."""
+        behind = ((stream, self._streams.get(stream)) for stream in self._sent_on)
+        unsent = {stream: found.handed_over for stream, found in behind if found is not None and found.is_behind}
+        self._sent_on = set(unsent)
+        return unsent
+
+    # -- What each action means.
+
+    def _look_up_service(self, action: LookUpService) -> None:
+        self._context.run(self._nursery.start_soon, self._look_up, action)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _look_up(self, action: LookUpService) -> None:
+        self._feed(await looked_up(action.service, self._resolver))
+
+    def _open_stream(self, action: OpenStream) -> None:
+        stream = Stream(action, connector=self._connector, feed=self._hear, make_nonce=self.make_nonce)
+        self._streams[action.stream] = stream
+        # Not in the context of the operation that happened to need it: the stream will serve others.
+        self._context.run(self._nursery.start_soon, self._run_stream, action, stream)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _run_stream(self, action: OpenStream, stream: Stream) -> None:
+        try:
+            await stream.run()
+        finally:
+            self._streams.pop(action.stream, None)
+
+    def _send_bytes(self, action: SendBytes) -> None:
+        stream = self._streams.get(action.stream)
+        if stream is not None:
+            stream.send(action.data)
+            self._sent_on.add(action.stream)
+
+    def _close_stream(self, action: CloseStream) -> None:
+        stream = self._streams.pop(action.stream, None)
+        # None: its task has crashed, which ends the client.
+        if stream is not None:
+            handed_over = stream.close()
+            self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
+
+    def _fail_operation(self, action: FailOperation) -> None:
+        self._settle(action.token, None, action.error)
+
+    def _settle(self, token: Token, result: Result | None, error: Exception | None) -> None:
+        if self._consultations:
+            self._call_off_consultation(token)
+        waiter = self._waiters.pop(token, None)
+        # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
+        if waiter is not None:
+            self._old_settled += token <= self._newest_at_alarm
+            waiter.result, waiter.error = result, error
+            if waiter.is_parked:
+                trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
+
+    def _consult_strategy(self, action: ConsultStrategy) -> None:
+        waiter = self._waiters.get(action.token)
+        if waiter is None:
+            return
+        scope = self._consultations[action.token] = trio.CancelScope()
+        # In the context of the task that asked, so that the strategy sees that task's variables.
+        context = waiter.task.context if waiter.is_parked else copy_context()
+        context.run(self._nursery.start_soon, self._consult, action, scope)
+
+    @trio.lowlevel.enable_ki_protection
+    async def _consult(self, action: ConsultStrategy, scope: trio.CancelScope) -> None:
+        answer: RetryAction | None = None
+        raised: Exception | None = None
+        try:
+            with scope:
+                answer = await action.strategy.retry_after(action.request, action.reason)
+        except Exception as error:
+            raised = error
+        except BaseExceptionGroup as group:
+            # The client is closing, and the strategy failed on top: nobody waits for its errors any more.
+            _, rest = group.split(Exception)
+            assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
+            raise rest from None
+        if not scope.cancelled_caught:
+            self._feed(StrategyDecided(action.token, answer, raised))
+
+    def _call_off_consultation(self, token: Token) -> None:
+        scope = self._consultations.pop(token, None)
+        if scope is not None:
+            scope.cancel()
+
+    # -- Endings.
+
+    def _break_down(self, error: BaseException) -> None:
+        """Note a defect: fail what waits, and let the nursery raise it. Never raises."""
+        self._defect = error
+        self._settle_all()
+        self._nursery.start_soon(_raise, error)
+
+    def _settle_all(self) -> None:
+        for token, waiter in list(self._waiters.items()):
+            self._settle(token, None, self._ending_of(waiter, "got no answer"))
+
+    def _ending_of(self, waiter: Waiter, so: str) -> InternalError | trio.ClosedResourceError:
+        """Return what the caller of an operation gets when the client has ended; ``so`` says what became of it."""
+        return self._ending(f"{waiter.operation.name} {so}")
+
+    def _ending(self, so: str) -> InternalError | trio.ClosedResourceError:
+        if not isinstance(self._defect, Exception):
+            # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
+            return trio.ClosedResourceError(f"the cluster is closed, and {so}; use it inside its block only")
+        error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
+        error.__cause__ = self._defect
+        return error
+
+
+async def _raise(error: BaseException) -> None:
+    raise error

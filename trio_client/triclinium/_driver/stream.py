@@ -1,0 +1,207 @@
+"""One stream of the machine's: one task that connects and reads, one that writes.
+
+Three promises to the machine. A stream that is lost is reported once, after every byte that came before the loss, with
+how much had been handed over. A stream that was told to close reports nothing any more. Nothing that a peer or the
+network does leaves these tasks as an exception.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import trio
+
+from triclinium._driver.connector import Loss, loss_of
+from triclinium.abc import Connector
+from triclinium_core.kv.actions import OpenStream
+from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+
+SEND_SIZE_MAX = 256 * 1024
+"""Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
+a bound on it bounds the operations that are left in doubt; more would not be faster."""
+
+RECEIVE_SIZE = 64 * 1024
+"""Bytes that are read at once."""
+
+LAST_WORDS_SECONDS = 1.0
+"""How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
+
+
+def new_nonce() -> str:
+    """Return 24 random bytes as printable ASCII without a comma."""
+    return secrets.token_urlsafe(24)
+
+
+class Stream:
+    """One stream, from the order to open it to its end.
+
+    Args:
+        order: what to connect to.
+        feed: takes the events of this stream.
+        make_nonce: entropy for SCRAM, drawn once when the stream is open.
+    """
+
+    def __init__(
+        self,
+        order: OpenStream,
+        *,
+        connector: Connector,
+        feed: Callable[[Event], None],
+        make_nonce: Callable[[], str] = new_nonce,
+    ) -> None:
+        self._order = order
+        self._connector = connector
+        self._feed = feed
+        self._make_nonce = make_nonce
+        self._is_closed = False
+        self._scope = trio.CancelScope()
+        self._reading = trio.CancelScope()
+        self._unsent: deque[bytes | memoryview] = deque()
+        self._socket: socket.socket | None = None
+        """The socket under the stream, where that is a bare one."""
+        self._is_writing = False
+        """Whether the writer is inside of ``send_all``."""
+        self._idle_writer = trio.lowlevel.ParkingLot()
+        self._write_loss: Loss | None = None
+        self.handed_over: int = 0
+        """Bytes that were begun to be handed over, whether they arrived or not."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether bytes wait that were not handed over."""
+        return bool(self._unsent)
+
+    def send(self, data: bytes) -> None:
+        """Send ``data`` after all that was sent before: what the system takes at once, and the rest when it can."""
+        # While the writer is inside of send_all nothing may overtake it.
+        if self._socket is not None and not self._unsent and not self._is_writing:
+            sent = self._send_at_once(self._socket, data)
+            if sent == len(data):
+                return
+            self._unsent.append(memoryview(data)[sent:])
+        else:
+            self._unsent.append(data)
+        self._idle_writer.unpark_all()
+
+    def close(self) -> int:
+        """Stop connecting, reading and writing, and return how many bytes had been handed over; never more will be.
+
+        Nothing is reported from now on.
+        """
+        self._is_closed = True
+        # The writer may have been woken already, and would begin to send before it notices that it is cancelled.
+        self._unsent.clear()
+        self._scope.cancel()
+        return self.handed_over
+
+    async def run(self) -> None:
+        """Connect, then read and write until the stream is lost or closed."""
+        with self._scope:
+            loss = await self._live()
+            self._report(StreamLost(self._order.stream, loss.cause, loss.text, self.handed_over))
+
+    async def _live(self) -> Loss:
+        order = self._order
+        try:
+            connected = await self._connector.connect(order.host, order.port, tls=order.tls)
+        except (OSError, trio.BrokenResourceError) as error:
+            return loss_of(error)
+        try:
+            self._report(
+                StreamOpened(order.stream, self._make_nonce(), connected.local_address, connected.remote_address)
+            )
+            with _socket_of(connected.stream) as self._socket:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, connected.stream)
+                    loss = await self._read(connected.stream)
+                    nursery.cancel_scope.cancel()
+        finally:
+            await _close(connected.stream)
+        return loss
+
+    async def _read(self, stream: trio.abc.ReceiveStream) -> Loss:
+        loss = Loss(LossCause.END_OF_STREAM, "")
+        bare = self._socket
+        with self._reading:
+            try:
+                while data := await (stream.receive_some() if bare is None else _receive_some(bare)):
+                    self._report(BytesReceived(self._order.stream, bytes(data)))
+            except (OSError, trio.BrokenResourceError) as error:
+                loss = loss_of(error)
+        return self._write_loss or loss
+
+    @trio.lowlevel.enable_ki_protection
+    async def _write(self, stream: trio.abc.SendStream) -> None:
+        try:
+            while True:
+                while not self._unsent:
+                    self._is_writing = False
+                    await self._idle_writer.park()
+                self._is_writing = True
+                data = self._take_unsent()
+                # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
+                self.handed_over += len(data)
+                await stream.send_all(data)
+        except (OSError, trio.BrokenResourceError) as error:
+            self._write_loss = loss_of(error)
+            self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
+
+    def _send_at_once(self, bare: socket.socket, data: bytes) -> int:
+        """Return how much the system takes without waiting; the writer sees to the rest, and to what goes wrong."""
+        try:
+            sent = bare.send(data)
+        except OSError:
+            return 0
+        self.handed_over += sent
+        return sent
+
+    def _take_unsent(self) -> bytes | memoryview:
+        """Return what has piled up, in order, up to ``SEND_SIZE_MAX`` or the first piece that is larger by itself."""
+        pieces = [self._unsent.popleft()]
+        size = len(pieces[0])
+        while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
+            pieces.append(self._unsent.popleft())
+            size += len(pieces[-1])
+        return b"".join(pieces) if len(pieces) > 1 else pieces[0]
+
+    def _report(self, event: Event) -> None:
+        if not self._is_closed:
+            self._feed(event)
+
+
+@contextmanager
+def _socket_of(stream: trio.abc.SendStream) -> Iterator[socket.socket | None]:
+    """Give the block the socket under a bare stream, which stays the stream's; None for any other, such as TLS."""
+    if not isinstance(stream, trio.SocketStream):
+        yield None
+        return
+    theirs = stream.socket
+    # All is given: what is left out the system is asked for, and some refuse to tell where the peer is gone already.
+    bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
+    try:
+        bare.setblocking(False)
+        yield bare
+    finally:
+        bare.detach()
+
+
+async def _receive_some(bare: socket.socket) -> bytes:
+    """Return what has come on a socket, or wait for some: with one turn of trio's loop, where a stream takes two."""
+    while True:
+        await trio.lowlevel.wait_readable(bare)
+        try:
+            return bare.recv(RECEIVE_SIZE)
+        except BlockingIOError:
+            continue
+
+
+async def _close(stream: trio.abc.AsyncResource) -> None:
+    """Close ``stream`` at once, without goodbyes and whatever it says to that."""
+    try:
+        await trio.aclose_forcefully(stream)
+    except (OSError, trio.BrokenResourceError):
+        pass

@@ -1,0 +1,1 @@
+"""Retries of any async function."""

@@ -1,0 +1,83 @@
+"""Who is told of retries, and what tests change about them: for a call, or for a block of code.
+
+``triclinium.retry`` logs retries at DEBUG and the end of a call that was not tried once more at INFO. The parts of the
+sentences are attributes of the record too: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from triclinium._driver.log import retry_logger
+from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
+from triclinium_core.retry.calls.terms import check_hooks
+
+
+class TestMode(NamedTuple):
+    """What a test changes about retries."""
+
+    attempts_max: int | None
+    sleeps: bool
+
+
+_hooks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
+_test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
+
+current_test_mode: Callable[[], TestMode | None] = _test_mode.get
+
+
+@contextmanager
+def watching_retries(*hooks: RetryHook) -> Iterator[None]:
+    """Tell ``hooks`` what becomes of the retries of the block, and of the tasks that are started in it.
+
+    They hear of the calls of ``retry``, ``retried`` and ``attempts``, beside the hooks of an outer block and those of the call.
+    Around the whole program they hear of everything.
+
+    Raises:
+        InvalidArgumentException: one is no function, or an ``async def``.
+    """
+    check_hooks(hooks)
+    token = _hooks.set((*_hooks.get(), *hooks))
+    try:
+        yield
+    finally:
+        _hooks.reset(token)
+
+
+@contextmanager
+def in_test_mode(mode: TestMode) -> Iterator[None]:
+    """Change retries for the block, and for the tasks that are started in it."""
+    token = _test_mode.set(mode)
+    try:
+        yield
+    finally:
+        _test_mode.reset(token)
+
+
+def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
+    """Log ``report``, and tell it to ``hooks`` and to those of the blocks around.
+
+    A hook that raises is logged and passed over: whoever counts retries must not change how a call ends.
+    """
+    _log(report)
+    for hook in (*_hooks.get(), *hooks):
+        try:
+            hook(report)
+        except Exception:
+            retry_logger.exception("the retry hook %r raised, and was passed over", hook)
+
+
+def _log(report: RetryReport) -> None:
+    level = logging.INFO if isinstance(report, RetryGivenUp) else logging.DEBUG
+    if not retry_logger.isEnabledFor(level):
+        return
+    extra: dict[str, object] = {"call": report.name, "attempt": report.attempt, "token_scope": report.token_scope}
+    if isinstance(report, RetryScheduled):
+        extra["delay"] = report.delay
+    elif isinstance(report, RetryGivenUp):
+        extra["ending"] = report.ending.name
+    retry_logger.log(level, "%s", report, extra=extra)
