@@ -12,6 +12,7 @@ import triclinium_core.explain
 import triclinium_core.kv
 import triclinium_core.retry
 from tests.docs.pages import DOCS
+from tests.docs.way_of_a_get import way_of_a_get
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.events import Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
@@ -53,3 +54,8 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
 def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events: object, actions: object) -> None:
     """Whoever writes a driver finds all that it has to tell and to do."""
     assert set() == {kind.__name__ for kind in (*get_args(events), *get_args(actions))} - names_on(page)
+
+
+def test_the_page_on_the_architecture_shows_the_way_of_a_get() -> None:
+    """As it is taken now; ``python -m tests.docs.way_of_a_get`` prints what to put there."""
+    assert way_of_a_get() in (DOCS / "internals/architecture.md").read_text(encoding="utf-8")
