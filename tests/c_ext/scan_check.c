@@ -1,10 +1,5 @@
 /*
- * Runs the scanner over arbitrary bytes under the address and undefined behaviour sanitizers, by hand:
- *
- *     mkdir -p build
- *     cc -std=c11 -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \
- *         -I c_ext c_ext/scan.c tests/c_ext/scan_check.c -o build/scan_check
- *     build/scan_check 5000000
+ * Runs the scanner over as many arbitrary inputs as the argument says; tests/c_ext/run_sanitized builds it.
  *
  * Input and output are allocated to the byte, so that the first byte read or written beyond them is reported. The
  * inputs are the same in every run.
