@@ -183,7 +183,7 @@ class ClientMachine:
         return min(wakeup, self._operations.next_deadline) if self._operations.open else wakeup
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Take note of ``event`` and return what to do, in order.
+        """Handle ``event``, and return what to do, in order.
 
         Raises:
             InvalidEvent: a token was submitted that names an open operation, or a decision that nobody asked for.
@@ -192,7 +192,7 @@ class ClientMachine:
         """
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            raise InvalidArgumentException(f"event={event!r} is none that the machine knows", parameter="event")
+            raise InvalidArgumentException(f"event={event!r} is not an event that the machine knows", parameter="event")
         # A plain number at first sight; whatever else it is may be one all the same.
         if (type(now) is not float and not is_number(now)) or not max(self._now, -TIME_MAX) <= now < TIME_MAX:
             raise InvalidArgumentException(

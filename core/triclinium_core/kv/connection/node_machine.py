@@ -285,7 +285,7 @@ class NodeMachine:
         return news
 
     def lost(self, detail: str) -> Iterator[InFlightRequest]:
-        """Take note that the stream is gone, and return the requests that had no answer, oldest first."""
+        """Record that the stream is gone, and return the requests that had no answer, oldest first."""
         if self.state is not NodeState.LOST:
             self.losses += 1
             if not self._is_proven:

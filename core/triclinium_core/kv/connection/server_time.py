@@ -21,7 +21,7 @@ class ServerTime(msgspec.Struct, gc=False):
     longest: float = 0.0
 
     def note(self, framing_extras: bytes) -> None:
-        """Take note of an answer, if it tells a duration."""
+        """Record an answer, if it tells a duration."""
         duration = server_duration(framing_extras)
         if duration is not None:
             self.answers += 1

@@ -120,7 +120,7 @@ class Inquiries:
         )
 
     def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
-        """Take note of an answer to a ping's NOOP, and return whether anybody still waited for it."""
+        """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
         return self._pings.answered(node, probe, now)
 
     def deadline_passed(self, token: int, now: float) -> None:
@@ -128,5 +128,5 @@ class Inquiries:
         self._pings.deadline_passed(token, now)
 
     def hopeless(self, node: NodeMachine, detail: str) -> None:
-        """Take note that a peer does not speak our protocol."""
+        """Record that a peer does not speak our protocol."""
         self._readiness.hopeless(node, detail)

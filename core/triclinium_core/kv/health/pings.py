@@ -141,7 +141,7 @@ class Pings:
                 self._complete(token, ping)
 
     def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
-        """Take note of an answer to a NOOP, and return whether anybody still waited for it."""
+        """Record an answer to a NOOP, and return whether anybody still waited for it."""
         ping = self._open.get(probe.ping)
         if ping is None or node not in ping.awaited:
             return False

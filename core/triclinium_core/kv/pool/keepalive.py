@@ -77,7 +77,7 @@ class Upkeep:
                 raise AssertionError(f"{kind} is no timer of a connection")
 
     def answered(self, node: NodeMachine, purpose: Purpose, now: float) -> None:
-        """Take note that a sign of life or a canary was answered."""
+        """Record that a sign of life or a canary was answered."""
         if purpose is Purpose.CANARY:
             self._timers.cancel(node, TimerKind.CANARY)
             self.feed_breaker(node, BreakerEvent.CANARY_ANSWERED, now)

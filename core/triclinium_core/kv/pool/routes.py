@@ -50,7 +50,7 @@ class Routes:
         return self._buckets[bucket].nodes.get(address)
 
     def add(self, route: Route, node: NodeMachine) -> None:
-        """Take note of a new connection."""
+        """Record a new connection."""
         bucket, address = route
         self._buckets[bucket].nodes[address] = node
         self.moved(node)
@@ -107,7 +107,7 @@ class Routes:
         return found
 
     def identify(self, node: NodeMachine, address: Address) -> None:
-        """Take note that a connection is the one to the node with this address, unless there is another one."""
+        """Record that a connection is the one to the node with this address, unless there is another one."""
         bucket = self._buckets[node.bucket]
         if address not in bucket.nodes:
             bucket.nodes = {known: other for known, other in bucket.nodes.items() if other is not node}

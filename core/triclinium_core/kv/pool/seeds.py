@@ -89,7 +89,7 @@ class Seeds:
         return is_of_use and self._routes.get((bucket, None)) is None
 
     def know(self, nodes: Iterable[Address]) -> None:
-        """Take note of the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
+        """Record the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
         self._known = tuple(nodes)
         self._collect()
 

@@ -31,7 +31,7 @@ HOST_PLACEHOLDER = b"$HOST"
 
 
 class MalformedClusterConfig(ValueError):
-    """The config is none; the text says where."""
+    """It is not a cluster config; the text says where."""
 
 
 class UnsupportedBucketType(MalformedClusterConfig):

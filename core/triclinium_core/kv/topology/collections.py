@@ -95,7 +95,7 @@ class CollectionIds:
         return _release(collection)
 
     def missing(self, path: str) -> list[int]:
-        """Take note that the bucket has no such collection, and return who waited for its id."""
+        """Record that the bucket has no such collection, and return who waited for its id."""
         collection = self._collections.setdefault(path, _Collection())
         collection.state = CollectionState.UNKNOWN
         self._asked.pop(path, None)

@@ -98,7 +98,7 @@ def parse_connection_string(text: object) -> ConnectionString:
     """Return the parts of a connection string.
 
     Raises:
-        InvalidArgumentException: the text is none; it says what is wrong and what to write instead.
+        InvalidArgumentException: the text is not a connection string; it says what is wrong and what to write instead.
     """
     if not isinstance(text, str) or len(text) > CONNECTION_STRING_SIZE_MAX:
         kind = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__

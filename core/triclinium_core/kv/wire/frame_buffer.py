@@ -167,7 +167,7 @@ class FrameBuffer:
         if magic not in self._wrong_magics:
             return False
         accepted = ", ".join(f"{right:#04x}" for right in sorted(set(Magic) - self._wrong_magics))
-        self._fail(f"magic {magic:#04x} is none of those that this side receives ({accepted})", offset)
+        self._fail(f"magic {magic:#04x} is not one of those that this side receives ({accepted})", offset)
         return True
 
     def _fail(self, reason: str, offset: int) -> None:

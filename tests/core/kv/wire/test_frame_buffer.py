@@ -134,12 +134,12 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
 @rows(
     ("accepts", "refused", "reason"),
     [
-        (CLIENT_ACCEPTS, encode_request(0, opaque=1), "magic 0x80 is none of those .* (0x18, 0x81, 0x82)"),
-        (CLIENT_ACCEPTS, encode_request(0, opaque=1, framing_extras=b"\x50"), "magic 0x08 is none of those"),
-        (CLIENT_ACCEPTS, encode_server_response(0, opaque=1), "magic 0x83 is none of those"),
-        (SERVER_ACCEPTS, encode_response(0, opaque=1), "magic 0x81 is none of those .* (0x08, 0x80, 0x83)"),
-        (SERVER_ACCEPTS, encode_response(0, opaque=1, framing_extras=b"\x50"), "magic 0x18 is none of those"),
-        (SERVER_ACCEPTS, encode_server_request(0, opaque=1), "magic 0x82 is none of those"),
+        (CLIENT_ACCEPTS, encode_request(0, opaque=1), "magic 0x80 is not one of those .* (0x18, 0x81, 0x82)"),
+        (CLIENT_ACCEPTS, encode_request(0, opaque=1, framing_extras=b"\x50"), "magic 0x08 is not one of those"),
+        (CLIENT_ACCEPTS, encode_server_response(0, opaque=1), "magic 0x83 is not one of those"),
+        (SERVER_ACCEPTS, encode_response(0, opaque=1), "magic 0x81 is not one of those .* (0x08, 0x80, 0x83)"),
+        (SERVER_ACCEPTS, encode_response(0, opaque=1, framing_extras=b"\x50"), "magic 0x18 is not one of those"),
+        (SERVER_ACCEPTS, encode_server_request(0, opaque=1), "magic 0x82 is not one of those"),
     ],
 )
 def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], refused: bytes, reason: str) -> None:
@@ -162,7 +162,7 @@ def test_the_wrong_direction_is_the_verdict_whatever_else_is_wrong() -> None:
     at_once, by_bytes = FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS)
 
     assert [] == at_once.receive(wire) == receive_all(by_bytes, cut(wire, 1))
-    assert ("magic 0x80 is none of those that this side receives (0x18, 0x81, 0x82)", 0) == malformed_at(at_once)
+    assert ("magic 0x80 is not one of those that this side receives (0x18, 0x81, 0x82)", 0) == malformed_at(at_once)
     assert malformed_at(at_once) == malformed_at(by_bytes)
 
 

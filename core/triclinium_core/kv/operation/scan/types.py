@@ -46,7 +46,7 @@ class RangeScan:
         to: where it ends; a string is included. None for the highest.
 
     Raises:
-        InvalidArgumentException: a term is none.
+        InvalidArgumentException: a term is neither a string nor a ``ScanTerm``.
     """
 
     from_: ScanTerm | str | None = None

@@ -114,7 +114,7 @@ class VBucketScan:
         return RangeScanCancel(self._options.keyspace, self._vbucket, self._scan_id)
 
     def succeeded(self, result: RangeScanCreated | ScanPage) -> Sequence[ScanResult]:
-        """Take note of a success, and return the documents that it has brought."""
+        """Record a success, and return the documents that it has brought."""
         if isinstance(result, RangeScanCreated):
             self._scan_id = result.scan_id
             return ()
@@ -126,7 +126,7 @@ class VBucketScan:
         return result.items
 
     def failed(self, error: CouchbaseException) -> CouchbaseException | None:
-        """Take note of a failure, and return what the whole scan fails with, or None where it goes on."""
+        """Record a failure, and return what the whole scan fails with, or None where it goes on."""
         if self._scan_id is None:
             return self._not_opened(error)
         return self._not_continued(error)
