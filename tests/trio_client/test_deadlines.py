@@ -18,14 +18,15 @@ from tests.trio_client.doubles import (
     KEYSPACE,
     open_driver,
 )
-from tests.trio_client.pair import open_pair
-from triclinium import AbandonedOperation, fail_after
+from tests.trio_client.pair import Never, open_pair
+from triclinium import AbandonedOperation, Collection, RetryAction, RetryReason, RetryRequest, fail_after
 from triclinium._deadlines import _open_reports
 from triclinium._driver.driver import Driver
 from triclinium.errors import (
     AmbiguousTimeoutException,
     AmbiguousTooSlowError,
     InvalidArgumentException,
+    RequestCanceledException,
     TimeoutException,
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
@@ -411,3 +412,43 @@ async def test_what_was_never_sent_was_not_applied(mock_clock: MockClock) -> Non
         nursery.cancel_scope.cancel()
 
     assert {True, False} == set(ambiguous)
+
+
+async def test_what_is_given_up_while_it_is_submitted(autojump_clock: MockClock) -> None:
+    """A strategy that is asked about one operation cancels another one, which leaves all the same: that is told."""
+    verdicts = list[tuple[bool, bool]]()
+
+    class Cancelling:
+        def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+            for scope in scopes:
+                scope.cancel()
+            return RetryAction.no_retry()
+
+    async def fail(missing: Collection) -> None:
+        with pytest.raises(RequestCanceledException):
+            await missing.get("k", retry_strategy=Cancelling())
+
+    async def write(people: Collection) -> None:
+        try:
+            with fail_after(60) as scope:
+                scopes.append(scope)
+                await people.upsert("victim", 42)
+        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+            told.append(isinstance(error, AmbiguousTooSlowError))
+
+    for _ in range(16):
+        scopes, told = list[trio.CancelScope](), list[bool]()
+        async with open_pair() as (_, cluster, people):
+            await people.upsert("ada", 1)
+            missing = cluster.bucket("nope").default_collection()
+            with pytest.raises(RequestCanceledException):
+                await missing.get("k", retry_strategy=Never())
+            async with trio.open_nursery() as nursery:
+                # Trio draws their order.
+                nursery.start_soon(people.exists, "ada")
+                nursery.start_soon(fail, missing)
+                nursery.start_soon(write, people)
+            verdicts += [((await people.exists("victim")).exists, was_told) for was_told in told]
+
+    assert (True, True) in verdicts
+    assert (True, False) not in verdicts

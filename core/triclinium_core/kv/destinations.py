@@ -13,6 +13,10 @@ from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, O
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.kv.topology.vbuckets import vbucket_of
 
+REMEMBERED_MAX = 65_536
+"""Ways that are remembered at most, some 130 bytes each: those of 64 collections of 1024 vbuckets. Beyond that all of them
+are forgotten, and found again as they are needed."""
+
 
 class Destination(msgspec.Struct, frozen=True, eq=False):
     """Where an operation goes."""
@@ -37,6 +41,7 @@ class Destinations:
 
     def __init__(self) -> None:
         self._keyspaces: dict[Keyspace, _Keyspace] = {}
+        self._room = REMEMBERED_MAX
 
     def recall(self, operation: Operation) -> Destination | None:
         """Return where the active copy of an operation's document is; None where something else is meant, or unknown."""
@@ -47,9 +52,13 @@ class Destinations:
 
     def remember(self, keyspace: Keyspace, vbucket_count: int, destination: Destination) -> None:
         """Keep what was found of the active copies of a vbucket."""
+        if not self._room:
+            self.forget()
+        self._room -= 1
         known = self._keyspaces.setdefault(keyspace, _Keyspace(vbucket_count, {}))
         known.destinations[destination.vbucket] = destination
 
     def forget(self) -> None:
         """Drop everything: some of it may not be found so again."""
         self._keyspaces.clear()
+        self._room = REMEMBERED_MAX

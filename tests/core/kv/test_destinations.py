@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.core.kv.counting import counted
-from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready
+from tests.core.kv.simulated import HOTELS, TRAVEL, get, ready, upsert
 from triclinium_core.kv.actions import Action
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.destinations import Destination, Destinations
@@ -77,3 +77,16 @@ def test_a_way_is_searched_once(keyspace: Keyspace) -> None:
         simulation.finish(get("k", keyspace))
 
     assert 0 == again["connection_for"] + again["map_of"] + again["prefix"]
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the bound all is forgotten, and nothing else changes."""
+    monkeypatch.setattr("triclinium_core.kv.destinations.REMEMBERED_MAX", 4)
+    simulation = ready()
+    (client,) = simulation.clients
+    found = list[int]()
+    for number in range(10):
+        simulation.result(upsert(str(number)))
+        found.append(len(remembered(client)))
+
+    assert [1, 2, 3, 4, 1] == found[:5]

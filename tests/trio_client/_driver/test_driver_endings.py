@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast, get_args
 
@@ -20,7 +22,8 @@ from tests.trio_client.doubles import (
     open_driver,
     perform,
 )
-from triclinium import fail_after
+from tests.trio_client.pair import open_pair
+from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
@@ -40,6 +43,7 @@ from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
+from triclinium_core.testing.fakes.faults import drop_response
 
 
 async def test_nothing_reaches_the_machine_after_the_end() -> None:
@@ -280,3 +284,55 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
     # A scripted machine takes several submissions one by one.
     assert dict.fromkeys(set(get_args(Event)) - {OperationsSubmitted}, True) == protected
     assert not unprotected
+
+
+class Attached:
+    """A strategy that knows its cluster, and so is part of a cycle."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+async def test_a_burst_leaves_nothing_behind(autojump_clock: MockClock) -> None:
+    """What several tasks have asked for at once is let go when it is answered, though nobody asks for anything more."""
+    strategies = weakref.WeakSet[Attached]()
+
+    async def read(people: Collection, cluster: Cluster) -> None:
+        strategies.add(strategy := Attached(cluster))
+        await people.exists("ada", retry_strategy=strategy)
+
+    async with open_pair() as (_, cluster, people):
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(read, people, cluster)
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+
+        assert not strategies
+
+
+async def test_a_client_that_is_closed_amid_a_request_is_let_go(autojump_clock: MockClock) -> None:
+    """The collector sees through what was in flight."""
+    strategies = weakref.WeakSet[Attached]()
+
+    async def read(people: Collection, cluster: Cluster) -> None:
+        strategies.add(strategy := Attached(cluster))
+        with pytest.raises(trio.ClosedResourceError):
+            await people.get("ada", retry_strategy=strategy)
+
+    async def use() -> None:
+        async with trio.open_nursery() as nursery, open_pair() as (fake, cluster, people):
+            await people.upsert("ada", 1)
+            fake.node.faults.always(None, drop_response())
+            nursery.start_soon(read, people, cluster)
+            await trio.testing.wait_all_tasks_blocked()
+            assert strategies
+
+    await use()
+    gc.collect()
+
+    assert not strategies

@@ -68,6 +68,8 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -295,9 +297,11 @@ class Driver:
                 self._submitter = trio.lowlevel.current_task()
                 await trio.lowlevel.wait_task_rescheduled(self._stop_submitting)
             # Whoever was cancelled meanwhile has never been heard of.
-            submissions = [each for each in self._submissions if each.token in self._waiters]
+            submitted = OperationsSubmitted([each for each in self._submissions if each.token in self._waiters])
             self._submissions.clear()
-            self._feed(OperationsSubmitted(submissions))
+            self._feed(submitted)
+            # They may be large, and the next ones may be long in coming.
+            del submitted
 
     def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
         self._submitter = None
@@ -319,7 +323,9 @@ class Driver:
         """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
         name, key = waiter.operation.name, waiter.key
         try:
-            ambiguous = self._machine.is_ambiguous(token)
+            # While the machine is at work it may be about to send the operation, whatever it knows of it now.
+            is_repeatable = is_idempotent(Service.KV, name)
+            ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not is_repeatable)
             context = self._machine.error_context(token, trio.current_time())
         except BaseException as error:
             self._break_down(error)

@@ -146,6 +146,8 @@ class Stream:
                 # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
                 self.handed_over += len(data)
                 await stream.send_all(data)
+                # It may be large, and the next may be long in coming.
+                del data
         except (OSError, trio.BrokenResourceError) as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
@@ -160,9 +162,12 @@ class Stream:
         return sent
 
     def _take_unsent(self) -> bytes | memoryview:
-        """Return what has piled up, in order, up to ``SEND_SIZE_MAX`` or the first piece that is larger by itself."""
-        pieces = [self._unsent.popleft()]
-        size = len(pieces[0])
+        """Return what has piled up, in order, up to ``SEND_SIZE_MAX``; only the first piece is cut, if it is larger."""
+        first = self._unsent.popleft()
+        if len(first) > SEND_SIZE_MAX:
+            self._unsent.appendleft(memoryview(first)[SEND_SIZE_MAX:])
+            return memoryview(first)[:SEND_SIZE_MAX]
+        pieces, size = [first], len(first)
         while self._unsent and size + len(self._unsent[0]) <= SEND_SIZE_MAX:
             pieces.append(self._unsent.popleft())
             size += len(pieces[-1])
