@@ -68,8 +68,6 @@ from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryAction
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.retry.couchbase.tables.service import Service
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -324,8 +322,7 @@ class Driver:
         name, key = waiter.operation.name, waiter.key
         try:
             # While the machine is at work it may be about to send the operation, whatever it knows of it now.
-            is_repeatable = is_idempotent(Service.KV, name)
-            ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not is_repeatable)
+            ambiguous = self._machine.is_ambiguous(token) or (self._is_feeding and not waiter.operation.idempotent)
             context = self._machine.error_context(token, trio.current_time())
         except BaseException as error:
             self._break_down(error)

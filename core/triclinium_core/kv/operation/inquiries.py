@@ -29,6 +29,7 @@ class Inquiry(msgspec.Struct, frozen=True):
     """
 
     name: ClassVar[str] = ""
+    idempotent: ClassVar[bool] = True
 
     bucket: str | None
     """Whose connections it is about; None for the cluster."""

@@ -26,7 +26,6 @@ from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMach
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
 from triclinium_core.retry.couchbase.tables.service import Service
 
 
@@ -38,7 +37,7 @@ def context_of(
     return ErrorContext(
         service=str(Service.KV),
         operation=request.name,
-        idempotent=is_idempotent(Service.KV, request.name),
+        idempotent=request.idempotent,
         bucket=keyspace.bucket,
         scope=keyspace.scope,
         collection=keyspace.collection,
@@ -99,7 +98,7 @@ class LiveOperation(msgspec.Struct, eq=False):
     @property
     def idempotent(self) -> bool:
         """Whether the operation may be sent again at any stage."""
-        return is_idempotent(Service.KV, self.request.name)
+        return self.request.idempotent
 
     @property
     def is_ambiguous(self) -> bool:

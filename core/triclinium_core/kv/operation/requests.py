@@ -16,6 +16,8 @@ from triclinium_core.kv.operation.durability import DurabilityLevel, check_durab
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, Opcode
+from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 
 JSON_TRANSCODER = JsonTranscoder()
@@ -67,6 +69,11 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
     def copy(self) -> int:
         """Which copy of the document it is for: 0 for the active one, 1 for the first replica and so on."""
         return 0
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it may be sent again at any stage."""
+        return is_idempotent(Service.KV, self.name)
 
 
 class Noop(Operation, frozen=True, gc=False):
