@@ -432,7 +432,7 @@ class ClientMachine:
             elif type(item) is Strayed:
                 self._orphans += 1
             elif node.state is not NodeState.LOST and node.stream_number == stream:
-                _CONCLUSIONS[type(item)](self, node, item, now)
+                self._conclude(node, item, now)
             # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
         if answers:
             node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now, answers)
@@ -460,17 +460,26 @@ class ClientMachine:
         else:
             self._orphans += owner is None
 
-    def _on_bytes_ordered(self, node: NodeMachine, ordered: BytesOrdered, now: float) -> None:
-        self._connections.order(node, ordered.data)
-
-    def _on_sasl_answered(self, node: NodeMachine, answered: SaslAnswered, now: float) -> None:
-        self._connections.sasl_answered(node, answered.status)
-
-    def _on_bucket_selected(self, node: NodeMachine, selected: BucketSelected, now: float) -> None:
-        self._connections.bucket_selected(node, selected.bucket, selected.status)
-
-    def _on_config_announced(self, node: NodeMachine, announced: ConfigAnnounced, now: float) -> None:
-        self._fetch_announced(node, now)
+    def _conclude(self, node: NodeMachine, item: News, now: float) -> None:
+        """Do what follows from what a connection tells besides answers."""
+        match item:
+            case BytesOrdered(data):
+                self._connections.order(node, data)
+            case SaslAnswered(status):
+                self._connections.sasl_answered(node, status)
+            case BucketSelected(bucket, status):
+                self._connections.bucket_selected(node, bucket, status)
+            case ConfigAnnounced():
+                self._fetch_announced(node, now)
+            case BecameReady(losses):
+                self._on_ready(node, losses, now)
+            case AuthenticatedAgain():
+                self._connections.authenticated_again(node)
+                self._operations.resume_parked(node, now)
+                self._fetch_announced(node, now)
+                self._connections.catch_up(node, now)
+            case BecameUnusable(text, failure):
+                self._connections.close(node, text, now, failure=failure)
 
     def _fetch_announced(self, node: NodeMachine, now: float) -> None:
         """Fetch the config that a node announced, unless it is known."""
@@ -478,9 +487,10 @@ class ClientMachine:
         if node.announced is not None and (known is None or known < node.announced):
             self._upkeep.refresh_config(node, now)
 
-    def _on_became_ready(self, node: NodeMachine, ready: BecameReady, now: float) -> None:
+    def _on_ready(self, node: NodeMachine, losses: int, now: float) -> None:
+        """Use a connection that became ready after so many losses, unless it has brought no config."""
         self._upkeep.begin(node, now)
-        self._connections.became_ready(node, ready.losses)
+        self._connections.became_ready(node, losses)
         failure = self._keyspaces.take_config(node, node.negotiated.config, now)
         if failure is None and node.bucket is not None and node.bucket not in self._configs:
             failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
@@ -491,15 +501,6 @@ class ClientMachine:
             self._upkeep.refresh_config(node, now)
         self._operations.resume_parked(node, now)
         self._connections.catch_up(node, now)
-
-    def _on_authenticated_again(self, node: NodeMachine, again: AuthenticatedAgain, now: float) -> None:
-        self._connections.authenticated_again(node)
-        self._operations.resume_parked(node, now)
-        self._fetch_announced(node, now)
-        self._connections.catch_up(node, now)
-
-    def _on_became_unusable(self, node: NodeMachine, unusable: BecameUnusable, now: float) -> None:
-        self._connections.close(node, unusable.text, now, failure=unusable.failure)
 
     def _on_loss(self, loss: Loss, now: float) -> None:
         """Retry or fail what waited for a connection that is gone, or whose node has left the map."""
@@ -528,14 +529,3 @@ _HANDLERS: Mapping[type, Callable[..., None]] = {
     AuthenticatorChanged: ClientMachine._on_authenticator_changed,
 }
 """What happens, and who deals with it."""
-
-_CONCLUSIONS: Mapping[type, Callable[..., None]] = {
-    BytesOrdered: ClientMachine._on_bytes_ordered,
-    SaslAnswered: ClientMachine._on_sasl_answered,
-    BucketSelected: ClientMachine._on_bucket_selected,
-    ConfigAnnounced: ClientMachine._on_config_announced,
-    BecameReady: ClientMachine._on_became_ready,
-    AuthenticatedAgain: ClientMachine._on_authenticated_again,
-    BecameUnusable: ClientMachine._on_became_unusable,
-}
-"""What a connection tells besides answers, and what follows from it."""

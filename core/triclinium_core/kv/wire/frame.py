@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -44,7 +44,36 @@ class _Kind(NamedTuple):
     """What is called ``status`` in the header."""
 
 
-def encode_frame(
+class EncodeFrame(Protocol):
+    """Writes frames of one kind."""
+
+    def __call__(
+        self,
+        opcode: int,
+        *,
+        opaque: int,
+        status: int = 0,
+        cas: int = 0,
+        datatype: int = 0,
+        framing_extras: bytes = b"",
+        extras: bytes = b"",
+        key: bytes = b"",
+        value: bytes = b"",
+    ) -> bytes:
+        """Return a frame.
+
+        Args:
+            status: of a request its vbucket, which stands in the same place.
+
+        Raises:
+            ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or a frame of
+                this kind has no framing extras.
+            TypeError: a part of the body is not bytes.
+        """
+        ...
+
+
+def _encode(
     kind: _Kind,
     opcode: int,
     *,
@@ -57,16 +86,6 @@ def encode_frame(
     key: bytes = b"",
     value: bytes = b"",
 ) -> bytes:
-    """Return a frame; ``encode_request`` and its sisters are this for each kind.
-
-    Args:
-        status: of a request its vbucket, which stands in the same place.
-
-    Raises:
-        ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or a frame of this
-            kind has no framing extras.
-        TypeError: a part of the body is not bytes.
-    """
     key_size, extras_size, magic = len(key), len(extras), kind.magic
     body_size = len(framing_extras) + extras_size + key_size + len(value)
     if body_size <= BODY_SIZE_MAX:
@@ -105,15 +124,17 @@ def encode_frame(
     )
 
 
-encode_request = partial(encode_frame, _Kind(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket"))
+encode_request: EncodeFrame = partial(
+    _encode, _Kind(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
+)
 """From client to server."""
-encode_response = partial(
-    encode_frame, _Kind(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
+encode_response: EncodeFrame = partial(
+    _encode, _Kind(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
 )
 """From server to client."""
-encode_server_request = partial(encode_frame, _Kind(int(Magic.SERVER_REQUEST), None, "vbucket"))
+encode_server_request: EncodeFrame = partial(_encode, _Kind(int(Magic.SERVER_REQUEST), None, "vbucket"))
 """From server to client, which need not answer."""
-encode_server_response = partial(encode_frame, _Kind(int(Magic.SERVER_RESPONSE), None, "status"))
+encode_server_response: EncodeFrame = partial(_encode, _Kind(int(Magic.SERVER_RESPONSE), None, "status"))
 """From client to server."""
 
 

@@ -50,14 +50,14 @@ class RequestState(Enum):
     FAILED = "failed"
     ABANDONED = "abandoned"
 
-    # Members are singletons, and ask for no hash written in Python.
-    __hash__ = object.__hash__
-
     @property
     def is_final(self) -> bool:
         """Whether the request is settled."""
         return self in _FINAL
 
+
+# Members are singletons, and ask for no hash written in Python.
+RequestState.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 _FINAL = frozenset({RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED})
 
