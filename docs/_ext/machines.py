@@ -27,12 +27,12 @@ class Machine(NamedTuple):
     source: str
 
 
-def by_name(table: Mapping[State, Mapping[Event, AbstractSet[State]]]) -> Table:
+def by_name(table: Mapping[State, Mapping[Event, AbstractSet[State] | State]]) -> Table:
     """Return a table of members and classes by their names, states and events in their order."""
     return {
         state.name: {
             event.name if isinstance(event, Enum) else getattr(event, "__name__", repr(event)): frozenset(
-                target.name for target in targets
+                target.name for target in ({targets} if isinstance(targets, Enum) else targets)
             )
             for event, targets in row.items()
         }

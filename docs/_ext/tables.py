@@ -100,8 +100,8 @@ def kv_statuses() -> str:
         ("status", "name", "raises", "but for", "answers only"),
         (
             (
-                f"`0x{row.status:02x}`",
-                row.status.name,
+                f"`0x{row:02x}`",
+                row.name,
                 _failure(row.error),
                 _by_error(row.of_operation),
                 _names(sorted(row.only_of)),

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from triclinium_core.checks import Duration, check_duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
@@ -41,21 +42,17 @@ class StatusRule(NamedTuple):
 
 
 # fmt: off
-_STATUS_ROWS = (
+RETRIED_STATUSES: Mapping[int, StatusRule] = table_of((
     (408, StatusRule("the server gave up waiting for the request", is_timeout=True)),
     (425, StatusRule("the server does not act on data that came before the handshake was over")),
     (429, StatusRule("too many requests of this client", is_throttling=True)),
     (502, StatusRule("a gateway got no valid answer from the server behind it")),
     (503, StatusRule("the server is overloaded or in maintenance, for a while")),
     (504, StatusRule("a gateway got no answer in time from the server behind it", is_timeout=True)),
-)
-# fmt: on
-
-RETRIED_STATUSES: Mapping[int, StatusRule] = dict(_STATUS_ROWS)
+))
 """Statuses that pass by themselves. 500 is not one of them: the server does not know what went wrong, so it may well go wrong
 again, and what it has done by then nobody knows."""
-
-assert len(RETRIED_STATUSES) == len(_STATUS_ROWS), "a status has one row"
+# fmt: on
 
 _OTHER_STATUS = StatusRule("none of these, or chosen by the user")
 

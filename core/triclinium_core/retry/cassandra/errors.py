@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import ClassVar
 
 from triclinium_core.checks import check_choice, check_flag, check_integer
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 
@@ -363,15 +363,9 @@ def _shown(error: CassandraError) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _rows() -> Mapping[int, type[CoordinatorError]]:
-    rows: dict[int, type[CoordinatorError]] = {}
-    for error in (*CoordinatorError.__subclasses__(), *QueryValidationError.__subclasses__()):
-        if "code" in vars(error):
-            if error.code in rows:
-                raise RuntimeError(f"code 0x{error.code:04X} stands in two classes")
-            rows[error.code] = error
-    return MappingProxyType(rows)
-
-
-CODES: Mapping[int, type[CoordinatorError]] = _rows()
+CODES: Mapping[int, type[CoordinatorError]] = table_of(
+    (error.code, error)
+    for error in (*CoordinatorError.__subclasses__(), *QueryValidationError.__subclasses__())
+    if "code" in vars(error)
+)
 """The class of each error code."""

@@ -39,35 +39,23 @@ class BreakerEvent(Enum):
     RECONNECTED = "reconnected"
 
 
-_C, _O, _H = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
-
-BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, frozenset[BreakerState]]] = {
-    _C: {
-        BreakerEvent.OPERATION_ANSWERED: frozenset({_C}),
-        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_C, _O}),
-        BreakerEvent.TIME_PASSED: frozenset({_C}),
-        BreakerEvent.CANARY_ANSWERED: frozenset({_C}),
-        BreakerEvent.CANARY_TIMED_OUT: frozenset({_C}),
-        BreakerEvent.RECONNECTED: frozenset({_C}),
+BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, BreakerState]] = {
+    BreakerState.CLOSED: {
+        BreakerEvent.OPERATION_TIMED_OUT: BreakerState.OPEN,
+        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
     },
-    _O: {
-        BreakerEvent.OPERATION_ANSWERED: frozenset({_O}),
-        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_O}),
-        BreakerEvent.TIME_PASSED: frozenset({_O, _H}),
-        BreakerEvent.CANARY_ANSWERED: frozenset({_O}),
-        BreakerEvent.CANARY_TIMED_OUT: frozenset({_O}),
-        BreakerEvent.RECONNECTED: frozenset({_C}),
+    BreakerState.OPEN: {
+        BreakerEvent.TIME_PASSED: BreakerState.HALF_OPEN,
+        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
     },
-    _H: {
-        BreakerEvent.OPERATION_ANSWERED: frozenset({_H}),
-        BreakerEvent.OPERATION_TIMED_OUT: frozenset({_H}),
-        BreakerEvent.TIME_PASSED: frozenset({_H}),
-        BreakerEvent.CANARY_ANSWERED: frozenset({_C}),
-        BreakerEvent.CANARY_TIMED_OUT: frozenset({_O}),
-        BreakerEvent.RECONNECTED: frozenset({_C}),
+    BreakerState.HALF_OPEN: {
+        BreakerEvent.CANARY_ANSWERED: BreakerState.CLOSED,
+        BreakerEvent.CANARY_TIMED_OUT: BreakerState.OPEN,
+        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
     },
 }
-"""Every state hears every event; the states that one may lead to."""
+"""The state that an event leads to; any other event changes none. OPERATION_TIMED_OUT and TIME_PASSED lead there only once
+the threshold is reached, or the sleep window over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -164,27 +152,20 @@ class CircuitBreaker:
         """
         if not self._options.enabled:
             return False
-        state = self._state
-        match event:
-            case BreakerEvent.OPERATION_ANSWERED:
-                self._count(now, count)
-            case BreakerEvent.OPERATION_TIMED_OUT:
-                self._count(now, count, failed=True)
-                if state is BreakerState.CLOSED and self._is_over_threshold():
-                    self._open(now)
-            case BreakerEvent.TIME_PASSED:
-                if state is BreakerState.OPEN and now >= self.wakeup:
-                    self._state = BreakerState.HALF_OPEN
-                    return True
-            case BreakerEvent.CANARY_ANSWERED:
-                if state is BreakerState.HALF_OPEN:
-                    self._close()
-            case BreakerEvent.CANARY_TIMED_OUT:
-                if state is BreakerState.HALF_OPEN:
-                    self._open(now)
-            case BreakerEvent.RECONNECTED:
-                self._close()
-        return False
+        if event is BreakerEvent.OPERATION_ANSWERED:
+            self._count(now, count)
+            return False
+        if event is BreakerEvent.OPERATION_TIMED_OUT:
+            self._count(now, count, failed=True)
+        state = BREAKER_TRANSITIONS[self._state].get(event)
+        if (
+            state is None
+            or (event is BreakerEvent.OPERATION_TIMED_OUT and not self._is_over_threshold())
+            or (event is BreakerEvent.TIME_PASSED and now < self.wakeup)
+        ):
+            return False
+        self._enter(state, now)
+        return state is BreakerState.HALF_OPEN
 
     def _count(self, now: float, count: int, *, failed: bool = False) -> None:
         if self._state is not BreakerState.CLOSED:
@@ -200,11 +181,11 @@ class CircuitBreaker:
             and 100.0 * self._failures >= self._options.error_threshold_percentage * self._operations
         )
 
-    def _open(self, now: float) -> None:
-        self._state, self._opened_at = BreakerState.OPEN, now
-        self.allows_operations = False
-
-    def _close(self) -> None:
-        self._state, self._opened_at = BreakerState.CLOSED, None
-        self.allows_operations = True
-        self._window_start, self._operations, self._failures = -math.inf, 0, 0
+    def _enter(self, state: BreakerState, now: float) -> None:
+        self._state = state
+        self.allows_operations = state is BreakerState.CLOSED
+        if state is BreakerState.OPEN:
+            self._opened_at = now
+        elif state is BreakerState.CLOSED:
+            self._opened_at = None
+            self._window_start, self._operations, self._failures = -math.inf, 0, 0

@@ -192,7 +192,7 @@ def test_a_reconnect_resets(state: BreakerState) -> None:
 
 @rows(("state", "event"), list(itertools.product(BreakerState, BreakerEvent)))
 def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
-    """Every event in every state leads to all the states that the table names, and to no other."""
+    """Every event in every state leads to the state that the table names, or changes none."""
     reached: set[BreakerState] = set()
     for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
         breaker = in_state(state)
@@ -201,7 +201,8 @@ def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
         breaker.handle(event, OPENED_AT + later)
         reached.add(breaker.state)
 
-    assert BREAKER_TRANSITIONS[state][event] == reached
+    assert {state, BREAKER_TRANSITIONS[state].get(event, state)} >= reached
+    assert BREAKER_TRANSITIONS[state].get(event, state) in reached
 
 
 def test_disabled() -> None:
@@ -265,7 +266,7 @@ def test_any_history(history: list[tuple[BreakerEvent, float]], volume: int, per
         canary = breaker.handle(event, now)
         statistics = breaker.statistics()
         assert canary is (before is S.OPEN and breaker.state is S.HALF_OPEN)
-        assert breaker.state in BREAKER_TRANSITIONS[before][event]
+        assert breaker.state in {before, BREAKER_TRANSITIONS[before].get(event, before)}
         assert breaker.allows_operations is (breaker.state is S.CLOSED)
         assert 0 <= statistics.failures <= statistics.operations
         assert (statistics.opened_at is None) is (breaker.state is S.CLOSED)

@@ -5,12 +5,12 @@ Source: the retry page of the Cassandra Java driver, "Hard-coded rules", and its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum, unique
-from types import MappingProxyType
 from typing import NamedTuple
 
 from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.tables import table_of
 
 
 @unique
@@ -47,40 +47,32 @@ _ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
 _PREPARE, _RAISE = Route.REPREPARE, Route.RAISE
 _PROTOCOL, _WRONG = Route.RAISE_AS_PROTOCOL_ERROR, Route.RAISE_AS_UNEXPECTED
 
-_ROWS: Sequence[tuple[type[e.CassandraError], Routes]] = (
-    (e.ReadTimeout, Routes(_ASK, _WRONG, _NEXT)),
-    (e.Unavailable, Routes(_ASK, _WRONG, _NEXT)),
-    (e.WriteTimeout, Routes(_IF, _WRONG, _NEXT)),
-    (e.ReadFailure, Routes(_IF, _WRONG, _NEXT)),
-    (e.WriteFailure, Routes(_IF, _WRONG, _NEXT)),
-    (e.TruncateError, Routes(_IF, _WRONG, _NEXT)),
-    (e.ServerError, Routes(_IF, _ASK, _NEXT)),
-    (e.Overloaded, Routes(_IF, _ASK, _NEXT)),
-    (e.CdcWriteFailure, Routes(_IF, _ASK, _NEXT)),
-    (e.CasWriteUnknown, Routes(_IF, _ASK, _NEXT)),
-    (e.RequestAborted, Routes(_IF, _ASK, _NEXT)),
-    (e.Bootstrapping, Routes(_NEXT, _NEXT, _NEXT)),
-    (e.Unprepared, Routes(_PREPARE, _WRONG, _NEXT)),
-    (e.AlreadyExists, Routes(_RAISE, _WRONG, _RAISE)),
-    (e.QueryValidationError, Routes(_RAISE, _RAISE, _RAISE)),
-    (e.FunctionFailure, Routes(_RAISE, _RAISE, _RAISE)),
-    (e.ProtocolError, Routes(_RAISE, _RAISE, _RAISE)),
-    (e.AuthenticationError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
-    (e.FrameTooLong, Routes(_RAISE, _RAISE, _NEXT)),
-    (e.RequestThrottled, Routes(_RAISE, _RAISE, _RAISE)),
-    # What has no class of its own: a code that is not known.
-    (e.CoordinatorError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+ROUTES: Mapping[type[e.CassandraError], Routes] = table_of(
+    (
+        (e.ReadTimeout, Routes(_ASK, _WRONG, _NEXT)),
+        (e.Unavailable, Routes(_ASK, _WRONG, _NEXT)),
+        (e.WriteTimeout, Routes(_IF, _WRONG, _NEXT)),
+        (e.ReadFailure, Routes(_IF, _WRONG, _NEXT)),
+        (e.WriteFailure, Routes(_IF, _WRONG, _NEXT)),
+        (e.TruncateError, Routes(_IF, _WRONG, _NEXT)),
+        (e.ServerError, Routes(_IF, _ASK, _NEXT)),
+        (e.Overloaded, Routes(_IF, _ASK, _NEXT)),
+        (e.CdcWriteFailure, Routes(_IF, _ASK, _NEXT)),
+        (e.CasWriteUnknown, Routes(_IF, _ASK, _NEXT)),
+        (e.RequestAborted, Routes(_IF, _ASK, _NEXT)),
+        (e.Bootstrapping, Routes(_NEXT, _NEXT, _NEXT)),
+        (e.Unprepared, Routes(_PREPARE, _WRONG, _NEXT)),
+        (e.AlreadyExists, Routes(_RAISE, _WRONG, _RAISE)),
+        (e.QueryValidationError, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.FunctionFailure, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.ProtocolError, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.AuthenticationError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (e.FrameTooLong, Routes(_RAISE, _RAISE, _NEXT)),
+        (e.RequestThrottled, Routes(_RAISE, _RAISE, _RAISE)),
+        # What has no class of its own: a code that is not known.
+        (e.CoordinatorError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+    )
 )
-
-
-def _table() -> Mapping[type[e.CassandraError], Routes]:
-    table = dict(_ROWS)
-    if len(table) < len(_ROWS):
-        raise RuntimeError("an error stands in two rows")
-    return MappingProxyType(table)
-
-
-ROUTES: Mapping[type[e.CassandraError], Routes] = _table()
 """The ways of each class of errors; a class without a row goes the way of the nearest base that has one."""
 
 

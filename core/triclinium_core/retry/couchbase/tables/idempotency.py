@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.tables import table_of
 
 
 @unique
@@ -62,21 +63,9 @@ IDEMPOTENT_OPERATIONS: tuple[IdempotentOperation, ...] = (
 # fmt: on
 
 
-def index_rows(rows: tuple[IdempotentOperation, ...]) -> Mapping[tuple[Service, str], IdempotentOperation]:
-    """Return the rows by service and operation.
-
-    Raises:
-        ValueError: two rows describe the same operation.
-    """
-    index: dict[tuple[Service, str], IdempotentOperation] = {}
-    for row in rows:
-        if (row.service, row.operation) in index:
-            raise ValueError(f"two rows for {row.service} {row.operation}")
-        index[row.service, row.operation] = row
-    return index
-
-
-IDEMPOTENCY: dict[tuple[Service, str], IdempotentOperation] = dict(index_rows(IDEMPOTENT_OPERATIONS))
+IDEMPOTENCY: Mapping[tuple[Service, str], IdempotentOperation] = table_of(
+    ((row.service, row.operation), row) for row in IDEMPOTENT_OPERATIONS
+)
 
 
 def idempotent_row(service: Service, operation: str) -> IdempotentOperation | None:

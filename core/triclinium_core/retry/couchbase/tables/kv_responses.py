@@ -6,13 +6,14 @@ C9 to C13, C31 and D25.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from triclinium_core import errors
 from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, ErrorClass, Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.tables import table_of
 from triclinium_core.retry.values import lean
 
 
@@ -58,21 +59,7 @@ def _lines() -> Iterable[RetryableStatus]:
     # fmt: on
 
 
-def index_lines(lines: Iterable[RetryableStatus]) -> dict[int, RetryableStatus]:
-    """Return the lines by status.
-
-    Raises:
-        ValueError: two lines describe the same status.
-    """
-    index: dict[int, RetryableStatus] = {}
-    for line in lines:
-        if line.status in index:
-            raise ValueError(f"two lines for status 0x{line.status:02x}")
-        index[int(line.status)] = line
-    return index
-
-
-RETRYABLE_STATUSES: dict[int, RetryableStatus] = index_lines(_lines())
+RETRYABLE_STATUSES: Mapping[int, RetryableStatus] = table_of((int(line.status), line) for line in _lines())
 
 CONNECTION_INVALIDATING = frozenset(
     {Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED}

@@ -13,6 +13,7 @@ from triclinium_core import errors
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.tables import table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +69,14 @@ def _http_statuses() -> Iterable[RetryableCode]:
     )
 
 
-def index_lines(lines: Iterable[RetryableCode]) -> dict[tuple[Service, int], RetryableCode]:
-    """Return the lines by service and code.
-
-    Raises:
-        ValueError: two lines describe the same code.
-    """
-    index: dict[tuple[Service, int], RetryableCode] = {}
-    for line in lines:
-        if (line.service, line.code) in index:
-            raise ValueError(f"two lines for {line.service} {line.code}")
-        index[line.service, line.code] = line
-    return index
-
-
-RETRYABLE_ERROR_CODES: dict[tuple[Service, int], RetryableCode] = index_lines(_error_codes())
+RETRYABLE_ERROR_CODES: Mapping[tuple[Service, int], RetryableCode] = table_of(
+    ((line.service, line.code), line) for line in _error_codes()
+)
 """Query and analytics: by the code of the first error in the body (decision C22)."""
 
-RETRYABLE_HTTP_STATUSES: dict[tuple[Service, int], RetryableCode] = index_lines(_http_statuses())
+RETRYABLE_HTTP_STATUSES: Mapping[tuple[Service, int], RetryableCode] = table_of(
+    ((line.service, line.code), line) for line in _http_statuses()
+)
 """Search and views: by HTTP status."""
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.requests import routes
-from triclinium_core.retry.cassandra.requests.routes import ROUTES, Route, routes_of
+from triclinium_core.retry.cassandra.requests.routes import Route, routes_of
 
 # The driver's request handlers, by what they do with an error of a statement.
 RAISED = {0x2000, 0x2100, 0x2200, 0x2300, 0x2400, 0x1400, 0x000A}
@@ -86,11 +85,3 @@ def test_what_no_attempt_meets() -> None:
     """The machine's own errors have no way: they are made where the ways end."""
     with pytest.raises(KeyError):
         routes_of(e.AllNodesFailed(()))
-
-
-def test_a_duplicate_row_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows for one class are found when the module is imported."""
-    monkeypatch.setattr(routes, "_ROWS", [*routes._ROWS, (e.ServerError, ROUTES[e.ServerError])])
-
-    with pytest.raises(RuntimeError, match="two rows"):
-        routes._table()

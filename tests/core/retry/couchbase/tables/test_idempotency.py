@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.core.retry.couchbase.doctored import import_with
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables import idempotency
 from triclinium_core.retry.couchbase.tables.idempotency import (
     ANY_OPERATION,
     IDEMPOTENT_OPERATIONS,
     Idempotency,
     IdempotentOperation,
     idempotent_row,
-    index_rows,
     is_idempotent,
 )
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -113,20 +108,3 @@ def test_everything_else_of_kv(operation: str) -> None:
     """Every operation is non-idempotent unless it is listed, whatever other services look at."""
     assert not is_idempotent(Service.KV, operation, readonly=True, method="GET")
     assert idempotent_row(Service.KV, operation) is None
-
-
-def test_a_special_row_comes_before_the_general_one() -> None:
-    """A service may have a row for all operations and one for a single operation."""
-    general = IdempotentOperation(Service.SEARCH, ANY_OPERATION, Idempotency.ALWAYS, "Search")
-    special = IdempotentOperation(Service.SEARCH, "pause", Idempotency.IF_GET, "Search")
-
-    assert {(Service.SEARCH, "*"): general, (Service.SEARCH, "pause"): special} == index_rows((general, special))
-
-
-def test_a_second_row_fails_at_import() -> None:
-    """The mistake does not wait for the first request."""
-    with pytest.raises(ValueError, match="^two rows for kv get$"):
-        index_rows((*IDEMPOTENT_OPERATIONS, IDEMPOTENT_OPERATIONS[1]))
-    row = '    IdempotentOperation(Service.KV, "noop", _ALWAYS, "KV: Noop Request"),\n'
-    with pytest.raises(ValueError, match="^two rows for kv noop$"):
-        import_with(idempotency, row, row + row)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.retry.couchbase.doctored import import_with
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, DecodingFailureException
-from triclinium_core.retry.couchbase.tables import kv_responses
 from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_responses import (
     CONNECTION_INVALIDATING,
@@ -20,7 +17,6 @@ from triclinium_core.retry.couchbase.tables.kv_responses import (
     KvVerdict,
     classify,
     error_of_entry,
-    index_lines,
     is_success,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
@@ -246,12 +242,3 @@ def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> 
         verdict = classify(operation, status, mapped)
         assert verdict.reason is None or verdict.error is not None
         assert verdict.clause.startswith(("RFC 0049 ", "no clause: "))
-
-
-def test_a_second_line_fails_at_import() -> None:
-    """The mistake does not wait for the first response."""
-    with pytest.raises(ValueError, match="^two lines for status 0x09$"):
-        index_lines([*RETRYABLE_STATUSES.values(), RETRYABLE_STATUSES[Status.LOCKED]])
-    line = '    yield line(s.TEMPORARY_FAILURE, r.KV_TEMPORARY_FAILURE, frozenset(), "KV: Temporary Failure 0x86")\n'
-    with pytest.raises(ValueError, match="^two lines for status 0x86$"):
-        import_with(kv_responses, line, line + line)

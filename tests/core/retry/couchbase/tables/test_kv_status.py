@@ -12,7 +12,6 @@ from triclinium_core.retry.couchbase.tables.kv_status import (
     ERRORS_WITHOUT_A_MAP,
     KV_STATUSES,
     Status,
-    index_rows,
     status_name,
 )
 
@@ -160,7 +159,7 @@ def test_row(number: int) -> None:
     row = KV_STATUSES[number]
     expected = {operation: error_class(name) for operation, name in OF_OPERATION.get(number, {}).items()}
 
-    assert number == row.status
+    assert number == row
     assert error_class(STATUSES[number][1]) is row.error
     assert expected == row.of_operation
     assert ONLY_OF.get(number, frozenset()) == row.only_of
@@ -175,17 +174,8 @@ def test_status_name(status: int, expected: str | None) -> None:
     assert expected == status_name(status)
 
 
-def test_a_second_row_fails_at_import() -> None:
-    """The mistake does not wait for the first response."""
-    with pytest.raises(ValueError, match="^two rows for status 0x09$"):
-        index_rows([*KV_STATUSES.values(), KV_STATUSES[Status.LOCKED]])
-    row = "    yield row(s.TOO_BIG, e.ValueTooLargeException)\n"
-    with pytest.raises(ValueError, match="^two rows for status 0x03$"):
-        import_with(kv_status, row, row + row)
-
-
 def test_a_second_name_of_a_number_fails_at_import() -> None:
     """Two names of one number would share a row without a word."""
-    line = "    TOO_BIG = 0x03\n"
+    line = "    TOO_BIG = 0x03, e.ValueTooLargeException\n"
     with pytest.raises(ValueError, match="TOO_LARGE"):
-        import_with(kv_status, line, line + "    TOO_LARGE = 0x03\n")
+        import_with(kv_status, line, line + "    TOO_LARGE = 0x03, None\n")

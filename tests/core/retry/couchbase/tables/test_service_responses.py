@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.retry.couchbase.doctored import import_with
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import (
@@ -19,7 +16,6 @@ from triclinium_core.retry.couchbase.tables.service_responses import (
     RETRYABLE_HTTP_STATUSES,
     ServiceVerdict,
     classify,
-    index_lines,
 )
 
 R = RetryReason
@@ -284,21 +280,3 @@ def test_total(service: Service, http_status: int, body: bytes | str) -> None:
 
     assert verdict.reason is None or verdict.error is not None
     assert verdict.clause.startswith("RFC 0049 Response Code Retry List: ")
-
-
-@rows(
-    ("line", "service", "code"),
-    [
-        ('"Query: Error code 4070")\n', QUERY, 4070),
-        ('"Analytics: Error code 23007")\n', ANALYTICS, 23007),
-        ('"Search: Http status code 429")\n', SEARCH, 429),
-        ('"View: Http Status code 302")\n', VIEWS, 302),
-    ],
-)
-def test_a_second_line_fails_at_import(line: str, service: Service, code: int) -> None:
-    """The mistake does not wait for the first answer."""
-    with pytest.raises(ValueError, match="^two lines for query 4040$"):
-        index_lines([*RETRYABLE_ERROR_CODES.values(), RETRYABLE_ERROR_CODES[QUERY, 4040]])
-    again = f'    yield line(Service.{service.name}, {code}, r.UNKNOWN, e.CouchbaseException, "again")\n'
-    with pytest.raises(ValueError, match=f"^two lines for {service} {code}$"):
-        import_with(service_responses, line, line + again)

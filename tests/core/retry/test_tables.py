@@ -1,0 +1,18 @@
+"""Tables that are keyed by a part of their rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from triclinium_core.retry.tables import table_of
+
+
+def test_rows_by_their_keys() -> None:
+    """Each row stands under its key, in the order of the rows."""
+    assert {"b": 1, "a": 2} == table_of([("b", 1), ("a", 2)])
+
+
+def test_a_second_row_fails() -> None:
+    """A table that has a key twice fails when its module is imported, not at the first look into it."""
+    with pytest.raises(ValueError, match=r"^two rows for \('kv', 'get'\)$"):
+        table_of([(("kv", "get"), 1), (("kv", "set"), 2), (("kv", "get"), 1)])
