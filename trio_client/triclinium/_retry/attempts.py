@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
-import trio
-
-from triclinium._retry.calls import SLEEPS, Recovery, begin_first, record_success
-from triclinium._trio_run import not_on_trio
+from triclinium._retry.calls import RetriedCall
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.calls.machine import Sleep, refuse_first
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 
 
 def attempts(
@@ -40,20 +36,14 @@ def attempts(
     Raises:
         InvalidArgumentException: an argument is wrong.
     """
-    return Attempts(CallTerms(strategy, on, None, token_scope, name, hooks))
+    return Attempts(CallTerms(strategy, on, None, token_scope, "attempts" if name is None else name, hooks))
 
 
 class _Stage(Enum):
-    NEW = "it has not begun"
     WAITING = "its block was not entered"
     OPEN = "its block is open"
     FAILED = "it has failed, and another one follows"
-    LEFT = "it was given up while it waited to begin"
     OVER = "it is over, and no other one follows"
-
-
-_NEW, _WAITING, _OPEN, _FAILED, _LEFT, _OVER = _Stage
-# Every attempt goes through them, and a member is found faster by a name of its own.
 
 
 class Attempt:
@@ -62,23 +52,18 @@ class Attempt:
     ``async with attempt:`` does the same, for strategies of both kinds. Neither adds a checkpoint.
     """
 
-    __slots__ = ("_began", "_info", "_recovery", "_stage", "_terms", "_token")
+    __slots__ = ("_call", "_info", "_stage", "_terms", "number")
 
-    def __init__(self, terms: CallTerms[None]) -> None:
+    def __init__(self, terms: CallTerms[None], call: RetriedCall) -> None:
+        self.number: int = call.number
+        """1 for the first, and 1 more for each that follows."""
         self._terms = terms
-        self._token: RetryToken | None = None
-        self._recovery: Recovery | None = None
+        self._call = call
         self._info: ErrorInfo | None = None
-        self._stage = _NEW
-        self._began = 0.0
+        self._stage = _Stage.WAITING
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.number}: {self._stage.value}>"
-
-    @property
-    def number(self) -> int:
-        """1 for the first, and 1 more for each that follows."""
-        return 1 if self._recovery is None else self._recovery.number
+        return f"<Attempt {self.number}: {self._stage.value}>"
 
     def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
         """Have the attempt count as failed although its block raises nothing: what it got is to be retried.
@@ -91,10 +76,8 @@ class Attempt:
         Raises:
             InvalidArgumentException: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
         """
-        if self._stage is not _OPEN:
-            raise InvalidArgumentException(
-                f"attempt {self.number}: {self._stage.value}; call retry() inside of the block", parameter="attempt"
-            )
+        if self._stage is not _Stage.OPEN:
+            raise self._misuse(f": {self._stage.value}; call retry() inside of the block")
         self._info = check_info("info", info)
 
     def __enter__(self) -> Self:
@@ -103,111 +86,86 @@ class Attempt:
             raise InvalidArgumentException(
                 f"strategy {name} does not answer at once: write `async with attempt:`", parameter="strategy"
             )
-        if self._stage is not _WAITING:
-            self._refuse_entry()
-        self._stage = _OPEN
+        self._open()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        self._stage = _OVER
-        if error is None and self._info is None:
-            if self._token is not None:
-                self._terms.strategy.record_success(token=self._token)
-            if self._recovery is not None:
-                self._recovery.succeeded()
-            return False
-        if error is not None and not isinstance(error, Exception):
-            return False
-        info, self._info = self._info, None
-        return self._settle(isinstance(self._made().decide(error, info), Sleep), error)
+        try:
+            # A strategy that answers at once leaves nothing to wait for.
+            self._close(error).send(None)
+        except StopIteration as end:
+            return end.value is True
+        raise AssertionError("the strategy answers at once")
 
     async def __aenter__(self) -> Self:
-        if self._stage is not _WAITING:
-            self._refuse_entry()
-        self._stage = _OPEN
+        self._open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        self._stage = _OVER
+        return await self._close(error)
+
+    def _open(self) -> None:
+        if self._stage is not _Stage.WAITING:
+            raise self._misuse(f" cannot be entered: {self._stage.value}")
+        self._stage = _Stage.OPEN
+
+    async def _close(self, error: BaseException | None) -> bool:
+        """Tell what became of the attempt, and return whether an error ends here."""
+        self._stage = _Stage.OVER
         if error is None and self._info is None:
-            await record_success(self._terms, self._token)
-            if self._recovery is not None:
-                self._recovery.succeeded()
-            return False
-        if error is not None and not isinstance(error, Exception):
-            return False
-        info, self._info = self._info, None
-        return self._settle(await self._made().goes_on(error, info), error)
+            await self._call.succeed()
+        elif (error is None or isinstance(error, Exception)) and await self._call.goes_on(error, self._info):
+            self._stage = _Stage.FAILED
+            return error is not None
+        return False
 
-    def _refuse_entry(self) -> NoReturn:
-        raise InvalidArgumentException(
-            f"attempt {self.number} cannot be entered: {self._stage.value}", parameter="attempt"
-        )
-
-    def _made(self) -> Recovery:
-        if self._recovery is None:
-            self._recovery = Recovery(self._terms, "attempts", self._token, self._began)
-        return self._recovery
-
-    def _settle(self, goes_on: bool, error: Exception | None) -> bool:
-        if not goes_on:
-            return False
-        self._stage = _FAILED
-        # What was raised ends here; of a result there is nothing to end.
-        return error is not None
+    def _misuse(self, how: str) -> InvalidArgumentException:
+        return InvalidArgumentException(f"attempt {self.number}{how}", parameter="attempt")
 
 
-class Attempts(Attempt):
-    """What ``attempts`` returns; one loop goes over it, once.
+class Attempts:
+    """What ``attempts`` returns; one loop goes over it, once."""
 
-    One object is the iterator and each of the attempts, of which only one is under way at a time.
-    """
+    __slots__ = ("_attempt", "_call", "_terms")
 
-    __slots__ = ()
+    def __init__(self, terms: CallTerms[None]) -> None:
+        self._terms = terms
+        self._call = RetriedCall(terms)
+        self._attempt: Attempt | None = None
+
+    def __repr__(self) -> str:
+        return f"<Attempts {self._call.number}: {self._standing}>"
 
     def __aiter__(self) -> Attempts:
-        if self._stage is not _NEW:
+        if self._attempt is not None:
             raise InvalidArgumentException(
                 "these attempts were begun already; call attempts() again for another loop", parameter="attempts"
             )
         return self
 
     async def __anext__(self) -> Attempt:
-        stage = self._stage
-        if stage is _OVER:
+        if self._attempt is None:
+            await self._call.begin()
+        elif self._attempt._stage is _Stage.FAILED and self._call.is_due:
+            await self._call.sleep()
+        elif self._attempt._stage is _Stage.OVER:
             raise StopAsyncIteration
-        if stage is _NEW:
-            terms = self._terms
-            try:
-                self._began = trio.current_time()
-            except RuntimeError as elsewhere:
-                raise not_on_trio(SLEEPS) from elsewhere
-            try:
-                answer = terms.strategy.acquire_initial_retry_token(token_scope=terms.token_scope)
-            except Exception as refusal:
-                refuse_first(refusal)
-            else:
-                # As in ``call``: what may begin at once does.
-                if getattr(answer, "retry_delay", None) != 0:
-                    self._token = await begin_first(terms, answer)
-                    self._began = trio.current_time()
-                else:
-                    self._token = answer  # type: ignore[assignment]  # what has a delay is a token
         else:
-            await self._wait_next()
-        self._stage = _WAITING
-        return self
-
-    async def _wait_next(self) -> None:
-        if self._stage is not _FAILED or self._recovery is None:
             raise InvalidArgumentException(
-                f"attempt {self.number}: {self._stage.value}; write `with attempt:` around what is to be retried",
+                f"attempt {self._call.number}: {self._standing}; write `with attempt:` around what is to be retried",
                 parameter="attempt",
             )
-        self._stage = _LEFT
-        await self._recovery.sleep()
-        self._token = self._recovery.token
+        self._attempt = Attempt(self._terms, self._call)
+        return self._attempt
+
+    @property
+    def _standing(self) -> str:
+        if self._attempt is None:
+            return "it has not begun"
+        if self._attempt._stage is _Stage.FAILED and not self._call.is_due:
+            return "it was given up while it waited to begin"
+        return self._attempt._stage.value

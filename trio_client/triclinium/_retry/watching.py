@@ -7,7 +7,7 @@ sentences are attributes of the record too: ``call``, ``attempt``, ``delay`` in 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -25,9 +25,8 @@ class TestMode(NamedTuple):
 
 
 _hooks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
-_test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
-
-current_test_mode: Callable[[], TestMode | None] = _test_mode.get
+test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
+"""What the innermost ``triclinium.testing.retries`` says."""
 
 
 @contextmanager
@@ -46,16 +45,6 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
         yield
     finally:
         _hooks.reset(token)
-
-
-@contextmanager
-def in_test_mode(mode: TestMode) -> Iterator[None]:
-    """Change retries for the block, and for the tasks that are started in it."""
-    token = _test_mode.set(mode)
-    try:
-        yield
-    finally:
-        _test_mode.reset(token)
 
 
 def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:

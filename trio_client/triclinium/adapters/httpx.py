@@ -10,16 +10,16 @@ from typing import Self
 
 import trio
 
-from triclinium._retry.calls import Recovery, first_token, record_success
+from triclinium._retry.calls import RetriedCall
 from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._trio_run import not_on_trio
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.calls.history import AttemptRecord, attempts_of
+from triclinium_core.retry.calls.history import attempts_of
 from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
 from triclinium_core.retry.calls.reports import RetryHook
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
 from triclinium_core.shown import shown
 
 try:
@@ -152,20 +152,20 @@ class RetryTransport(httpx.AsyncBaseTransport):
         if not trio.lowlevel.in_trio_task():
             raise not_on_trio("RetryTransport sleeps and counts as trio does; use its client")
         facts = _facts_of(request)
-        call = _Call(self._terms(request, facts), f"{request.method} {request.url.host}")
+        call = RetriedCall(self._terms(request, facts))
         await call.begin()
         while True:
             try:
                 response = await self._transport.handle_async_request(request)
             except httpx.TransportError as error:
-                if not await call.goes_on_after(error):
+                if not await call.goes_on(error, None):
                     raise
             else:
                 if not await self._goes_on_after(response, call, facts):
                     return response
-            await call.pause()
+            await call.sleep()
 
-    async def _goes_on_after(self, response: httpx.Response, call: _Call, facts: HttpRequestFacts) -> bool:
+    async def _goes_on_after(self, response: httpx.Response, call: RetriedCall, facts: HttpRequestFacts) -> bool:
         """Tell whether another attempt follows ``response``, which is closed then."""
         status, rules = response.status_code, self._rules
         async with _closed_on_error(response):
@@ -175,10 +175,15 @@ class RetryTransport(httpx.AsyncBaseTransport):
                 return False
             retry_after = response.headers.get("retry-after")
             answer = FailedAnswer(status, rules.judge_answer(facts, status, retry_after, self._wall_clock()))
-            if not await call.goes_on_after(answer):
+            if not await call.goes_on(answer, None):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
                 return False
-        await call.let_go(response)
+        try:
+            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
+            await response.aclose()
+        except BaseException:
+            call.abandon()
+            raise
         return True
 
     def _terms(self, request: httpx.Request, facts: HttpRequestFacts) -> CallTerms[httpx.Response]:
@@ -188,56 +193,8 @@ class RetryTransport(httpx.AsyncBaseTransport):
             failure = next((_FAILURES[kind] for kind in type(error).__mro__ if kind in _FAILURES), None)
             return False if failure is None else self._rules.judge_failure(facts, failure)
 
-        return CallTerms(self._strategy, on=info_of, token_scope=self._token_scope(request), hooks=self._hooks)
-
-
-class _Call:
-    """What becomes of one request, over all its attempts."""
-
-    def __init__(self, terms: CallTerms[httpx.Response], name: str) -> None:
-        self._terms = terms
-        self._name = name
-        self._began = 0.0
-        self._token: RetryToken | None = None
-        self._recovery: Recovery | None = None
-
-    @property
-    def records(self) -> tuple[AttemptRecord, ...]:
-        """Of the attempts that failed."""
-        return () if self._recovery is None else self._recovery.records
-
-    async def begin(self) -> None:
-        """Wait until the first attempt may begin."""
-        self._token = await first_token(self._terms)
-        self._began = trio.current_time()
-
-    async def goes_on_after(self, error: Exception) -> bool:
-        """Tell whether another attempt follows this failure."""
-        if self._recovery is None:
-            self._recovery = Recovery(self._terms, self._name, self._token, self._began)
-        return await self._recovery.goes_on(error, None)
-
-    async def let_go(self, response: httpx.Response) -> None:
-        """Close a response that another attempt follows."""
-        assert self._recovery is not None, "there was a failure"
-        try:
-            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
-            await response.aclose()
-        except BaseException:
-            self._recovery.abandon()
-            raise
-
-    async def pause(self) -> None:
-        """Wait until the next attempt may begin."""
-        assert self._recovery is not None, "there was a failure"
-        await self._recovery.sleep()
-        self._token = self._recovery.token
-
-    async def succeed(self) -> None:
-        """Tell the strategy, and those who watch."""
-        await record_success(self._terms, self._token)
-        if self._recovery is not None:
-            self._recovery.succeeded()
+        scope, name = self._token_scope(request), f"{request.method} {request.url.host}"
+        return CallTerms(self._strategy, on=info_of, token_scope=scope, name=name, hooks=self._hooks)
 
 
 def _facts_of(request: httpx.Request) -> HttpRequestFacts:

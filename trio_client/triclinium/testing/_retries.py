@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from triclinium._retry.watching import TestMode, in_test_mode
-from triclinium_core.errors import InvalidArgumentException
+from triclinium._retry.watching import TestMode, test_mode
+from triclinium_core.checks import check_integer
 
 
 @contextmanager
@@ -23,9 +23,10 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
     Raises:
         InvalidArgumentException: ``attempts`` is no whole number of at least 1.
     """
-    if attempts is not None and (not isinstance(attempts, int) or isinstance(attempts, bool) or attempts < 1):
-        raise InvalidArgumentException(
-            f"attempts={attempts!r} must be a whole number of at least 1, or None", parameter="attempts"
-        )
-    with in_test_mode(TestMode(attempts, sleeps)):
+    if attempts is not None:
+        check_integer(attempts, "attempts", 1)
+    token = test_mode.set(TestMode(attempts, sleeps))
+    try:
         yield
+    finally:
+        test_mode.reset(token)

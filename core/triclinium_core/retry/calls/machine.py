@@ -101,7 +101,7 @@ class CallMachine:
         self.number: int = 1
         """Of the attempt under way, or of the one that failed last."""
         self.token: RetryToken | None = token
-        """Of that attempt; None where there was none to be had."""
+        """Of that attempt; None where there was none to be had. ``CallTerms.abandon`` takes one back."""
         self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max
         self._began = began
@@ -113,10 +113,6 @@ class CallMachine:
 
     def __repr__(self) -> str:
         return f"<CallMachine: attempt {self.number}>"
-
-    def abandon(self) -> None:
-        """Hand back the token of the next attempt, for which nobody waits any more."""
-        self._terms.abandon(self.token)
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:

@@ -289,17 +289,6 @@ def test_the_first_token() -> None:
         refuse_first(ZeroDivisionError())
 
 
-def test_a_retry_that_nobody_waits_for() -> None:
-    """Its token is handed back, and costs nothing."""
-    strategy = StandardRetryStrategy(rng=random.Random(0))
-    machine = machine_of(strategy)
-    machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
-    taken = strategy.available_quota()
-    machine.abandon()
-
-    assert (486, 500) == (taken, strategy.available_quota())
-
-
 def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
     """It cannot permit a retry of what is not retry-safe."""
     permitting, refusing = Answering(Token(0.0)), Answering(RetryError())
