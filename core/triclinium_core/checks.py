@@ -117,14 +117,16 @@ def check_choice(value: object, parameter: str, choices: type[Enum]) -> None:
 
 
 def check_method(value: T, parameter: str, method: str, what: str) -> T:
-    """Return ``value``, which has the method.
+    """Return ``value``, which has the method, and is not the class of what has it.
 
     Args:
         method: its name.
         what: how it is called and what it does, for the message.
     """
-    if not callable(getattr(value, method, None)):
-        raise InvalidArgumentException(f"{parameter}={shown(value)} must have a method {what}", parameter=parameter)
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise InvalidArgumentException(
+            f"{parameter}={shown(value)} must be an object with a method {what}", parameter=parameter
+        )
     return value
 
 

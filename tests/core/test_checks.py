@@ -264,7 +264,7 @@ def test_no_counts(count: Any, least: int) -> None:
         (lambda: check_flag(1, "n"), "n=1 must be True or False"),
         (lambda: check_type("1", "n", int, float), "n='1' must be of type int or float"),
         (lambda: check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
-        (lambda: check_random(0.5), "rng=0.5 must have a method random() that draws from [0, 1)"),
+        (lambda: check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:

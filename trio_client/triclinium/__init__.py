@@ -13,7 +13,7 @@ from triclinium._context import client_context, retrying
 from triclinium._deadlines import AbandonedOperation, fail_after
 from triclinium._driver.subscriptions import TopologyChanges
 from triclinium._keyspace import Bucket, Scope
-from triclinium._open_cluster import open_cluster, run_cluster
+from triclinium._open_cluster import ClusterArguments, open_cluster, run_cluster
 from triclinium._retry.attempts import Attempt, Attempts, attempts
 from triclinium._retry.retry import retried, retry
 from triclinium._retry.strategies import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
@@ -113,6 +113,7 @@ __all__ = [
     "CircuitBreakerOptions",
     "ClientStatistics",
     "Cluster",
+    "ClusterArguments",
     "ClusterState",
     "Collection",
     "CollectionManager",

@@ -6,6 +6,8 @@ import random
 import ssl
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from types import NoneType
+from typing import TypedDict, Unpack
 
 import trio
 
@@ -15,17 +17,11 @@ from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
 from triclinium._driver.stream import new_nonce
 from triclinium.abc import Connector, Resolver
-from triclinium_core.checks import check_flag
+from triclinium_core.checks import check_flag, check_method, check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.topology.connection_string import parse_connection_string
-from triclinium_core.options import (
-    AUTHENTICATOR_NAMES,
-    AUTHENTICATORS,
-    Authenticator,
-    ClientOptions,
-    TimeoutOptions,
-)
+from triclinium_core.options import Authenticator, ClientOptions, TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
 
@@ -77,47 +73,57 @@ def open_cluster(
     Cancellation: reaches the block and not the connections, so that a block that is being cancelled can still write
     from within a shielded scope.
     """
-    return running(
-        make_driver(
-            _options(
-                connection_string,
-                authenticator,
-                timeouts,
-                retry_strategy,
-                circuit_breaker,
-                hello_after_auth=hello_after_auth,
-                renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
-                compression=compression,
-                network=network,
-                enable_dns_srv=enable_dns_srv,
-            ),
-            connector=_connector(
-                connector, ssl_context, authenticator, tls=parse_connection_string(connection_string).tls
-            ),
-            resolver=_resolver(resolver),
-            log=Log(redact=check_flag(redact_logs, "redact_logs")),
-        ),
-        connection_string,
+    options = ClientOptions(
+        connection_string=connection_string,
+        authenticator=authenticator,
+        timeouts=TimeoutOptions() if timeouts is None else timeouts,
+        retry_strategy=FastFailOnTerminalErrorRetryStrategy() if retry_strategy is None else retry_strategy,
+        circuit_breaker=CircuitBreakerOptions() if circuit_breaker is None else circuit_breaker,
+        hello_after_auth=hello_after_auth,
+        renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
+        compression=compression,
+        network=network,
+        enable_dns_srv=enable_dns_srv,
     )
+    if resolver is not None:
+        check_method(resolver, "resolver", "look_up", "look_up(service)")
+    driver = make_driver(
+        options,
+        connector=_connector(connector, ssl_context, options),
+        resolver=resolver,
+        redact_logs=redact_logs,
+    )
+    return running(driver, connection_string)
+
+
+class ClientArguments(TypedDict, total=False):
+    """The arguments of ``open_cluster`` that are options of the core, which has the defaults; none has to be there."""
+
+    timeouts: TimeoutOptions
+    retry_strategy: AnyRetryStrategy
+    circuit_breaker: CircuitBreakerOptions
+    hello_after_auth: bool
+    renegotiate_on_corrupt_error_map: bool
+    compression: bool
+    network: str
+    enable_dns_srv: bool
+
+
+class ClusterArguments(ClientArguments, total=False):
+    """All arguments of ``open_cluster`` that are given by name."""
+
+    ssl_context: ssl.SSLContext
+    connector: Connector
+    resolver: Resolver
+    redact_logs: bool
 
 
 async def run_cluster(
     connection_string: str,
     authenticator: Authenticator | None = None,
     *,
-    timeouts: TimeoutOptions | None = None,
-    retry_strategy: AnyRetryStrategy | None = None,
-    circuit_breaker: CircuitBreakerOptions | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    connector: Connector | None = None,
-    resolver: Resolver | None = None,
-    hello_after_auth: bool = False,
-    renegotiate_on_corrupt_error_map: bool = False,
-    compression: bool = True,
-    network: str = "auto",
-    enable_dns_srv: bool = True,
-    redact_logs: bool = False,
     task_status: trio.TaskStatus[Cluster] = trio.TASK_STATUS_IGNORED,
+    **arguments: Unpack[ClusterArguments],
 ) -> None:
     """Run a cluster in a nursery of one's own: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
 
@@ -125,22 +131,7 @@ async def run_cluster(
 
     Cancellation: closes the cluster at once.
     """
-    async with open_cluster(
-        connection_string,
-        authenticator,
-        timeouts=timeouts,
-        retry_strategy=retry_strategy,
-        circuit_breaker=circuit_breaker,
-        ssl_context=ssl_context,
-        connector=connector,
-        resolver=resolver,
-        hello_after_auth=hello_after_auth,
-        renegotiate_on_corrupt_error_map=renegotiate_on_corrupt_error_map,
-        compression=compression,
-        network=network,
-        enable_dns_srv=enable_dns_srv,
-        redact_logs=redact_logs,
-    ) as cluster:
+    async with open_cluster(connection_string, authenticator, **arguments) as cluster:
         task_status.started(cluster)
         await trio.sleep_forever()
 
@@ -150,101 +141,31 @@ def make_driver(
     *,
     connector: Connector,
     resolver: Resolver | None = None,
-    log: Log | None = None,
+    redact_logs: bool = False,
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
 ) -> Driver:
     """Return a driver with the real machine; tests pass their own randomness.
 
     Raises:
-        InvalidArgumentException: the machine refuses an option.
+        InvalidArgumentException: ``redact_logs`` is no flag, or the machine refuses an option.
     """
+    log = Log(redact=check_flag(redact_logs, "redact_logs"))
     machine = ClientMachine(options, rng=rng if rng is not None else random.Random())
-    return Driver(
-        machine,
-        connector=connector,
-        resolver=resolver,
-        log=log if log is not None else Log(),
-        make_nonce=make_nonce,
-    )
+    return Driver(machine, connector=connector, resolver=resolver, log=log, make_nonce=make_nonce)
 
 
-def _options(
-    connection_string: str,
-    authenticator: Authenticator | None,
-    timeouts: TimeoutOptions | None,
-    retry_strategy: AnyRetryStrategy | None,
-    circuit_breaker: CircuitBreakerOptions | None,
-    *,
-    hello_after_auth: bool,
-    renegotiate_on_corrupt_error_map: bool,
-    compression: bool,
-    network: str,
-    enable_dns_srv: bool,
-) -> ClientOptions:
-    """Return the options of the core, once their types are right; the core knows what the values may be."""
-    if authenticator is not None and not isinstance(authenticator, AUTHENTICATORS):
-        # What was passed may well be a secret, so the error does not quote it.
-        raise InvalidArgumentException(
-            f"authenticator must be a {AUTHENTICATOR_NAMES}, not {type(authenticator).__name__}",
-            parameter="authenticator",
+def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, options: ClientOptions) -> Connector:
+    tls = parse_connection_string(options.connection_string).tls
+    check_type(ssl_context, "ssl_context", ssl.SSLContext, NoneType)
+    if ssl_context is not None and (given is not None or not tls):
+        why = (
+            "without TLS; connect with couchbases://" if given is None else "beside a connector, which does TLS itself"
         )
-    for name, value, kind in (
-        ("timeouts", timeouts, TimeoutOptions),
-        ("circuit_breaker", circuit_breaker, CircuitBreakerOptions),
-    ):
-        if value is not None and not isinstance(value, kind):
-            raise InvalidArgumentException(f"{name}={value!r} must be a {kind.__name__}", parameter=name)
-    return ClientOptions(
-        connection_string=connection_string,
-        authenticator=authenticator,
-        timeouts=timeouts or TimeoutOptions(),
-        retry_strategy=FastFailOnTerminalErrorRetryStrategy() if retry_strategy is None else retry_strategy,
-        circuit_breaker=circuit_breaker or CircuitBreakerOptions(),
-        compression=check_flag(compression, "compression"),
-        network=network,
-        enable_dns_srv=check_flag(enable_dns_srv, "enable_dns_srv"),
-        hello_after_auth=check_flag(hello_after_auth, "hello_after_auth"),
-        renegotiate_on_corrupt_error_map=check_flag(
-            renegotiate_on_corrupt_error_map, "renegotiate_on_corrupt_error_map"
-        ),
-    )
-
-
-def _resolver(resolver: Resolver | None) -> Resolver | None:
-    if resolver is not None and (isinstance(resolver, type) or not callable(getattr(resolver, "look_up", None))):
-        raise InvalidArgumentException(
-            f"resolver={resolver!r} must be an object with a method look_up(service)", parameter="resolver"
-        )
-    return resolver
-
-
-def _connector(
-    connector: Connector | None, ssl_context: ssl.SSLContext | None, authenticator: Authenticator | None, *, tls: bool
-) -> Connector:
-    connector = _checked(connector, ssl_context, tls=tls)
+        raise InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
+    connector = TcpConnector(ssl_context) if given is None else given
+    check_method(connector, "connector", "connect", "connect(host, port, tls=...)")
     # What does not go with the scheme is for the core to refuse, which knows why.
     if tls:
-        show_certificate(connector, authenticator)
-    return connector
-
-
-def _checked(connector: Connector | None, ssl_context: ssl.SSLContext | None, *, tls: bool) -> Connector:
-    if ssl_context is not None and not isinstance(ssl_context, ssl.SSLContext):
-        raise InvalidArgumentException(f"ssl_context={ssl_context!r} must be an SSLContext", parameter="ssl_context")
-    if connector is None:
-        if ssl_context is not None and not tls:
-            raise InvalidArgumentException(
-                "ssl_context has no effect without TLS; connect with couchbases://", parameter="ssl_context"
-            )
-        return TcpConnector(ssl_context)
-    if ssl_context is not None:
-        raise InvalidArgumentException(
-            "ssl_context has no effect beside a connector, which does TLS itself", parameter="ssl_context"
-        )
-    if isinstance(connector, type) or not callable(getattr(connector, "connect", None)):
-        raise InvalidArgumentException(
-            f"connector={connector!r} must be an object with a method connect(host, port, tls=...)",
-            parameter="connector",
-        )
+        show_certificate(connector, options.authenticator)
     return connector

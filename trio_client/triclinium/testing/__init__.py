@@ -5,7 +5,8 @@ This is all that the tests of an application need to import; ``triclinium_core.t
 
 from __future__ import annotations
 
-from triclinium.testing._fake_cluster import ClientArguments, FakeCluster
+from triclinium._open_cluster import ClientArguments
+from triclinium.testing._fake_cluster import FakeCluster
 from triclinium.testing._memory import FakeConnector, open_fake_cluster
 from triclinium.testing._retries import retries
 from triclinium.testing._tcp import open_tcp_cluster, serve_tcp

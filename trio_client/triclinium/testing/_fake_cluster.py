@@ -6,35 +6,14 @@ import random
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from triclinium._cluster import Cluster, running
-from triclinium._driver.log import Log
-from triclinium._open_cluster import make_driver
+from triclinium._open_cluster import ClientArguments, make_driver
 from triclinium.abc import Connector
 from triclinium.testing._node_server import NodeServer
-from triclinium_core.checks import check_flag
-from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
 from triclinium_core.testing import FakeNode, FakeNodes
-
-
-class ClientArguments(TypedDict, total=False):
-    """The arguments of ``open_cluster`` that ``FakeCluster.open_client`` passes on.
-
-    ``timeouts``, ``retry_strategy``, ``circuit_breaker``, ``hello_after_auth``, ``renegotiate_on_corrupt_error_map``,
-    ``compression``, ``network`` and ``enable_dns_srv``; none has to be there.
-    """
-
-    timeouts: TimeoutOptions
-    retry_strategy: AnyRetryStrategy
-    circuit_breaker: CircuitBreakerOptions
-    hello_after_auth: bool
-    renegotiate_on_corrupt_error_map: bool
-    compression: bool
-    network: str
-    enable_dns_srv: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +73,7 @@ class FakeCluster:
         driver = make_driver(
             options,
             connector=self.connector,
-            log=Log(redact=check_flag(redact_logs, "redact_logs")),
+            redact_logs=redact_logs,
             rng=random.Random(seed),
             make_nonce=lambda: f"client{seed}nonce{next(nonces):016}",
         )

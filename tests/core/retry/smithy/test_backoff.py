@@ -161,7 +161,7 @@ class Unshowable:
 @rows("part", [None, 0.5, Unshowable()])
 def test_no_backoff(part: Any) -> None:
     """What lacks the method is named, with the method."""
-    with pytest.raises(InvalidArgumentException, match="must have a method compute_next_backoff_delay"):
+    with pytest.raises(InvalidArgumentException, match="must be an object with a method compute_next_backoff_delay"):
         check_backoff(part, "backoff")
 
 
