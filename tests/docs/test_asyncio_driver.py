@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from triclinium_core.testing.driver_laws.trial import stage
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, ClosedError, Stream
 from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
@@ -27,7 +28,6 @@ from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.testing.driver_laws import OpenDriver, ScriptedMachine, on
-from triclinium_core.testing.driver_laws.stage import stage
 
 pytestmark = pytest.mark.native
 

@@ -1,6 +1,6 @@
 """The contract of a driver as laws that can be run: public, and for any event loop.
 
-Each law plays a scene with a machine of its own, a driver that its author shows to it, and sockets on loopback::
+Each law puts a driver on trial, with a machine of its own and sockets on loopback::
 
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
     async def test_the_driver_keeps(law: Law) -> None:

@@ -24,12 +24,14 @@ class Caller(Protocol):
         ...
 
 
-class PeerSocket(Protocol):
-    """The other end of a stream: what ``socket.accept`` returns."""
+class _Socket(Protocol):
+    def setblocking(self, flag: bool, /) -> None: ...
 
-    def setblocking(self, flag: bool, /) -> None:
-        """Do as ``socket.socket`` does."""
-        ...
+    def close(self) -> None: ...
+
+
+class PeerSocket(_Socket, Protocol):
+    """The other end of a stream: what ``socket.accept`` returns."""
 
     def recv(self, size: int, /) -> bytes:
         """Do as ``socket.socket`` does."""
@@ -39,27 +41,15 @@ class PeerSocket(Protocol):
         """Do as ``socket.socket`` does."""
         ...
 
-    def close(self) -> None:
-        """Do as ``socket.socket`` does."""
-        ...
 
-
-class Listener(Protocol):
+class Listener(_Socket, Protocol):
     """A listening socket: ``socket.create_server(("127.0.0.1", 0))`` returns one."""
-
-    def setblocking(self, flag: bool, /) -> None:
-        """Do as ``socket.socket`` does."""
-        ...
 
     def getsockname(self) -> tuple[str, int]:
         """Do as ``socket.socket`` does, for IPv4."""
         ...
 
     def accept(self) -> tuple[PeerSocket, object]:
-        """Do as ``socket.socket`` does."""
-        ...
-
-    def close(self) -> None:
         """Do as ``socket.socket`` does."""
         ...
 

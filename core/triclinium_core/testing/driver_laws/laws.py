@@ -37,7 +37,8 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.driver_laws.driver import OpenDriver
 from triclinium_core.testing.driver_laws.machine import nothing, on
-from triclinium_core.testing.driver_laws.stage import DONE, GET, Stage, ensure, open_stream, stage
+from triclinium_core.testing.driver_laws.trial import DONE, GET, Trial, ensure, on_trial, open_stream
+from triclinium_core.testing.simulation import Midpoint
 
 Law = Callable[[OpenDriver], Awaitable[None]]
 """Raises ``LawBroken`` where the driver does not keep it."""
@@ -79,15 +80,7 @@ class Strategy:
         return self._answer
 
 
-class NoRandomness:
-    """Nothing in the laws draws."""
-
-    def random(self) -> float:
-        """Return what is as good as any other."""
-        return 0.5
-
-
-REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=NoRandomness(), remaining=2.5)
+REQUEST = RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=Midpoint(), remaining=2.5)
 """What strategies are asked about."""
 
 
@@ -98,9 +91,9 @@ def writes(stream: StreamId, *pieces: bytes) -> Sequence[Action]:
 
 async def actions_are_carried_out_in_order(open_driver: OpenDriver) -> None:
     """What one event orders is carried out in the order given, after what was ordered before."""
-    async with stage(open_driver) as played:
-        peer = await played.connect(FIRST, then=on(StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
-        await played.order(*writes(FIRST, b"4", b"5"), then=on(BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST, then=on(StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
+        await trial.order(*writes(FIRST, b"4", b"5"), then=on(BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
         peer.send(b"go on")
         came = await peer.receive(8)
 
@@ -109,78 +102,78 @@ async def actions_are_carried_out_in_order(open_driver: OpenDriver) -> None:
 
 async def an_earlier_alarm_rings(open_driver: OpenDriver) -> None:
     """``TimePassed`` comes when ``wakeup`` has come, also where that was far away when the driver looked before."""
-    async with stage(open_driver) as played:
-        machine = played.machine
+    async with on_trial(open_driver) as trial:
+        machine = trial.machine
         for _ in range(2):
             machine.wakeup = machine.now + FAR_SECONDS
-            await played.order()
+            await trial.order()
             due = machine.wakeup = machine.now + SOON_SECONDS
-            await played.order(then=played.ring_once)
-            played.driver.pass_time(SOON_SECONDS)
-            await played.rung(due)
+            await trial.order(then=trial.ring_once)
+            trial.driver.pass_time(SOON_SECONDS)
+            await trial.rung(due)
 
 
 async def whoever_leaves_leaves_the_stream_alone(open_driver: OpenDriver) -> None:
     """A caller who leaves while its bytes are being sent is reported once; the stream goes on, whole and in order."""
-    async with stage(open_driver) as played:
-        peer = await played.connect(FIRST)
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST)
         data = bytes(range(256)) * (MORE_THAN_BUFFERS // 256)
-        caller, token = await played.submit(SendBytes(FIRST, data))
-        await played.quiet()
+        caller, token = await trial.submit(SendBytes(FIRST, data))
+        await trial.quiet()
         caller.leave()
-        await played.outcome_of(caller, "a caller who left does not end")
-        await played.order(SendBytes(FIRST, b"the end"), CompleteOperation(token, DONE))
+        await trial.outcome_of(caller, "a caller who left does not end")
+        await trial.order(SendBytes(FIRST, b"the end"), CompleteOperation(token, DONE))
         came = await peer.receive(len(data) + len(b"the end"))
 
         ensure(came == data + b"the end", f"a caller left, and {len(came)} bytes arrived that are not what was ordered")
-        abandoned = played.machine.events.count(OperationAbandoned(token))
+        abandoned = trial.machine.events.count(OperationAbandoned(token))
         ensure(abandoned == 1, f"OperationAbandoned was told {abandoned} times of one caller")
-        ensure(not played.machine.losses_of(FIRST), "the stream was lost because a caller left")
+        ensure(not trial.machine.losses_of(FIRST), "the stream was lost because a caller left")
 
 
 async def a_connect_that_fails_is_a_loss(open_driver: OpenDriver) -> None:
     """``StreamLost`` comes once for a stream that never opened: refused, not resolved, or called off at any moment."""
-    async with stage(open_driver) as played:
-        with played.listening() as listener:
+    async with on_trial(open_driver) as trial:
+        with trial.listening() as listener:
             refused = open_stream(FIRST, listener)
         nameless = OpenStream(SECOND, "node..invalid", 11210, tls=False)
         for order, cause in ((refused, LossCause.REFUSED), (nameless, LossCause.NAME_NOT_RESOLVED)):
-            await played.order(order)
-            lost = await played.loss_of(order.stream)
+            await trial.order(order)
+            lost = await trial.loss_of(order.stream)
             ensure(lost.cause is cause, f"connecting to {order.host!r} failed with {lost.cause}, not {cause}")
-        with played.listening() as listener:
+        with trial.listening() as listener:
             # In the same breath, and later: the connect may be anywhere by then.
             called_off = [open_stream(StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
             first, *others = called_off
-            await played.order(first, CloseStream(first.stream, "called off"))
+            await trial.order(first, CloseStream(first.stream, "called off"))
             for turns, order in enumerate(others):
-                await played.order(order)
+                await trial.order(order)
                 for _ in range(turns):
-                    await played.driver.turn()
-                await played.order(CloseStream(order.stream, "called off"))
+                    await trial.driver.turn()
+                await trial.order(CloseStream(order.stream, "called off"))
             for order in called_off:
-                await played.loss_of(order.stream)
+                await trial.loss_of(order.stream)
 
 
 async def what_was_handed_over_is_never_less(open_driver: OpenDriver) -> None:
     """``StreamLost`` tells of as many bytes as arrived, or more, however the stream ends; or that it does not know."""
-    async with stage(open_driver) as played:
+    async with on_trial(open_driver) as trial:
 
         async def compare(stream: StreamId, came: bytes) -> None:
-            told = (await played.loss_of(stream)).handed_over
+            told = (await trial.loss_of(stream)).handed_over
             ensure(told is None or told >= len(came), f"{len(came)} bytes arrived, and {told} were told in StreamLost")
 
         ordered: Sequence[Action] = [SendBytes(FIRST, b"hello"), CloseStream(FIRST, "at once")]
-        peer = await played.connect(FIRST, then=on(StreamOpened, *ordered))
+        peer = await trial.connect(FIRST, then=on(StreamOpened, *ordered))
         await compare(FIRST, await peer.receive(len(b"hello")))
 
         # Closed while it waits for the peer to read.
-        peer = await played.connect(SECOND, then=on(StreamOpened, SendBytes(SECOND, bytes(MORE_THAN_BUFFERS))))
-        await played.quiet()
-        await played.order(CloseStream(SECOND, "blocked"))
+        peer = await trial.connect(SECOND, then=on(StreamOpened, SendBytes(SECOND, bytes(MORE_THAN_BUFFERS))))
+        await trial.quiet()
+        await trial.order(CloseStream(SECOND, "blocked"))
         await compare(SECOND, await peer.receive(MORE_THAN_BUFFERS))
 
-        peer = await played.connect(THIRD, then=on(StreamOpened, SendBytes(THIRD, b"hello")))
+        peer = await trial.connect(THIRD, then=on(StreamOpened, SendBytes(THIRD, b"hello")))
         came = await peer.receive(len(b"hello"))
         peer.close()
         await compare(THIRD, came)
@@ -188,12 +181,12 @@ async def what_was_handed_over_is_never_less(open_driver: OpenDriver) -> None:
 
 async def bytes_come_before_the_loss(open_driver: OpenDriver) -> None:
     """All that a peer sent is told before ``StreamLost``, and nothing of the stream after it."""
-    async with stage(open_driver) as played:
-        peer = await played.connect(FIRST)
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST)
         peer.send(b"last words")
         peer.close()
-        await played.loss_of(FIRST)
-        events = [event for event in played.machine.events if isinstance(event, BytesReceived | StreamLost)]
+        await trial.loss_of(FIRST)
+        events = [event for event in trial.machine.events if isinstance(event, BytesReceived | StreamLost)]
         came = b"".join(event.data for event in events if isinstance(event, BytesReceived))
 
         ensure(came == b"last words", f"the peer sent b'last words' and hung up; the machine was told {came!r}")
@@ -202,21 +195,21 @@ async def bytes_come_before_the_loss(open_driver: OpenDriver) -> None:
 
 async def whoever_waits_at_the_close_is_settled(open_driver: OpenDriver) -> None:
     """When the driver is closed, whoever waits gets an error, and so does whoever comes later."""
-    async with stage(open_driver) as played:
-        waiting = [(await played.submit())[0] for _ in range(2)]
-        heard = len(played.machine.submitted)
-        await played.driver.close()
-        for caller in (*waiting, played.driver.submit(GET)):
-            outcome = await played.outcome_of(caller, "a closed driver leaves a caller waiting")
+    async with on_trial(open_driver) as trial:
+        waiting = [(await trial.submit())[0] for _ in range(2)]
+        heard = len(trial.machine.submitted)
+        await trial.driver.close()
+        for caller in (*waiting, trial.driver.submit(GET)):
+            outcome = await trial.outcome_of(caller, "a closed driver leaves a caller waiting")
             ensure(isinstance(outcome, Exception), f"a closed driver gave a caller {outcome!r}")
-        ensure(len(played.machine.submitted) == heard, "a closed driver told the machine of an operation")
+        ensure(len(trial.machine.submitted) == heard, "a closed driver told the machine of an operation")
 
 
 async def the_machine_is_not_called_back(open_driver: OpenDriver) -> None:
     """What happens while an event is handled, or while its actions are carried out, is told after that."""
-    async with stage(open_driver) as played:
-        peer = await played.connect(FIRST)
-        caller, token = await played.submit()
+    async with on_trial(open_driver) as trial:
+        peer = await trial.connect(FIRST)
+        caller, token = await trial.submit()
 
         def leave(event: Event) -> Sequence[Action]:
             # So does a retry strategy of the user's that cancels something.
@@ -224,24 +217,24 @@ async def the_machine_is_not_called_back(open_driver: OpenDriver) -> None:
                 caller.leave()
             return ()
 
-        played.machine.answer = leave
+        trial.machine.answer = leave
         peer.send(b"an answer")
-        await played.until(
-            lambda: OperationAbandoned(token) in played.machine.events,
+        await trial.until(
+            lambda: OperationAbandoned(token) in trial.machine.events,
             "a caller left while an event was handled, and OperationAbandoned was not told",
         )
 
-        other = await played.connect(SECOND)
+        other = await trial.connect(SECOND)
         last = on(StreamLost, SendBytes(SECOND, b"last"))
-        await played.order(CloseStream(FIRST, "to see what comes first"), SendBytes(SECOND, b"first "), then=last)
+        await trial.order(CloseStream(FIRST, "to see what comes first"), SendBytes(SECOND, b"first "), then=last)
         came = await other.receive(len(b"first last"))
         ensure(came == b"first last", f"what StreamLost led to was carried out too early: {came!r} arrived")
 
 
 async def time_may_stand_still(open_driver: OpenDriver) -> None:
     """A wakeup that is due now rings now, though the clock stands still; one that stays due keeps nobody else out."""
-    async with stage(open_driver) as played:
-        machine = played.machine
+    async with on_trial(open_driver) as trial:
+        machine = trial.machine
         rung = 0
 
         def stay_due(event: Event) -> Sequence[Action]:
@@ -251,27 +244,27 @@ async def time_may_stand_still(open_driver: OpenDriver) -> None:
             return ()
 
         machine.answer = stay_due
-        played.driver.submit(GET)
-        await played.until(lambda: rung > 1, "wakeup had come already when it was set, and no TimePassed")
+        trial.driver.submit(GET)
+        await trial.until(lambda: rung > 1, "wakeup had come already when it was set, and no TimePassed")
         heard = len(machine.submitted)
-        played.driver.submit(GET)
-        await played.until(lambda: len(machine.submitted) > heard, "an operation was not submitted")
+        trial.driver.submit(GET)
+        await trial.until(lambda: len(machine.submitted) > heard, "an operation was not submitted")
         ensure(rung < ALARMS_MAX, f"TimePassed was fed {rung} times before an operation that had been submitted")
         rung = ALARMS_MAX
 
 
 async def what_can_be_read_is_read_before_time_passes(open_driver: OpenDriver) -> None:
     """Bytes that have arrived when ``wakeup`` comes are told before ``TimePassed``: they may be the answer in time."""
-    async with stage(open_driver) as played:
-        machine = played.machine
-        peer = await played.connect(FIRST)
+    async with on_trial(open_driver) as trial:
+        machine = trial.machine
+        peer = await trial.connect(FIRST)
         for number in range(ROUNDS):
             due = machine.wakeup = machine.now + SOON_SECONDS
-            await played.order(then=played.ring_once)
+            await trial.order(then=trial.ring_once)
             count = len(machine.events)
             peer.send(b"answer %d" % number)
-            played.driver.pass_time(SOON_SECONDS)
-            await played.rung(due)
+            trial.driver.pass_time(SOON_SECONDS)
+            await trial.rung(due)
             kinds = [type(event) for event in machine.events[count:]]
             ensure(
                 BytesReceived in kinds[: kinds.index(TimePassed)],
@@ -281,36 +274,36 @@ async def what_can_be_read_is_read_before_time_passes(open_driver: OpenDriver) -
 
 async def a_peer_cannot_stop_the_time(open_driver: OpenDriver) -> None:
     """``TimePassed`` comes although there is always more to read: reading for the sake of the time has a bound."""
-    async with stage(open_driver) as played:
-        machine = played.machine
-        peer = await played.connect(FIRST)
+    async with on_trial(open_driver) as trial:
+        machine = trial.machine
+        peer = await trial.connect(FIRST)
 
         def go_on(event: Event) -> Sequence[Action]:
             if isinstance(event, BytesReceived):
                 peer.send(bytes(LARGE))
-            return played.ring_once(event)
+            return trial.ring_once(event)
 
         due = machine.wakeup = machine.now + SOON_SECONDS
-        await played.order(then=go_on)
+        await trial.order(then=go_on)
         peer.send(bytes(LARGE))
-        played.driver.pass_time(SOON_SECONDS)
-        await played.rung(due)
+        trial.driver.pass_time(SOON_SECONDS)
+        await trial.rung(due)
         machine.answer = nothing
 
 
 async def what_waits_to_be_sent_is_told_with_the_time(open_driver: OpenDriver) -> None:
     """``TimePassed`` names the streams on which bytes wait with the driver, and ``StreamLost`` does not contradict it."""
-    async with stage(open_driver) as played:
-        machine = played.machine
-        await played.connect(FIRST, then=on(StreamOpened, *writes(FIRST, bytes(MORE_THAN_BUFFERS), b"behind it")))
-        await played.quiet()
+    async with on_trial(open_driver) as trial:
+        machine = trial.machine
+        await trial.connect(FIRST, then=on(StreamOpened, *writes(FIRST, bytes(MORE_THAN_BUFFERS), b"behind it")))
+        await trial.quiet()
         due = machine.wakeup = machine.now + SOON_SECONDS
-        await played.order(then=played.ring_once)
-        played.driver.pass_time(SOON_SECONDS)
+        await trial.order(then=trial.ring_once)
+        trial.driver.pass_time(SOON_SECONDS)
         ordered = MORE_THAN_BUFFERS + len(b"behind it")
-        known = (await played.rung(due)).unsent.get(FIRST, ordered)
-        await played.order(CloseStream(FIRST, "to compare"))
-        handed_over = (await played.loss_of(FIRST)).handed_over
+        known = (await trial.rung(due)).unsent.get(FIRST, ordered)
+        await trial.order(CloseStream(FIRST, "to compare"))
+        handed_over = (await trial.loss_of(FIRST)).handed_over
 
         ensure(
             handed_over is None or handed_over >= known,
@@ -320,38 +313,38 @@ async def what_waits_to_be_sent_is_told_with_the_time(open_driver: OpenDriver) -
 
 async def questions_are_answered_once(open_driver: OpenDriver) -> None:
     """A service that is looked up, and a strategy that is asked, is answered once, also where the strategy raises."""
-    async with stage(open_driver) as played:
-        heard = played.machine.events
+    async with on_trial(open_driver) as trial:
+        heard = trial.machine.events
         looked_up = ServiceLookedUp("_couchbase._tcp.cluster.invalid")
-        await played.order(LookUpService(looked_up.service))
-        await played.until(lambda: looked_up in heard, "LookUpService was not answered with ServiceLookedUp")
+        await trial.order(LookUpService(looked_up.service))
+        await trial.until(lambda: looked_up in heard, "LookUpService was not answered with ServiceLookedUp")
 
         answer, mistake = RetryAction.after(0.5), ValueError("a strategy's own")
         for strategy, expected in ((Strategy(answer), (answer, None)), (Strategy(mistake), (None, mistake))):
-            decided = await decision_of(played, strategy)
+            decided = await decision_of(trial, strategy)
             told = decided.answer, decided.raised
             ensure(told == expected, f"StrategyDecided was to tell of {expected!r}, and told of {told!r}")
         ensure(heard.count(looked_up) == 1, "LookUpService was answered more than once")
 
 
-async def decision_of(played: Stage, strategy: Strategy) -> StrategyDecided:
+async def decision_of(trial: Trial, strategy: Strategy) -> StrategyDecided:
     """Return the one report of what a strategy decided."""
-    _, token = await played.submit()
-    await played.order(ConsultStrategy(token, strategy, REQUEST, RetryReason.KV_LOCKED))
+    _, token = await trial.submit()
+    await trial.order(ConsultStrategy(token, strategy, REQUEST, RetryReason.KV_LOCKED))
 
     def told() -> list[StrategyDecided]:
-        return [event for event in played.machine.events if isinstance(event, StrategyDecided) and event.token == token]
+        return [event for event in trial.machine.events if isinstance(event, StrategyDecided) and event.token == token]
 
-    await played.until(lambda: bool(told()), "ConsultStrategy was not answered with StrategyDecided")
-    await played.quiet()
+    await trial.until(lambda: bool(told()), "ConsultStrategy was not answered with StrategyDecided")
+    await trial.quiet()
     ensure(1 == strategy.asked == len(told()), f"a strategy was asked {strategy.asked} times, and told of {told()!r}")
     return told()[0]
 
 
 async def a_mistake_reaches_its_caller_alone(open_driver: OpenDriver) -> None:
     """What ``handle`` raises at a submission is raised in that caller, who is forgotten; nobody else notices."""
-    async with stage(open_driver) as played:
-        other, token = await played.submit()
+    async with on_trial(open_driver) as trial:
+        other, token = await trial.submit()
         mistake = InvalidArgumentException("bucket=None: get needs one", parameter="bucket")
 
         def refuse(event: Event) -> Sequence[Action]:
@@ -359,15 +352,15 @@ async def a_mistake_reaches_its_caller_alone(open_driver: OpenDriver) -> None:
                 raise mistake
             return ()
 
-        played.machine.answer = refuse
-        outcome = await played.outcome_of(played.driver.submit(GET), "a submission was refused, and its caller waits")
+        trial.machine.answer = refuse
+        outcome = await trial.outcome_of(trial.driver.submit(GET), "a submission was refused, and its caller waits")
         ensure(outcome is mistake, f"a submission was refused with {mistake!r}; its caller got {outcome!r}")
-        refused = played.machine.submitted[-1].token
-        await played.order(CompleteOperation(token, DONE))
-        outcome = await played.outcome_of(other, "an operation was completed, and its caller waits")
+        refused = trial.machine.submitted[-1].token
+        await trial.order(CompleteOperation(token, DONE))
+        outcome = await trial.outcome_of(other, "an operation was completed, and its caller waits")
         ensure(outcome == DONE, f"an operation was completed after another was refused; its caller got {outcome!r}")
         ensure(
-            OperationAbandoned(refused) not in played.machine.events,
+            OperationAbandoned(refused) not in trial.machine.events,
             "the machine was told that a caller left whose operation it had refused",
         )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Callable
 
+from triclinium_core.retry.backoff import Random
+from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import AttemptOutcome
 
 
@@ -47,17 +49,7 @@ class Call:
         """Record that the deadline has passed, and that no answer came."""
 
 
-class Process(Protocol):
-    """Clients that share a strategy."""
+Process = Callable[[float, float], Call]
+"""Clients that share a strategy: returns a new operation, given when it began and its deadline."""
 
-    def call(self, began: float, deadline: float) -> Call:
-        """Return a new operation."""
-        ...
-
-
-class ProcessWithoutRetries:
-    """Clients that send everything once."""
-
-    def call(self, began: float, deadline: float) -> Call:
-        """Return a new operation."""
-        return Call(began, deadline)
+MakeProcess = Callable[[Fleet, Random], Process]

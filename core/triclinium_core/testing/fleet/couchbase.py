@@ -6,6 +6,9 @@ figures show the strategy alone (decision F4).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
 from triclinium_core.retry.couchbase.events import (
@@ -24,7 +27,7 @@ from triclinium_core.retry.couchbase.strategy import RetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fleet.calls import Call
+from triclinium_core.testing.fleet.calls import Call, MakeProcess, Process
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import NOT_SENT, AttemptOutcome
 
@@ -43,29 +46,37 @@ _DISPATCHED = Dispatched()
 _TIME_PASSED = TimePassed()
 
 
-class CouchbaseProcess:
-    """Clients with one of Couchbase's strategies, which share nothing but its rules."""
+def couchbase_clients(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
+    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
 
-    def __init__(self, strategy: RetryStrategy, fleet: Fleet, rng: Random) -> None:
-        self.strategy: RetryStrategy = strategy
-        self.rng: Random = rng
-        self.operation: str = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
-        self.idempotent: bool = fleet.idempotent
-        self.error_maps: ErrorMapStore = ErrorMapStore()
+    def make_process(fleet: Fleet, rng: Random) -> Process:
+        strategy, error_maps = make_strategy(), ErrorMapStore()
 
-    def call(self, began: float, deadline: float) -> Call:
-        """Return a new operation."""
-        return CouchbaseCall(self, began, deadline)
+        def make_machine(call: Call, state: RequestState) -> RetryMachine:
+            annotation = RequestAnnotation(
+                operation=IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION,
+                idempotent=fleet.idempotent,
+                strategy=strategy,
+                submitted_at=call.began,
+                deadline=call.deadline,
+            )
+            return RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+
+        return partial(CouchbaseCall, make_machine)
+
+    return make_process
 
 
 class CouchbaseCall(Call):
     """One operation; it has a machine from its first failure on."""
 
-    __slots__ = ("_machine", "_process")
+    __slots__ = ("_machine", "_make_machine")
 
-    def __init__(self, process: CouchbaseProcess, began: float, deadline: float) -> None:
+    def __init__(
+        self, make_machine: Callable[[Call, RequestState], RetryMachine], began: float, deadline: float
+    ) -> None:
         super().__init__(began, deadline)
-        self._process = process
+        self._make_machine = make_machine
         self._machine: RetryMachine | None = None
 
     def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
@@ -78,7 +89,7 @@ class CouchbaseCall(Call):
         machine = self._machine
         if machine is None:
             state = RequestState.PENDING if outcome in NOT_SENT else RequestState.IN_FLIGHT
-            machine = self._machine = self._make_machine(state)
+            machine = self._machine = self._make_machine(self, state)
         for action in machine.handle(_EVENTS[outcome], now):
             if type(action) is RetryAfter:
                 return machine.wakeup
@@ -94,14 +105,3 @@ class CouchbaseCall(Call):
         """Wake the machine at its deadline."""
         if self._machine is not None:
             self._machine.handle(_TIME_PASSED, now)
-
-    def _make_machine(self, state: RequestState) -> RetryMachine:
-        process = self._process
-        annotation = RequestAnnotation(
-            operation=process.operation,
-            idempotent=process.idempotent,
-            strategy=process.strategy,
-            submitted_at=self.began,
-            deadline=self.deadline,
-        )
-        return RetryMachine(annotation, rng=process.rng, error_maps=process.error_maps, state=state)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 
-from triclinium_core.testing.fleet.scenario import Outage
+from triclinium_core.testing.fleet.scenario import Outage, Scenario
 
 RECOVERED_SHARE = 0.95
 """The service counts as recovered when this share of the operations that begin succeeds."""
 
+PERCENTS = (50.0, 99.0)
+_FASTEST = 1e-6
+_STEPS_A_DECADE = 50
+"""Percentiles are told with steps of 4.7 %."""
+_DECADES = 16
+"""From a microsecond to longer than any timeout."""
 
 COUNTS = ("begun", "sent", "succeeded", "failed", "fulfilled", "throttled", "wasted")
 """What a bucket counts; the totals count all but what was fulfilled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
-    """One step of the time line. Counts, by the instant at which each thing happened."""
+class Totals:
+    """Counts of all operations, each followed to its end."""
 
-    start: float
-    """Seconds since the beginning."""
     begun: int
     """Operations that began: the demand."""
     sent: int
@@ -29,14 +37,10 @@ class Bucket:
     """Operations that ended with an answer in time: the goodput."""
     failed: int
     """Operations that ended otherwise."""
-    fulfilled: int
-    """Operations that began here and succeeded, whenever that was."""
     throttled: int
     """Attempts for which the service had no room."""
     wasted: int
     """Attempts that were served when their callers had left."""
-    queue: float
-    """The most requests that waited."""
 
     @property
     def amplification(self) -> float | None:
@@ -45,20 +49,15 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """The same, of all operations, each followed to its end."""
+class Bucket(Totals):
+    """One step of the time line: the same, by the instant at which each thing happened."""
 
-    begun: int
-    sent: int
-    succeeded: int
-    failed: int
-    throttled: int
-    wasted: int
-
-    @property
-    def amplification(self) -> float | None:
-        """Attempts for each operation; None where there was none."""
-        return self.sent / self.begun if self.begun else None
+    start: float
+    """Seconds since the beginning."""
+    fulfilled: int
+    """Operations that began here and succeeded, whenever that was."""
+    queue: float
+    """The most requests that waited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +113,66 @@ def recovered_after(buckets: Sequence[Bucket], outage: Outage | None) -> float |
         elif since is None:
             since = bucket.start
     return None if since is None else since - outage.end
+
+
+class Tally:
+    """Counts while a simulation runs, as large as its buckets are many.
+
+    Whatever comes after the duration counts in the last bucket, which nobody is shown.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._outage = scenario.outage
+        self._width = scenario.bucket
+        self._duration = scenario.duration
+        self._shown = math.ceil(scenario.duration / scenario.bucket - 1e-9)
+        self._counts = {name: array("q", bytes(8 * (self._shown + 1))) for name in COUNTS}
+        self._queue = array("d", bytes(8 * (self._shown + 1)))
+        self._latencies = array("q", bytes(8 * (_STEPS_A_DECADE * _DECADES + 1)))
+
+    def count(self, name: str, now: float) -> None:
+        """Add one to a count."""
+        self._counts[name][self._at(now)] += 1
+
+    def waits(self, requests: float, now: float) -> None:
+        """Record how many requests wait."""
+        bucket = self._at(now)
+        self._queue[bucket] = max(self._queue[bucket], requests)
+
+    def success(self, began: float, now: float) -> None:
+        """Count an operation that ended well."""
+        self.count("succeeded", now)
+        self.count("fulfilled", began)
+        latency = now - began
+        step = int(_STEPS_A_DECADE * math.log10(latency / _FASTEST)) if latency > _FASTEST else 0
+        self._latencies[min(step, _STEPS_A_DECADE * _DECADES)] += 1
+
+    def figures(self, strategy: str) -> FleetFigures:
+        """Return what was counted."""
+        buckets = [
+            Bucket(
+                start=index * self._width,
+                queue=self._queue[index],
+                **{name: self._counts[name][index] for name in COUNTS},
+            )
+            for index in range(self._shown)
+        ]
+        totals = Totals(**{name: sum(self._counts[name]) for name in COUNTS if name != "fulfilled"})
+        return FleetFigures(
+            strategy=strategy,
+            buckets=buckets,
+            totals=totals,
+            # The last one may be cut short by the duration.
+            peak_sent=max(bucket.sent / min(self._width, self._duration - bucket.start) for bucket in buckets),
+            recovered_after=recovered_after(buckets, self._outage),
+            latencies=[(percent, self._percentile(percent)) for percent in PERCENTS if totals.succeeded],
+        )
+
+    def _at(self, now: float) -> int:
+        """Return the index of the bucket of an instant."""
+        return self._shown if now >= self._duration else min(int(now / self._width), self._shown - 1)
+
+    def _percentile(self, percent: float) -> float:
+        counts = list(accumulate(self._latencies))
+        step = bisect_left(counts, percent / 100 * counts[-1])
+        return _FASTEST * float(10 ** ((step + 0.5) / _STEPS_A_DECADE))

@@ -13,12 +13,11 @@ from heapq import heappop, heappush
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fleet.calls import Call, Process
-from triclinium_core.testing.fleet.figures import FleetFigures
+from triclinium_core.testing.fleet.calls import Call, MakeProcess, Process
+from triclinium_core.testing.fleet.figures import FleetFigures, Tally
 from triclinium_core.testing.fleet.scenario import Scenario
 from triclinium_core.testing.fleet.service import AttemptOutcome, ServiceMachine
-from triclinium_core.testing.fleet.strategies import STRATEGIES, MakeProcess
-from triclinium_core.testing.fleet.tally import Tally
+from triclinium_core.testing.fleet.strategies import STRATEGIES
 
 _Entry = tuple[float, int, Call, AttemptOutcome | None]
 """When, a number that settles who is first at the same instant, and how an attempt ends; None for the next attempt."""
@@ -71,13 +70,13 @@ class _Player:
         for at, process in self._beginnings():
             while heap and heap[0][0] <= at:
                 self._happen()
-            self.tally.begun[self.tally.at(at)] += 1
-            call = process.call(at, at + timeout)
+            self.tally.count("begun", at)
+            call = process(at, at + timeout)
             resume_at = call.begin(at)
             if resume_at is None:
                 self._send(call, at)
             else:
-                self._wait(call, resume_at)
+                self._push(resume_at, call, None)
         while heap:
             self._happen()
 
@@ -101,45 +100,38 @@ class _Player:
             if call.resume(now):
                 self._send(call, now)
             else:
-                self._fail(now)
+                self.tally.count("failed", now)
         elif outcome is AttemptOutcome.ANSWERED:
             call.succeed(now)
             self.tally.success(call.began, now)
         else:
             resume_at = call.fail(outcome, now)
             if resume_at is None:
-                self._fail(now)
+                self.tally.count("failed", now)
             else:
-                self._wait(call, resume_at)
+                self._push(resume_at, call, None)
 
     def _send(self, call: Call, now: float) -> None:
         service, tally = self._service, self.tally
-        bucket = tally.at(now)
-        tally.sent[bucket] += 1
+        tally.count("sent", now)
         outcome, at = service.receive(now)
-        tally.queue[bucket] = max(tally.queue[bucket], service.waiting(now))
+        tally.waits(service.waiting(now), now)
         if outcome is AttemptOutcome.THROTTLED:
-            tally.throttled[bucket] += 1
+            tally.count("throttled", now)
         call.dispatch(outcome, now)
         gives_up_at = min(call.deadline, now + call.attempt_timeout)
         if at >= gives_up_at:
             if outcome is AttemptOutcome.ANSWERED:
-                tally.wasted[tally.at(at)] += 1
+                tally.count("wasted", at)
             if gives_up_at < call.deadline:
                 self._push(gives_up_at, call, AttemptOutcome.TIMED_OUT)
             else:
                 call.expire(call.deadline)
-                self._fail(call.deadline)
+                self.tally.count("failed", call.deadline)
         elif outcome is AttemptOutcome.ANSWERED and not call.hears_success:
             tally.success(call.began, at)
         else:
             self._push(at, call, outcome)
-
-    def _wait(self, call: Call, until: float) -> None:
-        self._push(until, call, None)
-
-    def _fail(self, now: float) -> None:
-        self.tally.failed[self.tally.at(now)] += 1
 
     def _push(self, at: float, call: Call, outcome: AttemptOutcome | None) -> None:
         self._entries += 1

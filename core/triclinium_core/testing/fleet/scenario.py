@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-from triclinium_core.checks import check_choice, check_flag, check_integer, check_number, check_seconds, is_number
+from triclinium_core.checks import check_choice, check_flag, check_integer, check_number, check_seconds
 from triclinium_core.errors import InvalidArgumentException
 
 OPERATIONS_MAX = 20_000_000
@@ -17,8 +17,8 @@ WAITING_MAX = 2_000_000
 """Operations that may be under way at once; each is a few hundred bytes."""
 BUCKETS_MAX = 100_000
 CLIENTS_MAX = 1_000_000
-SECONDS_MAX = 1e9
-"""Three decades: no sum of durations leaves what a float holds, nor is it lost beside another."""
+SECONDS_LEAST, SECONDS_MAX = 1e-9, 1e9
+"""A nanosecond to three decades: no sum of durations leaves what a float holds, nor is it lost beside another."""
 
 
 @unique
@@ -67,10 +67,10 @@ class Fleet:
     def __post_init__(self) -> None:
         check_integer(self.clients, "clients", 1, CLIENTS_MAX)
         check_integer(self.clients_per_process, "clients_per_process", 1, CLIENTS_MAX)
-        _check_seconds(self.period, "period")
-        _check_seconds(self.timeout, "timeout")
+        check_number(self.period, "period", SECONDS_LEAST, SECONDS_MAX)
+        check_number(self.timeout, "timeout", SECONDS_LEAST, SECONDS_MAX)
         if self.attempt_timeout is not None:
-            _check_seconds(self.attempt_timeout, "attempt_timeout")
+            check_number(self.attempt_timeout, "attempt_timeout", SECONDS_LEAST, SECONDS_MAX)
         check_flag(self.idempotent, "idempotent")
 
     @property
@@ -100,14 +100,11 @@ class SimulatedService:
     """What turning a request away costs, as a share of what serving it would."""
 
     def __post_init__(self) -> None:
-        check_number(self.capacity, "capacity", 1 / SECONDS_MAX)
-        _check_seconds(self.latency, "latency", least=0.0)
-        _check_seconds(self.queue, "queue")
+        check_number(self.capacity, "capacity", SECONDS_LEAST)
+        check_number(self.latency, "latency", 0.0, SECONDS_MAX)
+        check_number(self.queue, "queue", SECONDS_LEAST, SECONDS_MAX)
         check_choice(self.overload, "overload", Overload)
-        if not (is_number(self.rejection_cost) and 0 <= self.rejection_cost <= 1):
-            raise InvalidArgumentException(
-                f"rejection_cost={self.rejection_cost!r} must be a share between 0 and 1", parameter="rejection_cost"
-            )
+        check_number(self.rejection_cost, "rejection_cost", 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +145,8 @@ class Scenario:
     """Width of the steps in which figures are given."""
 
     def __post_init__(self) -> None:
-        _check_seconds(self.duration, "duration")
-        _check_seconds(self.bucket, "bucket")
+        check_number(self.duration, "duration", SECONDS_LEAST, SECONDS_MAX)
+        check_number(self.bucket, "bucket", SECONDS_LEAST, SECONDS_MAX)
         if self.outage is not None and self.outage.end > self.duration:
             raise InvalidArgumentException(
                 f"the outage ends at {self.outage.end:g} s, after the duration of {self.duration:g} s; "
@@ -166,13 +163,3 @@ class Scenario:
                 raise InvalidArgumentException(
                     f"these are {value:,.0f} {name}, and {most:,} at most; {next_step}", parameter=parameter
                 )
-
-
-def _check_seconds(value: float, parameter: str, *, least: float | None = None) -> None:
-    """Raise InvalidArgumentException unless ``value`` is more than 0 or at least ``least``, and no more than the most."""
-    if not (is_number(value) and value <= SECONDS_MAX and (value > 0 or (least is not None and value >= least))):
-        bound = "more than 0" if least is None else f"at least {least:g}"
-        raise InvalidArgumentException(
-            f"{parameter}={value!r} must be a finite number of seconds, {bound} and at most {SECONDS_MAX:g}",
-            parameter=parameter,
-        )

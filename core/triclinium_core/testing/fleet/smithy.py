@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from triclinium_core.retry.backoff import Random, cap
 from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.testing.fleet.calls import Call
+from triclinium_core.testing.fleet.calls import Call, MakeProcess
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import AttemptOutcome
 
@@ -42,9 +43,10 @@ class SmithyProcess:
         self.errors: Mapping[AttemptOutcome, Exception] = _ERRORS[fleet.idempotent]
         self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
 
-    def call(self, began: float, deadline: float) -> Call:
-        """Return a new operation."""
-        return SmithyCall(self, began, deadline)
+
+def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
+    return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
 
 
 class SmithyCall(Call):

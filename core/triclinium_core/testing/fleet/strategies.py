@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from triclinium_core.retry.backoff import Random, exponential
+from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy,
 )
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.testing.fleet.calls import Process, ProcessWithoutRetries
-from triclinium_core.testing.fleet.couchbase import CouchbaseProcess
-from triclinium_core.testing.fleet.scenario import Fleet
-from triclinium_core.testing.fleet.smithy import MakeStrategy, SmithyProcess
-
-MakeProcess = Callable[[Fleet, Random], Process]
+from triclinium_core.testing.fleet.calls import Call, MakeProcess
+from triclinium_core.testing.fleet.couchbase import couchbase_clients
+from triclinium_core.testing.fleet.smithy import smithy_clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +29,8 @@ class NamedStrategy:
     """Called once for each process of the fleet."""
 
 
-def couchbase_clients(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
-    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
-    return lambda fleet, rng: CouchbaseProcess(make_strategy(), fleet, rng)
-
-
-def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
-    return lambda fleet, rng: SmithyProcess(make_strategy, fleet, rng)
-
-
 STRATEGIES: Mapping[str, NamedStrategy] = {
-    "none": NamedStrategy("sends once", lambda fleet, rng: ProcessWithoutRetries()),
+    "none": NamedStrategy("sends once", lambda fleet, rng: Call),
     "best_effort": NamedStrategy(
         "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(BestEffortRetryStrategy)
     ),

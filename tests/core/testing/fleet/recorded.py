@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fleet.calls import Call, Process
+from triclinium_core.testing.fleet.calls import Call, MakeProcess, Process
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import AttemptOutcome
-from triclinium_core.testing.fleet.strategies import MakeProcess
 
 
 @dataclass(eq=False, slots=True)
@@ -62,21 +61,11 @@ class RecordedCall(Call):
         self.call.expire(now)
 
 
-class RecordedProcess:
-    """A process whose operations are recorded."""
-
-    def __init__(self, process: Process, stories: list[Story]) -> None:
-        self._process = process
-        self._stories = stories
-
-    def call(self, began: float, deadline: float) -> Call:
-        return RecordedCall(self._process.call(began, deadline), self._stories)
-
-
 def recorded(make_process: MakeProcess, stories: list[Story]) -> MakeProcess:
     """Return what makes processes whose operations go into ``stories``."""
 
     def make(fleet: Fleet, rng: Random) -> Process:
-        return RecordedProcess(make_process(fleet, rng), stories)
+        process = make_process(fleet, rng)
+        return lambda began, deadline: RecordedCall(process(began, deadline), stories)
 
     return make

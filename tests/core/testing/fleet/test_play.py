@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from tests.core.testing.fleet.recorded import Story, recorded
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fleet import (
     STRATEGIES,
     Fleet,
@@ -22,7 +23,7 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
     simulate,
 )
-from triclinium_core.testing.fleet.calls import Call, ProcessWithoutRetries
+from triclinium_core.testing.fleet.calls import Call, Process
 from triclinium_core.testing.fleet.play import play
 
 SMALL = Scenario(
@@ -189,18 +190,19 @@ def test_clients_are_spread_over_processes() -> None:
     """As many in each as share a strategy, whenever they begin."""
     begun: list[list[float]] = []
 
-    class Counting(ProcessWithoutRetries):
-        def __init__(self) -> None:
-            self.begun: list[float] = []
-            begun.append(self.begun)
+    def count(fleet: Fleet, rng: Random) -> Process:
+        own: list[float] = []
+        begun.append(own)
 
-        def call(self, began: float, deadline: float) -> Call:
-            self.begun.append(began)
-            return super().call(began, deadline)
+        def call(began: float, deadline: float) -> Call:
+            own.append(began)
+            return Call(began, deadline)
+
+        return call
 
     fleet = Fleet(clients=6, period=1.0, clients_per_process=2)
     scenario = Scenario(fleet=fleet, service=SimulatedService(capacity=99.0), duration=3.0)
-    play(scenario, "counting", lambda fleet, rng: Counting(), random.Random(1))
+    play(scenario, "counting", count, random.Random(1))
 
     assert [6, 6, 6] == [len(found) for found in begun]
     assert all(sum(at < 1.0 for at in found) == 2 for found in begun)

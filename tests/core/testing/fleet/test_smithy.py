@@ -15,7 +15,7 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import AttemptOutcome
-from triclinium_core.testing.fleet.smithy import SmithyProcess
+from triclinium_core.testing.fleet.smithy import SmithyCall, SmithyProcess
 
 RETRIED = {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED, AttemptOutcome.CLOSED, AttemptOutcome.TIMED_OUT}
 
@@ -43,13 +43,13 @@ def test_what_is_retried(outcome: AttemptOutcome, idempotent: bool) -> None:
     process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))
     expected = outcome in (RETRIED if idempotent else {AttemptOutcome.THROTTLED, AttemptOutcome.REFUSED})
 
-    assert expected is (process.call(0.0, 9.0).fail(outcome, 0.0) is not None)
+    assert expected is (SmithyCall(process, 0.0, 9.0).fail(outcome, 0.0) is not None)
 
 
 def test_a_success_gives_back() -> None:
     """What the last attempt took from the quota that the process shares."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
-    first, second = process.call(0.0, 9.0), process.call(0.0, 9.0)
+    first, second = SmithyCall(process, 0.0, 9.0), SmithyCall(process, 0.0, 9.0)
     resume_at = first.fail(AttemptOutcome.REFUSED, 0.0)
     assert resume_at is not None
     assert first.resume(resume_at)
@@ -68,7 +68,7 @@ def test_a_timeout_is_told_as_one(outcome: AttemptOutcome, cost: int) -> None:
         Fleet(timeout=99.0),
         random.Random(1),
     )
-    process.call(0.0, 99.0).fail(outcome, 0.0)
+    SmithyCall(process, 0.0, 99.0).fail(outcome, 0.0)
 
     assert 100 - cost == quota(process)
 
@@ -77,17 +77,17 @@ def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
     """The operation is over at once, and what it took goes back."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
 
-    assert process.call(0.0, 0.001).fail(AttemptOutcome.THROTTLED, 0.0) is None
+    assert SmithyCall(process, 0.0, 0.001).fail(AttemptOutcome.THROTTLED, 0.0) is None
     assert 42 == quota(process)
 
 
 def test_first_attempts_wait_for_the_rate() -> None:
     """Of an adaptive strategy that was throttled; who has no time for that long sends nothing."""
     process = SmithyProcess(adaptive, Fleet(timeout=0.5), random.Random(1))
-    throttled = process.call(0.0, 9.0)
+    throttled = SmithyCall(process, 0.0, 9.0)
     at_once = throttled.begin(0.0)
     throttled.fail(AttemptOutcome.THROTTLED, 1.0)
-    patient, hasty = process.call(1.0, 99.0), process.call(1.0, 1.1)
+    patient, hasty = SmithyCall(process, 1.0, 99.0), SmithyCall(process, 1.0, 1.1)
     patient_at, hasty_at = patient.begin(1.0), hasty.begin(1.0)
 
     assert at_once is None
@@ -101,10 +101,10 @@ def test_first_attempts_wait_for_the_rate() -> None:
 def test_who_leaves_unsent_gives_the_place_back() -> None:
     """So that the next operation waits as long as the last before it, and not for one that is gone."""
     process = SmithyProcess(adaptive, Fleet(), random.Random(1))
-    process.call(0.0, 9.0).fail(AttemptOutcome.THROTTLED, 1.0)
-    hasty, before = process.call(1.0, 1.1), process.call(1.0, 99.0).begin(1.0)
+    SmithyCall(process, 0.0, 9.0).fail(AttemptOutcome.THROTTLED, 1.0)
+    hasty, before = SmithyCall(process, 1.0, 1.1), SmithyCall(process, 1.0, 99.0).begin(1.0)
     hasty.resume(1.1)
-    after = process.call(1.1, 99.0).begin(1.1)
+    after = SmithyCall(process, 1.1, 99.0).begin(1.1)
 
     assert before is not None
     assert before == pytest.approx(after)
@@ -112,7 +112,7 @@ def test_who_leaves_unsent_gives_the_place_back() -> None:
 
 def test_attempts_have_the_timeout_of_the_fleet() -> None:
     """Or none of their own."""
-    limited = SmithyProcess(standard, Fleet(attempt_timeout=0.25), random.Random(1)).call(0.0, 9.0)
-    unlimited = SmithyProcess(standard, Fleet(), random.Random(1)).call(0.0, 9.0)
+    limited = SmithyCall(SmithyProcess(standard, Fleet(attempt_timeout=0.25), random.Random(1)), 0.0, 9.0)
+    unlimited = SmithyCall(SmithyProcess(standard, Fleet(), random.Random(1)), 0.0, 9.0)
 
     assert (0.25, math.inf) == (limited.attempt_timeout, unlimited.attempt_timeout)

@@ -1,4 +1,4 @@
-"""Where a law is played: one driver around one machine, with peers that it connects to."""
+"""A driver on trial: one driver around one machine, with peers that it connects to."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Peer:
         self._socket.close()
 
 
-class Stage:
+class Trial:
     """One driver at work."""
 
     def __init__(self, machine: ScriptedMachine, driver: DriverUnderTest, cleanup: ExitStack) -> None:
@@ -208,12 +208,12 @@ def open_stream(stream: StreamId, listener: Listener) -> OpenStream:
 
 
 @asynccontextmanager
-async def stage(open_driver: OpenDriver) -> AsyncIterator[Stage]:
+async def on_trial(open_driver: OpenDriver) -> AsyncIterator[Trial]:
     """Give the block a driver that has started."""
     machine = ScriptedMachine()
     with ExitStack() as cleanup:
         async with open_driver(machine) as driver:
-            played = Stage(machine, driver, cleanup)
-            await played.until(lambda: bool(machine.events), "no TimePassed has started the machine")
-            yield played
-            await played.quiet()
+            trial = Trial(machine, driver, cleanup)
+            await trial.until(lambda: bool(machine.events), "no TimePassed has started the machine")
+            yield trial
+            await trial.quiet()
