@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import trustme
-from triclinium_core.testing.driver_laws.trial import stage
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, ClosedError, Stream
 from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
@@ -28,6 +27,7 @@ from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.requests import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.testing.driver_laws import OpenDriver, ScriptedMachine, on
+from triclinium_core.testing.driver_laws.trial import on_trial
 
 pytestmark = pytest.mark.native
 
@@ -183,16 +183,16 @@ def test_what_is_ordered_at_once_leaves_in_one_write() -> None:
     """Also where several events ordered it, in one pass of the event loop."""
 
     async def play(open_driver: OpenDriver) -> None:
-        async with stage(open_driver) as played:
-            peer = await played.connect(StreamId(1))
-            played.machine.answer = on(
+        async with on_trial(open_driver) as trial:
+            peer = await trial.connect(StreamId(1))
+            trial.machine.answer = on(
                 OperationSubmitted, SendBytes(StreamId(1), b"one "), SendBytes(StreamId(1), b"two ")
             )
             for _ in range(3):
-                played.driver.submit(Get(TRAVEL, "ada"))
+                trial.driver.submit(Get(TRAVEL, "ada"))
 
             assert b"one two " * 3 == await peer.receive(24)
-            [stream] = played.driver._client._streams.values()  # type: ignore[attr-defined]  # the asyncio driver's
+            [stream] = trial.driver._client._streams.values()  # type: ignore[attr-defined]  # the asyncio driver's
             assert [b"one two " * 3] == stream.written
 
     hold(play, WatchedClient)

@@ -256,8 +256,7 @@ class Faults:
             InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, ``times`` is not positive, or a refusal
                 has an opcode.
         """
-        _check_fault(fault)
-        _check_opcode(opcode, fault)
+        _check(opcode, fault)
         check_integer(times, "times", 1, UINT32_MAX)
         if isinstance(fault, RefuseConnection):
             self._next_refusals += times
@@ -272,8 +271,7 @@ class Faults:
         Raises:
             InvalidArgumentException: ``fault`` is not a fault, ``opcode`` is not a byte, or a refusal has an opcode.
         """
-        _check_fault(fault)
-        _check_opcode(opcode, fault)
+        _check(opcode, fault)
         if isinstance(fault, RefuseConnection):
             self._always_refuses = True
         else:
@@ -303,7 +301,7 @@ class Faults:
         return self._always_refuses
 
 
-def _check_fault(fault: object) -> None:
+def _check(opcode: int | None, fault: object) -> None:
     if isinstance(fault, FunctionType):
         name = fault.__name__
         raise InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
@@ -311,11 +309,7 @@ def _check_fault(fault: object) -> None:
         raise InvalidArgumentException(
             f"fault={fault!r} must be a fault, such as temporary_failure()", parameter="fault"
         )
-
-
-def _check_opcode(opcode: int | None, fault: Fault) -> None:
-    if opcode is None:
-        return
-    check_integer(opcode, "opcode", 0, 0xFF)
-    if isinstance(fault, RefuseConnection):
+    if opcode is not None:
+        check_integer(opcode, "opcode", 0, 0xFF)
+    if opcode is not None and isinstance(fault, RefuseConnection):
         raise InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")

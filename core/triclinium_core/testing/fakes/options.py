@@ -19,32 +19,12 @@ from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import OAUTHBEARER, SASL_MECHANISMS, JwtAuthenticator
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
-IMPLEMENTED_FEATURES = frozenset(
-    {
-        HelloFeature.TCP_NODELAY,
-        HelloFeature.MUTATION_SEQNO,
-        HelloFeature.XATTR,
-        HelloFeature.XERROR,
-        HelloFeature.SELECT_BUCKET,
-        HelloFeature.SNAPPY,
-        HelloFeature.JSON,
-        HelloFeature.DUPLEX,
-        HelloFeature.CLUSTERMAP_NOTIFICATION,
-        HelloFeature.UNORDERED_EXECUTION,
-        HelloFeature.TRACING,
-        HelloFeature.ALT_REQUEST,
-        HelloFeature.SYNC_REPLICATION,
-        HelloFeature.COLLECTIONS,
-        HelloFeature.SNAPPY_EVERYWHERE,
-        HelloFeature.PRESERVE_TTL,
-        HelloFeature.VATTR,
-        HelloFeature.SUBDOC_CREATE_AS_DELETED,
-        HelloFeature.SUBDOC_REPLICA_READ,
-        HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION,
-        HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP,
-        HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
-    }
-)
+IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
+    HelloFeature.SUBDOC_DOCUMENT_MACRO,
+    HelloFeature.REPLACE_BODY_WITH_XATTR,
+    HelloFeature.REPORT_UNIT_USAGE,
+    HelloFeature.NON_BLOCKING_THROTTLING,
+}
 """Features that the node can grant, since it does what they say."""
 
 VBUCKET_COUNTS = (128, 1024)
@@ -107,7 +87,9 @@ class FakeNodeOptions:
         _check_text("host", self.host)
         _check_credentials(self.username, self.password)
         _check_tokens(self.tokens)
-        _check_certificate_users(self.certificate_users)
+        check_type(self.certificate_users, "certificate_users", tuple, NoneType)
+        for user in self.certificate_users or ():
+            _check_text("certificate_users", user)
         check_integer(self.port, "port", 1, 0xFFFF)
         if self.tls_port is not None:
             check_integer(self.tls_port, "tls_port", 1, 0xFFFF)
@@ -115,8 +97,11 @@ class FakeNodeOptions:
         check_integer(self.scram_iterations, "scram_iterations", 1, ITERATIONS_MAX)
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
-        _check_buckets("buckets", self.buckets)
-        _check_buckets("memcached_buckets", self.memcached_buckets)
+        for parameter, buckets in (("buckets", self.buckets), ("memcached_buckets", self.memcached_buckets)):
+            # A lone string is a tuple of letters to Python.
+            check_type(buckets, parameter, tuple)
+            for bucket in buckets:
+                check_name(bucket, "bucket")
         _check_choice("vbuckets", (self.vbuckets,), VBUCKET_COUNTS)
         check_integer(self.replicas, "replicas", 0, REPLICAS_MAX)
         check_type(self.features, "features", frozenset)
@@ -139,16 +124,6 @@ def _name(item: object) -> str:
     return item.name if isinstance(item, HelloFeature) else str(item)
 
 
-def _check_buckets(parameter: str, buckets: object) -> None:
-    # A lone string is a tuple of letters to Python.
-    if not isinstance(buckets, tuple):
-        raise InvalidArgumentException(
-            f"{parameter}={buckets!r} must be a tuple of names, such as ('default',)", parameter=parameter
-        )
-    for bucket in buckets:
-        check_name(bucket, "bucket")
-
-
 def _check_collections(collections: object) -> None:
     check_type(collections, "collections", Mapping)
     assert isinstance(collections, Mapping)
@@ -161,7 +136,7 @@ def _check_addresses(addresses: object) -> None:
     assert isinstance(addresses, Mapping)
     for network, address in addresses.items():
         _check_text("alternate_addresses", network)
-        if not isinstance(address, tuple) or len(address) != 2:
+        if not _is_address(address):
             raise InvalidArgumentException(
                 f"alternate_addresses={addresses!r} must map names of networks to pairs of a host and a port",
                 parameter="alternate_addresses",
@@ -193,14 +168,6 @@ def _check_tokens(tokens: object) -> None:
             raise InvalidArgumentException(f"tokens: each {error.message}", parameter="tokens") from error
 
 
-def _check_certificate_users(users: object) -> None:
-    if users is not None and not (isinstance(users, tuple) and all(isinstance(user, str) and user for user in users)):
-        raise InvalidArgumentException(
-            f"certificate_users={users!r} must be a tuple of names, such as ('ada',), or None",
-            parameter="certificate_users",
-        )
-
-
 def _check_text(parameter: str, value: str) -> None:
     if not isinstance(value, str) or not value:
         raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
@@ -216,38 +183,25 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
     Raises:
         InvalidArgumentException: a number or an address that no node can have, or one that two would have.
     """
-    places = _numbered(options, nodes) if isinstance(nodes, int) else _addressed(options, nodes)
-    _check_distinct(places)
-    return places
-
-
-def _numbered(options: FakeNodeOptions, nodes: int) -> list[FakeNodeOptions]:
-    check_integer(nodes, "nodes", 1, NODES_MAX)
-    steps = range(0, nodes * PORT_STRIDE, PORT_STRIDE)
-    return [
-        replace(
-            options,
-            port=options.port + step,
-            tls_port=None if options.tls_port is None else options.tls_port + step,
-            alternate_addresses=_further(options, step),
-        )
-        for step in steps
-    ]
-
-
-def _addressed(options: FakeNodeOptions, nodes: Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:
-    if not isinstance(nodes, Sequence) or not 1 <= len(nodes) <= NODES_MAX or not all(map(_is_address, nodes)):
+    if isinstance(nodes, int):
+        steps = range(0, check_integer(nodes, "nodes", 1, NODES_MAX) * PORT_STRIDE, PORT_STRIDE)
+        addresses: Sequence[tuple[str, int]] = [(options.host, options.port + step) for step in steps]
+    elif isinstance(nodes, Sequence) and 1 <= len(nodes) <= NODES_MAX and all(map(_is_address, nodes)):
+        addresses = nodes
+    else:
         raise InvalidArgumentException(
             f"nodes={nodes!r} must be a number, or 1 to {NODES_MAX} pairs of a host and a port", parameter="nodes"
         )
-    return [
-        replace(options, host=host, port=port, alternate_addresses=_further(options, PORT_STRIDE * place))
-        for place, (host, port) in enumerate(nodes)
-    ]
-
-
-def _further(options: FakeNodeOptions, step: int) -> Mapping[str, tuple[str, int]]:
-    return {network: (host, port + step) for network, (host, port) in options.alternate_addresses.items()}
+    places = []
+    for place, (host, port) in enumerate(addresses):
+        step = PORT_STRIDE * place
+        tls_port = options.tls_port
+        if tls_port is not None and isinstance(nodes, int):
+            tls_port += step
+        further = {network: (other, at + step) for network, (other, at) in options.alternate_addresses.items()}
+        places.append(replace(options, host=host, port=port, tls_port=tls_port, alternate_addresses=further))
+    _check_distinct(places)
+    return places
 
 
 def _is_address(address: object) -> bool:

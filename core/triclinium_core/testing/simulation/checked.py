@@ -21,6 +21,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.events import (
     Event,
@@ -49,7 +50,6 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.store.config import address_of
 from triclinium_core.testing.oracle.excuses import Excuses, Revision
 from triclinium_core.testing.oracle.ledger import CHANGING_OPCODES, Ledger
 from triclinium_core.testing.oracle.model import Model
@@ -100,7 +100,7 @@ class CheckedSimulation(Simulation):
         self._commands_read = [0] * len(self.nodes)
         self._index_of = {id(node): index for index, node in enumerate(self.nodes)}
         self._index_at = {
-            address_of(node.options.host, node.options.port): index for index, node in enumerate(self.nodes)
+            str(Address(node.options.host, node.options.port)): index for index, node in enumerate(self.nodes)
         }
         self._ticks = 0
         self._ticked_at = -1.0

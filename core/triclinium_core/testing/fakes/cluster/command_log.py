@@ -37,14 +37,8 @@ class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
     vbucket: int
 
 
-def remember(log: list[LoggedCommand], command: LoggedCommand) -> None:
-    """Add ``command`` to the log, and keep the log within ``COMMAND_LOG_MAX``."""
-    if len(log) >= COMMAND_LOG_MAX:
-        del log[: COMMAND_LOG_MAX // 2]
-    log.append(command)
-
-
-def log_entry(
+def log_command(
+    log: list[LoggedCommand],
     connection: ClientConnection,
     frame: Frame,
     *,
@@ -52,8 +46,8 @@ def log_entry(
     fault: CommandFault | None,
     status: int | None,
     applied: bool,
-) -> LoggedCommand:
-    """Return the entry for a command; what the others say stands in ``LoggedCommand``."""
+) -> None:
+    """Add a command to the log, and keep the log within ``COMMAND_LOG_MAX``."""
     command = COMMANDS.get(frame.opcode)
     collection_id, key = 0, frame.key
     if command is not None and command.needs is Needs.DOCUMENT:
@@ -62,17 +56,21 @@ def log_entry(
         except Refused:
             # The key as it came tells more than none.
             pass
-    return LoggedCommand(
-        connection=connection.number,
-        opcode=frame.opcode if command is None else command.opcode,
-        key=key,
-        opaque=frame.opaque,
-        cas=frame.cas,
-        now=came_at,
-        fault=fault,
-        status=status,
-        applied=applied,
-        bucket=connection.bucket,
-        collection_id=collection_id,
-        vbucket=frame.status,
+    if len(log) >= COMMAND_LOG_MAX:
+        del log[: COMMAND_LOG_MAX // 2]
+    log.append(
+        LoggedCommand(
+            connection=connection.number,
+            opcode=frame.opcode if command is None else command.opcode,
+            key=key,
+            opaque=frame.opaque,
+            cas=frame.cas,
+            now=came_at,
+            fault=fault,
+            status=status,
+            applied=applied,
+            bucket=connection.bucket,
+            collection_id=collection_id,
+            vbucket=frame.status,
+        )
     )

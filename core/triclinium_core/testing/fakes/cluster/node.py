@@ -30,11 +30,12 @@ from dataclasses import replace
 from typing import assert_never
 
 from triclinium_core.checks import check_type
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
-from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_entry, remember
+from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
@@ -59,7 +60,6 @@ from triclinium_core.testing.fakes.faults import (
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
-from triclinium_core.testing.fakes.store.config import address_of
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterState, NodeState
 
@@ -77,12 +77,6 @@ class FakeNode:
         InvalidArgumentException: ``options`` is of another type.
     """
 
-    faults: Faults
-    command_log: list[LoggedCommand]
-    documents: FakeDocuments
-    collections: FakeCollections
-    network: FakeNetwork
-
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
@@ -96,24 +90,24 @@ class FakeNode:
         return node
 
     def __repr__(self) -> str:
-        return f"<FakeNode {address_of(self.options.host, self.options.port)}>"
+        return f"<FakeNode {Address(self.options.host, self.options.port)}>"
 
     def _begin(self, state: NodeState) -> None:
         self._state = state
         self._connections: dict[int, ClientConnection] = {}
         self._outbox = Outbox()
-        self.network = FakeNetwork()
-        self._held: list[tuple[ClientConnection, HeldCommand]] = []
+        self.network: FakeNetwork = FakeNetwork()
+        self._held: list[HeldCommand] = []
         """Commands whose durable writes are not settled, in the order in which they came."""
         self._now = -math.inf
         self._hung_up: list[int] = []
         """Connections that ended when the node was killed; the driver has not heard of it yet."""
         self._announced = state.map
         """The map that clients were last notified of, or could fetch from the beginning."""
-        self.faults = Faults()
-        self.command_log = []
-        self.documents = self._state.documents
-        self.collections = self._state.collections
+        self.faults: Faults = Faults()
+        self.command_log: list[LoggedCommand] = []
+        self.documents: FakeDocuments = self._state.documents
+        self.collections: FakeCollections = self._state.collections
 
     @property
     def options(self) -> FakeNodeOptions:
@@ -154,7 +148,7 @@ class FakeNode:
         """
         if self._hung_up or self._announced is not self._state.map:
             return -math.inf
-        if any(held.write.is_settled for _, held in self._held):
+        if any(held.write.is_settled for held in self._held):
             return -math.inf
         return min(self._outbox.due, self.network.wakeup, self._state.cluster.sync_writes.due_of(self._state.index))
 
@@ -342,14 +336,16 @@ class FakeNode:
         return actions
 
     def _answer_settled(self) -> list[NodeAction]:
-        settled = [(connection, held) for connection, held in self._held if held.write.is_settled]
-        self._held = [(connection, held) for connection, held in self._held if not held.write.is_settled]
+        settled = [held for held in self._held if held.write.is_settled]
+        self._held = [held for held in self._held if not held.write.is_settled]
         actions: list[NodeAction] = []
-        for connection, held in settled:
+        for held in settled:
+            connection = held.connection
             connection.held_commands -= 1
             delivery = self._reply(connection, held.frame, held.fault, held.settled)
             is_connected = self._is_connected(connection)
-            entry = log_entry(
+            log_command(
+                self.command_log,
                 connection,
                 held.frame,
                 came_at=held.came_at,
@@ -357,7 +353,6 @@ class FakeNode:
                 status=delivery.status if is_connected else None,
                 applied=held.write.told is Status.SUCCESS,
             )
-            remember(self.command_log, entry)
             if is_connected:
                 actions += self._deliver(connection, delivery)
                 actions += self._work_off(connection)
@@ -374,11 +369,15 @@ class FakeNode:
         )
         # What is held is logged when it is known how it ends.
         if connection.held_commands == held:
-            applied = self.documents.changes != changes
-            entry = log_entry(
-                connection, frame, came_at=self._now, fault=fault, status=delivery.status, applied=applied
+            log_command(
+                self.command_log,
+                connection,
+                frame,
+                came_at=self._now,
+                fault=fault,
+                status=delivery.status,
+                applied=self.documents.changes != changes,
             )
-            remember(self.command_log, entry)
         return delivery
 
     def _reply(
@@ -412,7 +411,7 @@ class FakeNode:
         if write is None:
             return answer
         connection.held_commands += 1
-        self._held.append((connection, HeldCommand(frame, fault, answer, write, self._now)))
+        self._held.append(HeldCommand(connection, frame, fault, answer, write, self._now))
         return None
 
     def _strike_before(self, connection: ClientConnection, frame: Frame, fault: FaultBeforeApplying) -> Delivery:

@@ -35,6 +35,7 @@ from typing import Any, ClassVar
 
 from triclinium_core.checks import Duration, check_integer, check_type
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.address import Address
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.store.cluster_map import (
@@ -47,7 +48,7 @@ from triclinium_core.testing.fakes.store.cluster_map import (
     moved,
 )
 from triclinium_core.testing.fakes.store.collections import FakeCollections
-from triclinium_core.testing.fakes.store.config import HOST_PLACEHOLDER, address_of
+from triclinium_core.testing.fakes.store.config import HOST_PLACEHOLDER
 from triclinium_core.testing.fakes.store.documents import FakeDocuments, vbucket_of
 from triclinium_core.testing.fakes.store.state import ClusterState
 
@@ -65,8 +66,6 @@ class FakeNodes:
         InvalidArgumentException: a number or an address that no node can have, or one that two would have.
     """
 
-    documents: FakeDocuments
-    collections: FakeCollections
     node_type: ClassVar[type[FakeNode]] = FakeNode
     """What its nodes are: a derived cluster may have others."""
 
@@ -93,8 +92,8 @@ class FakeNodes:
     def _begin(self, cluster: ClusterState, nodes: Sequence[FakeNode]) -> None:
         self._cluster = cluster
         self._nodes = tuple(nodes)
-        self.documents = cluster.documents
-        self.collections = cluster.collections
+        self.documents: FakeDocuments = cluster.documents
+        self.collections: FakeCollections = cluster.collections
 
     def __repr__(self) -> str:
         return f"<FakeNodes {', '.join(map(repr, self._nodes))}>"
@@ -122,8 +121,7 @@ class FakeNodes:
 
     def owner_of(self, key: str | bytes) -> int | None:
         """Return the node that has the vbucket of a key; None where no node has it."""
-        raw_key = key.encode() if isinstance(key, str) else key
-        owner = self.map.owners[vbucket_of(raw_key, len(self.map.owners))]
+        owner = self.map.owners[self._vbucket_of(key)]
         return None if owner == NO_NODE else owner
 
     def vbuckets_of(self, index: int) -> tuple[int, ...]:
@@ -133,8 +131,7 @@ class FakeNodes:
 
     def replica_holders_of(self, key: str | bytes) -> tuple[int, ...]:
         """Return the nodes that have a replica of the vbucket of a key, the first replica's first."""
-        raw_key = key.encode() if isinstance(key, str) else key
-        return self.map.replica_holders(vbucket_of(raw_key, len(self.map.owners)))
+        return self.map.replica_holders(self._vbucket_of(key))
 
     def find(self, host: str, port: int, *, tls: bool = False) -> FakeNode | None:
         """Return the node that a client reaches at an address; None where there is none."""
@@ -158,7 +155,7 @@ class FakeNodes:
             if port is None:
                 return None
             own = "127.0.0.1" if node.options.host == HOST_PLACEHOLDER else node.options.host
-            addresses.append(address_of(own if host is None else host, port))
+            addresses.append(str(Address(own if host is None else host, port)))
         return f"couchbase{'s' if tls else ''}://{','.join(addresses)}"
 
     # What changes the map.
@@ -335,6 +332,9 @@ class FakeNodes:
     def set_alarm(self, alarm: Callable[[], None] | None) -> None:
         """Have ``alarm`` called when a node has something to do at once and nobody is driving it; None for no more."""
         self._cluster.alarm = alarm
+
+    def _vbucket_of(self, key: str | bytes) -> int:
+        return vbucket_of(key.encode() if isinstance(key, str) else key, len(self.map.owners))
 
     def _publish(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> None:
         self._set_map(self.map.followed_by(members, owners, replicas))

@@ -41,23 +41,14 @@ _META = Struct(">IIIQ")
 
 
 def _get(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    document = _found(node, request)
-    return _document_answer(document, node.documents.visible_cas(document))
-
-
-def _get_replica(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    document = node.find_replica(request.address)
-    if document is None:
-        raise Refused(Status.KEY_NOT_FOUND)
+    document = node.read(request.address, in_replica=request.reads_replica)
     return _document_answer(document, node.documents.visible_cas(document))
 
 
 def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Answer what is left of a removed document too: a client has to look whether it is deleted."""
     documents = node.documents
-    document = documents.find(request.address) or documents.find_remains(request.address)
-    if document is None:
-        raise Refused(Status.KEY_NOT_FOUND)
+    document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)
     if request.extras == b"\x02":
         extras += bytes((document.datatype,))
@@ -77,14 +68,14 @@ def _get_and_lock(node: NodeState, connection: ClientConnection, request: Reques
     seconds = _NUMBER.unpack(request.extras)[0] if request.extras else LOCK_SECONDS_DEFAULT
     if not 1 <= seconds <= LOCK_SECONDS_MAX:
         seconds = LOCK_SECONDS_DEFAULT
-    if node.documents.is_locked(_found(node, request)):
+    if node.documents.is_locked(node.read(request.address, in_replica=False)):
         raise Refused(Status.LOCKED)
     document = node.documents.lock_at(request.address, seconds)
     return _document_answer(document, document.cas)
 
 
 def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    document = _found(node, request)
+    document = node.read(request.address, in_replica=False)
     if not node.documents.is_locked(document):
         raise Refused(Status.NOT_LOCKED)
     if request.cas != document.cas:
@@ -114,29 +105,6 @@ def _delete(node: NodeState, connection: ClientConnection, request: Request) -> 
     return mutation_answer(connection, request, node.documents.erase(request.address))
 
 
-def _append(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return _concatenate(node, connection, request, lambda there, fragment: there + fragment)
-
-
-def _prepend(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return _concatenate(node, connection, request, lambda there, fragment: fragment + there)
-
-
-def _increment(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return _count(node, connection, request, lambda number, delta: (number + delta) & UINT64_MAX)
-
-
-def _decrement(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
-    return _count(node, connection, request, lambda number, delta: max(0, number - delta))
-
-
-def _found(node: NodeState, request: Request) -> Document:
-    document = node.documents.find(request.address)
-    if document is None:
-        raise Refused(Status.KEY_NOT_FOUND)
-    return document
-
-
 def _writable(node: NodeState, request: Request, *, missing: Status) -> Document:
     document = node.documents.find_for_writing(request.address, request.cas)
     if document is None:
@@ -148,7 +116,8 @@ def _touched(node: NodeState, request: Request) -> Document:
     documents = node.documents
     document = _writable(node, request, missing=Status.KEY_NOT_FOUND)
     (expiry,) = _NUMBER.unpack(request.extras)
-    return documents.touch(request.address, document, expires_at=documents.expires_at(expiry))
+    expires_at = documents.expires_at(expiry)
+    return documents.write(request.address, document.value, flags=document.flags, expires_at=expires_at)
 
 
 def _store(node: NodeState, connection: ClientConnection, request: Request, existing: Document | None) -> Answer:
@@ -161,7 +130,7 @@ def _store(node: NodeState, connection: ClientConnection, request: Request, exis
 
 
 def _concatenate(
-    node: NodeState, connection: ClientConnection, request: Request, join: Callable[[bytes, bytes], bytes]
+    join: Callable[[bytes, bytes], bytes], node: NodeState, connection: ClientConnection, request: Request
 ) -> Answer:
     there = _writable(node, request, missing=Status.NOT_STORED)
     value = join(there.value, request.value)
@@ -171,7 +140,7 @@ def _concatenate(
     return mutation_answer(connection, request, document)
 
 
-def _count(node: NodeState, connection: ClientConnection, request: Request, step: Callable[[int, int], int]) -> Answer:
+def _count(step: Callable[[int, int], int], node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
     delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
     documents = node.documents
@@ -218,7 +187,7 @@ _write_of_any_cas = partial(_write, cas=Part.OPTIONAL)
 # fmt: off
 DOCUMENT_COMMANDS: tuple[Command, ...] = (
     _document_command(Opcode.GET, _get),
-    _document_command(Opcode.GET_REPLICA, _get_replica, reads_replica=lambda extras: True),
+    _document_command(Opcode.GET_REPLICA, _get, reads_replica=lambda extras: True),
     _document_command(Opcode.GET_META, _get_meta, extras_sizes=(0, 1)),
     _write(Opcode.GET_AND_TOUCH, _get_and_touch, extras_sizes=(4,)),
     _write(Opcode.TOUCH, _touch, extras_sizes=(4,)),
@@ -228,9 +197,9 @@ DOCUMENT_COMMANDS: tuple[Command, ...] = (
     _write(Opcode.ADD, _add, extras_sizes=(8,), value=Part.OPTIONAL),
     _write_of_any_cas(Opcode.REPLACE, _replace, extras_sizes=(8,), value=Part.OPTIONAL, may_preserve_expiry=True),
     _write_of_any_cas(Opcode.DELETE, _delete),
-    _write_of_any_cas(Opcode.APPEND, _append, value=Part.OPTIONAL, may_preserve_expiry=True),
-    _write_of_any_cas(Opcode.PREPEND, _prepend, value=Part.OPTIONAL, may_preserve_expiry=True),
-    _write(Opcode.INCREMENT, _increment, extras_sizes=(20,), may_preserve_expiry=True),
-    _write(Opcode.DECREMENT, _decrement, extras_sizes=(20,), may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.APPEND, partial(_concatenate, lambda there, piece: there + piece), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write_of_any_cas(Opcode.PREPEND, partial(_concatenate, lambda there, piece: piece + there), value=Part.OPTIONAL, may_preserve_expiry=True),
+    _write(Opcode.INCREMENT, partial(_count, lambda number, delta: (number + delta) & UINT64_MAX), extras_sizes=(20,), may_preserve_expiry=True),
+    _write(Opcode.DECREMENT, partial(_count, lambda number, delta: max(0, number - delta)), extras_sizes=(20,), may_preserve_expiry=True),
 )
 # fmt: on

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
+from triclinium_core.testing.fakes.commands.replies import LOCK_OPCODES
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, check_possible
-
-_LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
-"""They change a document, and cannot be durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCommand:
     """A command whose answer has to wait until its durable write is settled."""
 
+    connection: ClientConnection
     frame: Frame
     fault: FaultAfterApplying | None
     answer: Answer
@@ -32,11 +30,7 @@ class HeldCommand:
     came_at: float
 
     def settled(self) -> Answer:
-        """Return the answer, once it is known.
-
-        Raises:
-            Refused: it is a failure.
-        """
+        """Return the answer, once it is known; Refused where it is a failure."""
         if self.write.told is not Status.SUCCESS:
             raise Refused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
         return self.answer
@@ -45,23 +39,19 @@ class HeldCommand:
 def carry_out(
     command: Command, node: NodeState, connection: ClientConnection, request: Request
 ) -> tuple[Answer, SyncWrite | None]:
-    """Return what a command answers, and the durable write that the answer has to wait for.
-
-    Raises:
-        Refused: the command cannot be carried out, or not now.
-    """
+    """Return what a command answers, and the durable write that the answer has to wait for."""
     sync_writes = node.cluster.sync_writes
     if command.needs is Needs.DOCUMENT and not request.reads_replica:
-        to_write = command.may_be_durable or command.opcode in _LOCK_OPCODES
+        to_write = command.may_be_durable or command.opcode in LOCK_OPCODES
         sync_writes.check_free(request.address, to_write=to_write)
-    if request.requirement is None:
+    if request.durable_within is None:
         return command.handler(node, connection, request), None
     _check_possible(node, request)
     with node.documents.hiding() as written:
         answer = command.handler(node, connection, request)
     if not written:
         return answer, None
-    due = node.documents.now + request.requirement.timeout
+    due = node.documents.now + request.durable_within
     write = SyncWrite(request.address, written[-1], active=node.index, due=due)
     sync_writes.add(write)
     node.cluster.review_sync_writes()

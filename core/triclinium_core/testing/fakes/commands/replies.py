@@ -39,7 +39,8 @@ _WITHOUT_XERROR: Mapping[int, Status | None] = {
 }
 """Statuses that came with XERROR, by what older clients are told; None where the node hangs up instead."""
 
-_LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
+LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
+"""They change a document, and cannot be durable."""
 _MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 
 
@@ -47,7 +48,7 @@ def told_status(connection: ClientConnection, opcode: int, status: int) -> int |
     """Return the status that this client can be told; None where the node can only hang up."""
     if connection.has(HelloFeature.XERROR):
         return status
-    if status == Status.LOCKED and opcode in _LOCK_OPCODES:
+    if status == Status.LOCKED and opcode in LOCK_OPCODES:
         return Status.TEMPORARY_FAILURE
     if status in _MANIFEST_STATUSES and not connection.has(HelloFeature.COLLECTIONS):
         return Status.INVALID_ARGUMENTS
@@ -67,11 +68,7 @@ def fitted(connection: ClientConnection, answer: Answer) -> Answer:
 
 
 def encode_reply(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
-    """Return the reply to ``frame``, with the server's duration where that was granted.
-
-    Args:
-        delay: seconds by which the reply is held back, part of the duration.
-    """
+    """Return the reply to ``frame``, with the server's duration, ``delay`` included, where that was granted."""
     framing_extras = b""
     if connection.has(HelloFeature.TRACING):
         duration = encode_server_duration_us(SERVER_DURATION_US + delay * 1_000_000)
@@ -89,11 +86,7 @@ def encode_reply(connection: ClientConnection, frame: Frame, answer: Answer, *, 
 
 
 def encode_answer(connection: ClientConnection, frame: Frame, answer: Answer, *, delay: float = 0.0) -> bytes:
-    """Return all replies that an answer consists of, each as the connection may have it.
-
-    Args:
-        delay: seconds by which they are held back.
-    """
+    """Return all replies that an answer consists of, each as the connection may have it."""
     answers = (*answer.before, answer)
     return b"".join(encode_reply(connection, frame, fitted(connection, each), delay=delay) for each in answers)
 
@@ -110,18 +103,17 @@ def encode_notification(node: NodeState, connection: ClientConnection) -> bytes 
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
         return None
-    value, datatype = b"", Datatype.RAW
+    config = Answer()
     if not is_brief:
-        value = node.config_for(connection)
-        datatype = Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
-        deflated = deflate(value) if connection.has(HelloFeature.SNAPPY_EVERYWHERE) else None
-        if deflated is not None:
-            value, datatype = deflated, datatype | Datatype.SNAPPY
+        answer = Answer(
+            value=node.config_for(connection), datatype=Datatype.JSON, deflates_with=HelloFeature.SNAPPY_EVERYWHERE
+        )
+        config = fitted(connection, answer)
     return encode_server_request(
         ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION,
         opaque=_OPAQUE,
-        datatype=datatype,
+        datatype=config.datatype,
         extras=CONFIG_VERSION.pack(*node.map.version),
         key=(connection.bucket or "").encode(),
-        value=value,
+        value=config.value,
     )

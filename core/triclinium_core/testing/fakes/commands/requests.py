@@ -35,14 +35,7 @@ SECONDS_DEFAULT = 30.0
 
 _LEVEL_AND_TIMEOUT = struct.Struct(">BH")
 
-_LEVELS = {level.value: level for level in DurabilityLevel if level is not DurabilityLevel.NONE}
-
-
-class Requirement(msgspec.Struct, frozen=True):
-    """How durable a write has to be, and within how many seconds."""
-
-    level: DurabilityLevel
-    timeout: float
+_LEVELS = {level.value for level in DurabilityLevel} - {DurabilityLevel.NONE.value}
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -57,8 +50,8 @@ class Request(msgspec.Struct, frozen=True):
     """Of no meaning to commands that name no document."""
     preserves_expiry: bool
     reads_replica: bool = False
-    requirement: Requirement | None = None
-    """None for a write that need not be durable."""
+    durable_within: float | None = None
+    """Seconds; None for a write that need not be durable."""
 
 
 @unique
@@ -108,15 +101,10 @@ class Command:
 
 
 def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
-    """Return the request in ``frame``.
-
-    Raises:
-        Refused: the connection is not ready for the command, the request is malformed, or it uses a feature that was
-            not granted, a vbucket that the node has not or a collection that there is not.
-    """
+    """Return the request in ``frame``; Refused where it is malformed, or the connection or the node cannot take it."""
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise Refused(Status.NO_ACCESS, "authenticate first")
-    preserves_expiry, requirement = _read_framing_extras(command, connection, frame)
+    preserves_expiry, durable_within = _read_framing_extras(command, connection, frame)
     _check_shape(command, frame)
     value = _read_value(command, connection, frame)
     if command.needs in (Needs.BUCKET, Needs.VBUCKET, Needs.DOCUMENT) and connection.bucket is None:
@@ -133,16 +121,12 @@ def read_request(command: Command, node: NodeState, connection: ClientConnection
             raise node.collections.unknown(Status.UNKNOWN_COLLECTION)
     address = Address(connection.bucket or "", frame.status, collection_id, key)
     return Request(
-        frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, requirement
+        frame.opcode, frame.cas, frame.extras, key, value, address, preserves_expiry, reads_replica, durable_within
     )
 
 
 def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes]:
-    """Return collection id and key; without collections all keys are in the default one.
-
-    Raises:
-        Refused: the prefix is malformed, or the key is empty or too long.
-    """
+    """Return collection id and key; without collections all keys are in the default one."""
     collection_id, prefix_size = 0, 0
     if connection.has(HelloFeature.COLLECTIONS):
         try:
@@ -156,10 +140,8 @@ def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes
     return collection_id, key
 
 
-def _read_framing_extras(
-    command: Command, connection: ClientConnection, frame: Frame
-) -> tuple[bool, Requirement | None]:
-    """Return whether the document's expiry is to be preserved, and how durable the write has to be."""
+def _read_framing_extras(command: Command, connection: ClientConnection, frame: Frame) -> tuple[bool, float | None]:
+    """Return whether the document's expiry is to be preserved, and within how many seconds the write has to be durable."""
     if not frame.framing_extras:
         return False, None
     if not connection.has(HelloFeature.ALT_REQUEST):
@@ -168,7 +150,7 @@ def _read_framing_extras(
         pieces = parse_framing_extras(frame.framing_extras)
     except MalformedFramingExtras as error:
         raise Refused(Status.INVALID_ARGUMENTS, str(error)) from error
-    requirement = None
+    durable_within = None
     for identifier, content in pieces.items():
         match identifier:
             case RequestFrameInfo.BARRIER | RequestFrameInfo.PRESERVE_TTL if content:
@@ -182,12 +164,12 @@ def _read_framing_extras(
             case RequestFrameInfo.DURABILITY:
                 if not (command.may_be_durable and connection.has(HelloFeature.SYNC_REPLICATION)):
                     raise Refused(Status.NOT_SUPPORTED, "this cannot be durable here")
-                requirement = read_requirement(content)
+                durable_within = read_durability_timeout(content)
             case _ if identifier in set(RequestFrameInfo):
                 raise Refused(Status.NOT_SUPPORTED, f"frame info {identifier} is not offered")
             case _:
                 raise Refused(Status.UNKNOWN_FRAME_INFO, f"frame info {identifier} is not known")
-    return RequestFrameInfo.PRESERVE_TTL in pieces, requirement
+    return RequestFrameInfo.PRESERVE_TTL in pieces, durable_within
 
 
 def _check_shape(command: Command, frame: Frame) -> None:
@@ -227,12 +209,8 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
     return value
 
 
-def read_requirement(content: bytes) -> Requirement:
-    """Return what the frame info DURABILITY says.
-
-    Raises:
-        Refused: there is no such level, or the timeout is one of the two that mean nothing.
-    """
+def read_durability_timeout(content: bytes) -> float:
+    """Return the seconds of the frame info DURABILITY; Refused for an unknown level, or a timeout that means nothing."""
     timeout = SECONDS_DEFAULT
     if len(content) == _LEVEL_AND_TIMEOUT.size:
         _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)
@@ -243,4 +221,4 @@ def read_requirement(content: bytes) -> Requirement:
         raise Refused(Status.INVALID_ARGUMENTS, f"a durability requirement has 1 or 3 bytes, not {len(content)}")
     if content[0] not in _LEVELS:
         raise Refused(Status.DURABILITY_INVALID_LEVEL, f"there is no durability level {content[0]}")
-    return Requirement(_LEVELS[content[0]], timeout)
+    return timeout

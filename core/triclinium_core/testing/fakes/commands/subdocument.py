@@ -30,8 +30,7 @@ from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part
 from triclinium_core.testing.fakes.commands.subdocument_requests import Spec, SubdocumentRequest, read_subdocument
 from triclinium_core.testing.fakes.store.attributes import is_virtual, stored, tree_of, virtual_tree
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, is_json
-from triclinium_core.testing.fakes.store.json_paths import PathFailed, parse_path
-from triclinium_core.testing.fakes.store.json_values import Change, change, decode_json, look_up
+from triclinium_core.testing.fakes.store.json_values import Change, PathFailed, change, decode_json, look_up, parse_path
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 _ARRAYS = (PathOpcode.ARRAY_APPEND, PathOpcode.ARRAY_PREPEND, PathOpcode.ARRAY_ADD_UNIQUE)
@@ -41,9 +40,8 @@ _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datat
 def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     wanted = read_subdocument(connection, request, is_mutation=False)
     documents = node.documents
-    document = _find_for_reading(node, request, wanted.flags)
-    if document is None:
-        raise Refused(Status.KEY_NOT_FOUND)
+    with_remains = DocumentFlag.ACCESS_DELETED in wanted.flags
+    document = node.read(request.address, in_replica=request.reads_replica, with_remains=with_remains)
     if DocumentFlag.REVIVE in wanted.flags and not document.is_deleted:
         raise Refused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
     if request.cas and request.cas != documents.visible_cas(document):
@@ -109,29 +107,15 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
     return msgspec.structs.replace(answer, status=Status.SUBDOC_SUCCESS_DELETED) if stays_deleted else answer
 
 
-def _find_for_reading(node: NodeState, request: Request, flags: DocumentFlag) -> Document | None:
-    if not request.reads_replica:
-        return _find(node.documents, request, flags)
-    document = node.find_replica(request.address)
-    if document is None and DocumentFlag.ACCESS_DELETED in flags:
-        return node.find_replica_remains(request.address)
-    return document
-
-
 def _reads_replica(extras: bytes) -> bool:
     return len(extras) == 1 and DocumentFlag.REPLICA_READ in DocumentFlag(extras[0])
 
 
-def _find(documents: FakeDocuments, request: Request, flags: DocumentFlag) -> Document | None:
-    document = documents.find(request.address)
-    if document is None and DocumentFlag.ACCESS_DELETED in flags:
-        return documents.find_remains(request.address)
-    return document
-
-
 def _find_for_writing(documents: FakeDocuments, request: Request, flags: DocumentFlag) -> Document | None:
     """Return the document to change; None where it is to be created."""
-    document = documents.find_for_writing(request.address, request.cas) or _find(documents, request, flags)
+    document = documents.find_for_writing(request.address, request.cas)
+    if document is None and DocumentFlag.ACCESS_DELETED in flags:
+        document = documents.find_remains(request.address)
     if document is None:
         if not flags & (DocumentFlag.UPSERT | DocumentFlag.INSERT):
             raise Refused(Status.KEY_NOT_FOUND)
@@ -174,11 +158,7 @@ class _Draft:
     def change(self, spec: Spec, *, creates: bool) -> bytes:
         """Do what one spec says, and return what it returns.
 
-        Args:
-            creates: whether the document may be created, which has the parents of all paths created too.
-
-        Raises:
-            PathFailed: it cannot be done.
+        Where the document may be created (``creates``), so are the parents of all paths.
         """
         if spec.opcode is PathOpcode.SET_DOCUMENT:
             self.value = spec.value

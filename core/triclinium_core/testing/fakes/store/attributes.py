@@ -15,8 +15,7 @@ from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.constants import Datatype
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, vbucket_uuid
-from triclinium_core.testing.fakes.store.json_paths import PathFailed
-from triclinium_core.testing.fakes.store.json_values import decode_json
+from triclinium_core.testing.fakes.store.json_values import PathFailed, decode_json
 
 KEY_SIZE_MAX = 15
 """Bytes of an attribute's key."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
@@ -17,26 +18,21 @@ from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 HOST_PLACEHOLDER = "$HOST"
 """Stands in a config where the client has to put in the host that it connected to."""
 
-_BUCKET_CAPABILITIES: Mapping[HelloFeature | None, tuple[str, ...]] = {
-    None: ("cbhello", "cccp", "nodesExt"),
-    HelloFeature.JSON: ("rangeScan",),
-    HelloFeature.COLLECTIONS: ("collections",),
-    HelloFeature.PRESERVE_TTL: ("preserveExpiry",),
-    HelloFeature.SUBDOC_REPLICA_READ: ("subdoc.ReplicaRead",),
-    HelloFeature.SYNC_REPLICATION: ("durableWrite",),
+_BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
+    "cbhello": None,
+    "cccp": None,
+    "nodesExt": None,
+    "rangeScan": HelloFeature.JSON,
+    "collections": HelloFeature.COLLECTIONS,
+    "preserveExpiry": HelloFeature.PRESERVE_TTL,
+    "subdoc.ReplicaRead": HelloFeature.SUBDOC_REPLICA_READ,
+    "durableWrite": HelloFeature.SYNC_REPLICATION,
 }
-"""What a bucket can do, by the feature that it takes; None for what every bucket here can do."""
+"""What a bucket can do, with the feature that it takes; None for what every bucket here can do."""
 
 
 def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: int, bucket: str | None) -> bytes:
-    """Return a config as JSON.
-
-    Args:
-        known: the map as the answering node knows it.
-        nodes: all nodes of the cluster, in it or not.
-        this_node: the place of the answering one.
-        bucket: whose config it is; None for the global one.
-    """
+    """Return the config of a bucket, or the global one, as JSON, from the map as the answering node knows it."""
     config: dict[str, object] = {
         "rev": known.version.revision,
         "revEpoch": known.version.epoch,
@@ -47,11 +43,6 @@ def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: i
     if bucket is not None:
         config |= _bucket_part(known, nodes, nodes[this_node].features, bucket)
     return msgspec.json.encode(config)
-
-
-def address_of(host: str, port: int) -> str:
-    """Return ``host:port``; an IPv6 address stands in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _node_part(options: FakeNodeOptions, *, is_this: bool) -> dict[str, object]:
@@ -73,14 +64,9 @@ def _bucket_part(
     known: FakeMap, nodes: Sequence[FakeNodeOptions], features: frozenset[HelloFeature], bucket: str
 ) -> dict[str, object]:
     members = [nodes[member] for member in known.members]
-    addresses = [address_of(options.host, options.port) for options in members]
+    addresses = [str(Address(options.host, options.port)) for options in members]
     positions = {member: position for position, member in enumerate(known.members)} | {NO_NODE: NO_NODE}
-    capabilities = [
-        name
-        for feature, names in _BUCKET_CAPABILITIES.items()
-        if feature is None or feature in features
-        for name in names
-    ]
+    capabilities = [name for name, feature in _BUCKET_CAPABILITIES.items() if feature is None or feature in features]
     forward = [[positions[owner]] for owner in known.forward]
     return {
         "name": bucket,

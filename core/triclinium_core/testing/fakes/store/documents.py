@@ -310,10 +310,6 @@ class FakeDocuments:
         xattrs = {} if known is None else system_attributes(known.xattrs)
         return self.rewrite(address, b"", lambda *_: xattrs, flags=0, expires_at=math.inf, is_deleted=True)
 
-    def touch(self, address: Address, document: Document, *, expires_at: float) -> Document:
-        """Give a document another expiry and return the new version."""
-        return self.write(address, document.value, flags=document.flags, expires_at=expires_at)
-
     @property
     def wall_seconds(self) -> float:
         """Unix time now."""

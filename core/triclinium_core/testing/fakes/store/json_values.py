@@ -1,9 +1,10 @@
-"""What can be done at one path of a JSON document: the sub-document operations of a fake node.
+"""Paths into JSON documents and what can be done at one: the sub-document operations of a fake node.
 
 A document is what its JSON decodes to, and is changed in place; numbers and keys may be written otherwise afterwards,
 and mean the same.
 
-Source: kv_engine docs/SubDocument.md, "Command Listings"; couchbase/subjson ``operations.cc``.
+Source: kv_engine docs/SubDocument.md, "Path", "Command Listings"; couchbase/subjson ``path.cc``, ``limits.h``,
+``operations.cc``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,23 @@ import msgspec
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.store.json_paths import LEVELS_MAX, JsonPath, PathFailed
+
+LEVELS_MAX = 32
+"""Of objects and arrays inside of one another; the document itself is one, so a path has one component less."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-
 _DELTA = re.compile(rb"-?[1-9][0-9]{0,18}")
+
+JsonPath = tuple[str | int, ...]
+"""Keys of objects and indexes of arrays, from the outside; -1 is the last element. Empty for the whole document."""
+
+
+class PathFailed(Exception):
+    """One path of a command that cannot be followed or changed; ``status`` is its own."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Change(NamedTuple):
@@ -32,12 +45,74 @@ class Change(NamedTuple):
     creates_parents: bool
 
 
-def decode_json(data: bytes) -> object:
-    """Return a JSON value.
+def parse_path(path: str) -> JsonPath:
+    """Return the components of a path; PathFailed where it is not well-formed, or has too many."""
+    components: list[str | int] = []
+    start = 0
+    while start < len(path):
+        end = _end_of_index(path, start) if path[start] == "[" else _end_of_key(path, start)
+        components.append(_index(path[start + 1 : end - 1]) if path[start] == "[" else _key(path[start:end]))
+        if len(components) >= LEVELS_MAX:
+            raise PathFailed(Status.SUBDOC_PATH_TOO_BIG)
+        start = _next_component(path, end)
+    return tuple(components)
 
-    Raises:
-        ValueError: it is not JSON.
-    """
+
+def _next_component(path: str, end: int) -> int:
+    if end < len(path) and path[end] == ".":
+        return end + 1
+    if end < len(path) and path[end] != "[":
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    return end
+
+
+def _end_of_index(path: str, start: int) -> int:
+    end = path.find("]", start)
+    if end < 0:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    return end + 1
+
+
+def _index(digits: str) -> int:
+    if digits == "-1":
+        return -1
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    return int(digits)
+
+
+def _end_of_key(path: str, start: int) -> int:
+    """Return where a key ends: at a dot or a bracket that stands outside of backticks."""
+    is_quoted = False
+    for place in range(start, len(path)):
+        character = path[place]
+        if character == "`":
+            is_quoted = not is_quoted
+        elif not is_quoted and character == "]":
+            raise PathFailed(Status.SUBDOC_PATH_INVALID)
+        elif not is_quoted and character in ".[":
+            return place
+    if is_quoted:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    return len(path)
+
+
+def _key(text: str) -> str:
+    """Return a key without its backticks; two of them in a row are one of the key's own."""
+    if len(text) > 1 and text.startswith("`") and text.endswith("`"):
+        text = text[1:-1]
+    text = "`".join(part.replace("`", "") for part in text.split("``"))
+    # What has a meaning in JSON is escaped as in JSON, but not by its number.
+    if not text or "\\u" in text:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID)
+    try:
+        return msgspec.json.decode(f'"{text}"', type=str)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise PathFailed(Status.SUBDOC_PATH_INVALID) from error
+
+
+def decode_json(data: bytes) -> object:
+    """Return a JSON value; ValueError where it is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -62,11 +137,7 @@ def depth(value: object) -> int:
 
 
 def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
-    """Return what one spec reads.
-
-    Raises:
-        PathFailed: the path leads nowhere, or the value there is of the wrong kind.
-    """
+    """Return what one spec reads; PathFailed where the path leads nowhere, or to a value of the wrong kind."""
     _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
     found = _follow(document, path)
     if opcode is PathOpcode.EXISTS:
@@ -81,11 +152,10 @@ def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
 def change(opcode: PathOpcode, document: object, step: Change) -> bytes:
     """Change a document at one path, and return what the spec returns; empty for nothing.
 
-    Raises:
-        PathFailed: it cannot be done; the document may be changed in part, and is to be thrown away.
+    After PathFailed the document may be changed in part, and is to be thrown away.
     """
     _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
-    returned = _CHANGES[opcode](document, step)
+    returned = _CHANGES[opcode](document, step) or b""
     _check_depth(document, Status.SUBDOC_VALUE_TOO_DEEP)
     return returned
 
@@ -176,35 +246,33 @@ def _is_there(document: object, path: JsonPath) -> bool:
     return True
 
 
-def _insert(document: object, step: Change) -> bytes:
+def _insert(document: object, step: Change) -> None:
     value = _single(step.values)
     parent, key = _key_in(document, step)
     if key in parent:
         raise PathFailed(Status.SUBDOC_PATH_EXISTS)
     parent[key] = value
-    return b""
 
 
-def _upsert(document: object, step: Change) -> bytes:
+def _upsert(document: object, step: Change) -> None:
     value = _single(step.values)
     parent, key = _key_in(document, step)
     parent[key] = value
-    return b""
 
 
-def _replace(document: object, step: Change) -> bytes:
+def _replace(document: object, step: Change) -> None:
     value = _single(step.values)
-    _follow(document, step.path)
-    parent: MutableMapping[str | int, object] = _follow(document, step.path[:-1])  # type: ignore[assignment]
-    parent[step.path[-1]] = value
-    return b""
+    _holder(document, step.path)[step.path[-1]] = value
 
 
-def _remove(document: object, step: Change) -> bytes:
-    _follow(document, step.path)
-    parent: MutableMapping[str | int, object] = _follow(document, step.path[:-1])  # type: ignore[assignment]
-    del parent[step.path[-1]]
-    return b""
+def _remove(document: object, step: Change) -> None:
+    del _holder(document, step.path)[step.path[-1]]
+
+
+def _holder(document: object, path: JsonPath) -> MutableMapping[str | int, object]:
+    """Return the object or array that holds the value at a path, which is there."""
+    _follow(document, path)
+    return _follow(document, path[:-1])  # type: ignore[return-value]
 
 
 def _array(document: object, step: Change) -> MutableSequence[object]:
@@ -218,19 +286,17 @@ def _array(document: object, step: Change) -> MutableSequence[object]:
     return array
 
 
-def _array_append(document: object, step: Change) -> bytes:
+def _array_append(document: object, step: Change) -> None:
     values = _several(step.values)
     _array(document, step).extend(values)
-    return b""
 
 
-def _array_prepend(document: object, step: Change) -> bytes:
+def _array_prepend(document: object, step: Change) -> None:
     values = _several(step.values)
     _array(document, step)[:0] = values
-    return b""
 
 
-def _array_insert(document: object, step: Change) -> bytes:
+def _array_insert(document: object, step: Change) -> None:
     values = _several(step.values)
     index = step.path[-1]
     if not isinstance(index, int) or index < 0:
@@ -241,10 +307,9 @@ def _array_insert(document: object, step: Change) -> bytes:
     if index > len(array):
         raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
     array[index:index] = values
-    return b""
 
 
-def _array_add_unique(document: object, step: Change) -> bytes:
+def _array_add_unique(document: object, step: Change) -> None:
     value = _single(step.values)
     if isinstance(value, dict | list):
         raise PathFailed(Status.SUBDOC_VALUE_CANNOT_INSERT)
@@ -255,7 +320,6 @@ def _array_add_unique(document: object, step: Change) -> bytes:
     if msgspec.json.encode(value) in map(msgspec.json.encode, array):
         raise PathFailed(Status.SUBDOC_PATH_EXISTS)
     array.append(value)
-    return b""
 
 
 def _count_by(document: object, step: Change) -> bytes:
@@ -286,7 +350,7 @@ def _delta(values: bytes | MutationMacro) -> int:
     return delta
 
 
-_CHANGES: Mapping[PathOpcode, Callable[[object, Change], bytes]] = {
+_CHANGES: Mapping[PathOpcode, Callable[[object, Change], bytes | None]] = {
     PathOpcode.INSERT: _insert,
     PathOpcode.UPSERT: _upsert,
     PathOpcode.REPLACE: _replace,

@@ -25,11 +25,7 @@ from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
 
 
 class ClientConnection:
-    """One client's connection, by the number that the driver gave it.
-
-    Args:
-        unsent_size_max: bytes of replies that are not written yet from which on commands wait.
-    """
+    """One client's connection, by the number that the driver gave it."""
 
     def __init__(self, number: int, unsent_size_max: float = math.inf) -> None:
         self.number: int = number
@@ -51,6 +47,7 @@ class ClientConnection:
         self.unsent_size: int = 0
         """Bytes of replies that the driver has not written yet."""
         self._unsent_size_max = unsent_size_max
+        """With so much of it, commands wait."""
         self.last_due: float = -math.inf
         """When the last of the replies ordered so far is sent."""
 
@@ -100,11 +97,7 @@ class ClusterState:
         self._now = -math.inf
 
     def see(self, now: float) -> None:
-        """Record the time.
-
-        Raises:
-            ValueError: it goes back.
-        """
+        """Record the time; ValueError where it goes back."""
         if now < self._now:
             raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
         self._now = self.documents.now = now
@@ -126,11 +119,7 @@ class ClusterState:
         self.map = new
 
     def set_version(self, revision: int, epoch: int | None) -> None:
-        """Give the map another version, of the same epoch unless one is given.
-
-        Raises:
-            InvalidArgumentException: a revision or an epoch that no config has.
-        """
+        """Give the map another version, of the same epoch unless one is given."""
         version = ConfigVersion(
             check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
             check_integer(revision, "revision", 1, UINT32_MAX),
@@ -178,13 +167,19 @@ class NodeState:
         """Tell whether the node has a replica of a vbucket, as far as it knows."""
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
-    def find_replica(self, address: Address) -> Document | None:
-        """Return the document that readers of this node's replica find; None where there is none."""
-        return self.documents.find(address, self.cluster.held_replicas.get(self.index))
+    def read(self, address: Address, *, in_replica: bool, with_remains: bool = False) -> Document:
+        """Return the document that readers of the node, or of its replica, find; Refused where there is none.
 
-    def find_replica_remains(self, address: Address) -> Document | None:
-        """Return what this node's replica has left of a document that was removed; None where there never was one."""
-        return self.documents.find_remains(address, self.cluster.held_replicas.get(self.index))
+        Args:
+            with_remains: whether what is left of a document that was removed will do.
+        """
+        snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
+        document = self.documents.find(address, snapshot)
+        if document is None and with_remains:
+            document = self.documents.find_remains(address, snapshot)
+        if document is None:
+            raise Refused(Status.KEY_NOT_FOUND)
+        return document
 
     def open_scans(self) -> dict[bytes, FakeScan]:
         """Return the range scans that are open, and forget those that are too old or whose vbucket has moved."""

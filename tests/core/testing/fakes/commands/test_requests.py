@@ -7,13 +7,12 @@ import pytest
 
 from tests.core.testing.node_client import as_json, ready_client, status_of, with_options
 from tests.rows import rows
-from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.commands.index import COMMANDS
-from triclinium_core.testing.fakes.commands.requests import SECONDS_DEFAULT, Needs, Requirement, read_requirement
+from triclinium_core.testing.fakes.commands.requests import SECONDS_DEFAULT, Needs, read_durability_timeout
 from triclinium_core.testing.fakes.faults import DATA_OPCODES
 
 STORE = bytes(8)
@@ -310,17 +309,17 @@ def test_refuses_a_value_that_is_too_big() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "level", "timeout"),
+    ("content", "timeout"),
     [
-        ("01", DurabilityLevel.MAJORITY, SECONDS_DEFAULT),
-        ("02 0001", DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE, 0.001),
-        ("03 2328", DurabilityLevel.PERSIST_TO_MAJORITY, 9.0),
-        ("01 fffe", DurabilityLevel.MAJORITY, 65.534),
+        ("01", SECONDS_DEFAULT),
+        ("02 0001", 0.001),
+        ("03 2328", 9.0),
+        ("01 fffe", 65.534),
     ],
 )
-def test_reads_a_durability_requirement(content: str, level: DurabilityLevel, timeout: float) -> None:
+def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
     """A level, and milliseconds where the client says how long it may take."""
-    assert Requirement(level, timeout) == read_requirement(bytes.fromhex(content))
+    assert timeout == read_durability_timeout(bytes.fromhex(content))
 
 
 @pytest.mark.parametrize(
@@ -339,6 +338,6 @@ def test_reads_a_durability_requirement(content: str, level: DurabilityLevel, ti
 def test_refuses_a_durability_requirement(content: str, status: Status) -> None:
     """Levels that there are not, the two timeouts that mean nothing, and other sizes than 1 and 3."""
     with pytest.raises(Refused) as caught:
-        read_requirement(bytes.fromhex(content))
+        read_durability_timeout(bytes.fromhex(content))
 
     assert status == caught.value.status

@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.store.attributes import (
     virtual_tree,
 )
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
-from triclinium_core.testing.fakes.store.json_paths import PathFailed
+from triclinium_core.testing.fakes.store.json_values import PathFailed
 
 
 @pytest.mark.parametrize(
