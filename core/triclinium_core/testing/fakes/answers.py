@@ -30,10 +30,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Refused(Exception):
     """A command that is answered with a failure.
 
-    Args:
-        status: the status of the answer.
-        context: a line for people, which travels where XERROR is granted.
-        body: the value of the answer as JSON; given, it travels whatever is granted.
+    ``context`` is a line for people, which travels where XERROR is granted; ``body`` is JSON that travels whatever is granted.
     """
 
     def __init__(self, status: Status, context: str = "", *, body: bytes = b"") -> None:

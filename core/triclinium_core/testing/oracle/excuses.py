@@ -64,13 +64,9 @@ class Outset(NamedTuple):
 
 
 class Excuses:
-    """The excuses of all clients of one cluster.
+    """The excuses of all clients of one cluster, from what callers know and what nodes were sent.
 
-    Args:
-        nodes: the cluster. Whoever changes nodes or map calls ``look`` afterwards, so that nothing passes unseen.
-        model: what callers know.
-        ledger: what nodes were sent.
-        breaker: the options of the clients' circuit breakers.
+    Whoever changes nodes or map calls ``look`` afterwards, so that nothing passes unseen.
     """
 
     def __init__(self, nodes: FakeNodes, model: Model, ledger: Ledger, breaker: CircuitBreakerOptions) -> None:

@@ -93,10 +93,9 @@ class _Stream:
 
 
 class Ledger:
-    """The accounts of one client.
+    """The accounts of one client; what is recorded raises ``Violation`` where it contradicts them.
 
-    Args:
-        collection_ids: by keyspace, of all collections that operations may name.
+    ``collection_ids`` are those of all collections that operations may name.
     """
 
     def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
@@ -142,11 +141,7 @@ class Ledger:
         known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
-        """Record a command that the node took up.
-
-        Raises:
-            Violation: a write was applied more often than it was asked for, or after the client denied it.
-        """
+        """Record a command that the node took up: no write may be applied more often than asked for, or after it was denied."""
         if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
             self._has_error_map = False
         look = self._streams[command.connection].looks.get(command.opaque)
@@ -162,11 +157,7 @@ class Ledger:
             self._check_applied(account, f"{command.opcode!r} {command.key!r}")
 
     def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
-        """Record a reported retry.
-
-        Raises:
-            Violation: it is one that the rules forbid, or that comes when it must not.
-        """
+        """Record a reported retry, which the rules have to permit, and in time."""
         account, deadline = self._account_of[submission.token], self._deadlines[submission.token]
         if not submission.is_open:
             raise Violation(f"{submission} is retried after it was settled")
@@ -183,11 +174,7 @@ class Ledger:
         account.frames_most += report.dispatches
 
     def completed(self, submission: Submission) -> None:
-        """Record a success.
-
-        Raises:
-            Violation: the node did not apply it.
-        """
+        """Record a success, which the node has to have applied."""
         account = self._account_of[submission.token]
         account.completed += 1
         account.frames_least += 1
@@ -195,11 +182,7 @@ class Ledger:
             raise Violation(f"{submission} is acknowledged, but the node has not applied it")
 
     def failed(self, submission: Submission, error: CouchbaseException) -> None:
-        """Record a failure.
-
-        Raises:
-            Violation: the node applied what is said not to be, or the error tells a wrong number of attempts.
-        """
+        """Record a failure, which has to tell how often it was retried, and whether it may have been applied."""
         account, retries = self._account_of[submission.token], self._retries[submission.token]
         if error.context.retry_attempts != len(retries):
             raise Violation(
@@ -211,11 +194,7 @@ class Ledger:
             self._void(submission)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
-
-        Raises:
-            Violation: the node applied what is said not to be.
-        """
+        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment."""
         if not ambiguous:
             self._void(submission)
 
@@ -237,11 +216,7 @@ class Ledger:
         return self._account_of[submission.token].forged_at > submission.begin
 
     def check_frames(self) -> None:
-        """Check, once nothing is under way, that each operation was sent as often as its retries tell.
-
-        Raises:
-            Violation: one was sent more often, or less.
-        """
+        """Check, once nothing is under way, that each operation was sent as often as its retries tell."""
         for look, account in self._accounts.items():
             if not account.frames_least <= account.frames_left <= account.frames_most:
                 raise Violation(
@@ -289,10 +264,7 @@ def frame_size(frame: Frame) -> int:
 
 
 def is_survivable(fault: CommandFault, opcode: int) -> bool:
-    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times.
-
-    Statuses that only an error map permits to retry need a client that has one.
-    """
+    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times."""
     match fault:
         case AnswerNotMyVbucket():
             return True

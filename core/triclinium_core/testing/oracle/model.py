@@ -63,8 +63,9 @@ class Lock(NamedTuple):
 class Model:
     """The history of all documents, as the callers of one client see it.
 
-    Feed it with what callers do and what they are told. Values must come from ``unique_values``, so that a document tells who
-    wrote it, and nobody but these callers may write. ``now`` is the time in seconds; its feeder keeps it.
+    Feed it with what callers do and what they are told: ``Violation`` says that no history allows it. Values must come from
+    ``unique_values``, so that a document tells who wrote it, and nobody but these callers may write. ``now`` is the time in
+    seconds; its feeder keeps it.
     """
 
     def __init__(self) -> None:
@@ -96,11 +97,7 @@ class Model:
         return self._histories[submission.place].may_be_locked(submission)
 
     def submitted(self, token: int, operation: Operation) -> Submission | None:
-        """Record that a caller asked for something, and return it; None where it concerns no document.
-
-        Raises:
-            ValueError: a value or a delta is not a new one of ``unique_values``.
-        """
+        """Record that a caller asked for something, with new values, and return it; None where it concerns no document."""
         if not isinstance(operation, DocumentOperation):
             return None
         submission = Submission(token, operation, self.instant())
@@ -114,11 +111,7 @@ class Model:
         return submission
 
     def completed(self, token: int, result: Result) -> None:
-        """Record that a caller was told of success.
-
-        Raises:
-            Violation: no history allows it.
-        """
+        """Record that a caller was told of success."""
         submission = self.submissions.get(token)
         if submission is None:
             return
@@ -143,11 +136,7 @@ class Model:
             self._locks[submission.place] = Lock(result.cas, min(until, history.exists_until(submission.begin)))
 
     def failed(self, token: int, error: CouchbaseException) -> None:
-        """Record that a caller was told of a failure.
-
-        Raises:
-            Violation: no history allows it.
-        """
+        """Record that a caller was told of a failure."""
         submission = self.submissions.get(token)
         if submission is None:
             return
@@ -166,11 +155,7 @@ class Model:
                 pass
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment.
-
-        Raises:
-            Violation: the client denies what somebody has seen already.
-        """
+        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment."""
         submission = self.submissions.get(token)
         if submission is not None and submission.is_open:
             submission.settled = self.instant()
@@ -233,11 +218,7 @@ class Model:
             writer.was_applied(reader.settled)
 
     def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
-        """Return who created a document with this content, and who changed it since.
-
-        Raises:
-            Unreadable: nobody can have.
-        """
+        """Return who created a document with this content, and who changed it since; ``Unreadable`` where nobody can have."""
         if data.isdigit():
             signs = [1 if isinstance(count.operation, Increment) else -1 for count in self._counts]
             position, applied = read_counter(int(data), signs)

@@ -40,11 +40,7 @@ class UniqueValues:
         return b"<%d>" % self._fragments
 
     def counter(self) -> tuple[int, int]:
-        """Return delta and initial value for a count.
-
-        Raises:
-            IndexError: all values were given; ask ``has_counters`` before.
-        """
+        """Return delta and initial value for a count; IndexError where ``has_counters`` is over."""
         if not self.has_counters:
             raise IndexError(f"only {COUNTERS_MAX} counts can be told apart")
         position = self._counters
@@ -58,11 +54,7 @@ def is_fragment(value: bytes) -> bool:
 
 
 def read_fragments(data: bytes) -> Sequence[bytes]:
-    """Return the values in a document, in their order.
-
-    Raises:
-        Unreadable: there is something else in it, or a value twice.
-    """
+    """Return the values in a document, in their order; ``Unreadable`` for anything else in it, or a value twice."""
     fragments = _FRAGMENT.findall(data)
     if b"".join(fragments) != data or not fragments:
         raise Unreadable(f"{data!r} is not what was written")
@@ -74,11 +66,8 @@ def read_fragments(data: bytes) -> Sequence[bytes]:
 def read_counter(number: int, signs: Sequence[int]) -> tuple[int, Sequence[int]]:
     """Return the position of the count that created a counter, and those of the counts applied to it since.
 
-    Args:
-        signs: for each count by its position, 1 where it adds and -1 where it subtracts.
-
-    Raises:
-        Unreadable: a count was applied twice, or the number cannot have come about by counting.
+    ``signs`` is by position 1 for a count that adds, -1 for one that subtracts. ``Unreadable`` where one was applied twice,
+    or the number cannot have come about by counting.
     """
     rest, applied = number, []
     for position, sign in enumerate(signs):

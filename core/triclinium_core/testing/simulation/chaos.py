@@ -30,11 +30,7 @@ Disruption = Callable[[], str | None]
 
 
 class Chaos:
-    """All that happens to the nodes of one simulation.
-
-    Args:
-        collection: which comes and goes.
-    """
+    """All that happens to the nodes of one simulation, and to the collection that comes and goes."""
 
     def __init__(self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace) -> None:
         self.changes: Counter[str] = Counter()

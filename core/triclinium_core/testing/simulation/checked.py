@@ -67,12 +67,7 @@ RECOVERY_STEP = 0.5
 class CheckedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
-    Args:
-        node: the peer, or all nodes of a cluster; nobody but this client, or these, may change their documents.
-        options: what the client is told.
-        collection_ids: of all collections that operations will name.
-        rng: randomness of the client.
-        clients: how many there are.
+    Nobody but its clients may change the documents; ``collection_ids`` are those of all collections that they will name.
     """
 
     def __init__(
@@ -200,11 +195,7 @@ class CheckedSimulation(Simulation):
     def recover(self, submit: Callable[[], object] | None) -> None:
         """Let time pass until every client is healthy and every operation settled, and check the frames.
 
-        Args:
-            submit: submits an operation; called for as long as a client is not healthy. None for clients without work.
-
-        Raises:
-            Violation: it takes too long.
+        ``submit`` submits an operation: it is called for as long as a client is not healthy. It is None for clients without work.
         """
         give_up = self.now + RECOVERY_SECONDS
         self.flow()

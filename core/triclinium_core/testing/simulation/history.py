@@ -120,11 +120,7 @@ class ClusterHistory:
         )
 
     def run(self) -> None:
-        """Live through it.
-
-        Raises:
-            Violation: a law was broken.
-        """
+        """Live through it; ``Violation`` where a law is broken."""
         simulation = self.simulation
         simulation.tell(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
         simulation.tick()

@@ -95,10 +95,7 @@ class Outbox:
         return self._delayed[0].due if self._delayed else math.inf
 
     def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
-        """Return what sends a reply now, or keep it for ``delay`` seconds.
-
-        Without unordered execution it waits for the replies before it as well.
-        """
+        """Return what sends a reply now, or keep it for ``delay`` seconds; in order it waits for those before it as well."""
         due = now + delay
         if not connection.has(HelloFeature.UNORDERED_EXECUTION):
             due = max(due, connection.last_due)

@@ -96,10 +96,7 @@ _OPAQUE = 0xC0FF_EE00
 
 
 def encode_notification(node: NodeState, connection: ClientConnection) -> bytes | None:
-    """Return the notification of the present config; None for a client that has not asked for any.
-
-    The brief form leaves the config out: the client has to fetch it.
-    """
+    """Return the notification of the present config, which in its brief form names it only; None where nobody asked."""
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
         return None

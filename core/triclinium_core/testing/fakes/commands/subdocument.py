@@ -156,10 +156,7 @@ class _Draft:
         self.is_removed: bool = False
 
     def change(self, spec: Spec, *, creates: bool) -> bytes:
-        """Do what one spec says, and return what it returns.
-
-        Where the document may be created (``creates``), so are the parents of all paths.
-        """
+        """Do what one spec says, and return what it returns; ``creates`` has the parents of all paths created."""
         if spec.opcode is PathOpcode.SET_DOCUMENT:
             self.value = spec.value
             return b""

@@ -94,11 +94,7 @@ TRAITS = _traits()
 
 
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
-    """Return the specs of a command.
-
-    Raises:
-        Refused: one is malformed, cannot be combined with the others, or needs what was not granted.
-    """
+    """Return the specs of a command; Refused where one is malformed, does not go with the others, or was not granted."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = DocumentFlag(request.extras[-1]) if len(request.extras) % _EXPIRY.size else DocumentFlag.NONE
     _check_document_flags(flags, request.cas)

@@ -84,11 +84,7 @@ def _expanded(value: object, expand: Callable[[MutationMacro], str]) -> object:
 
 
 def virtual_tree(path: str, documents: FakeDocuments, document: Document, vbucket: int) -> dict[str, object]:
-    """Return what a path to a virtual attribute is followed in.
-
-    Raises:
-        PathFailed: there is no such attribute.
-    """
+    """Return what a path to a virtual attribute is followed in; PathFailed where there is no such attribute."""
     key = key_of(path)
     if key == "$document":
         return {key: _describe(documents, document, vbucket)}

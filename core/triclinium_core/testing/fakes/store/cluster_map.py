@@ -76,10 +76,7 @@ def levelled(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]
 
 
 def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of all vbuckets, those of one node's vbuckets spread evenly over the others.
-
-    A vbucket has as many as there are other members, at most, and none where it has no node.
-    """
+    """Return the replicas of all vbuckets, of each as many as there are others, spread evenly; none for one without a node."""
     rows = [[NO_NODE] * len(owners) for _ in range(replicas)]
     turns = dict.fromkeys(members, 0)
     for vbucket, owner in enumerate(owners):
@@ -93,10 +90,7 @@ def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int)
 
 
 def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], list[list[int]]]:
-    """Return owners and replicas after some vbuckets were given to a node.
-
-    Where that node had a replica, the former one has it instead.
-    """
+    """Return owners and replicas after some vbuckets were given to a node; where it had a replica, the former one has it."""
     owners, replicas = list(known.owners), [list(row) for row in known.replicas]
     for vbucket in vbuckets:
         for row in replicas:
@@ -111,8 +105,7 @@ def failed_over(
 ) -> tuple[list[int], list[list[int]]]:
     """Return owners and replicas without a node: where it stood, those behind it move up.
 
-    Args:
-        progress: how far the replica of a vbucket has come at a node. Of several, the one that has most takes over.
+    ``progress`` tells how far the replica of a vbucket has come at a node: of several, the one that has most takes over.
 
     Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, the replica that has most goes first.
     """

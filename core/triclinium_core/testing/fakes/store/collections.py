@@ -49,11 +49,7 @@ class FakeCollections:
         return collection_id in self._ids
 
     def id_of(self, scope: str, collection: str) -> int:
-        """Return the id of a collection.
-
-        Raises:
-            Refused: there is no such scope or collection.
-        """
+        """Return the id of a collection; Refused where there is no such scope or collection."""
         if scope not in self._scopes:
             raise self.unknown(Status.UNKNOWN_SCOPE)
         if collection not in self._scopes[scope]:

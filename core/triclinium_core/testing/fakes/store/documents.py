@@ -167,10 +167,7 @@ class FakeDocuments:
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
     def find_remains(self, address: Address, snapshot: Snapshot | None = None) -> Document | None:
-        """Return what is left, or what ``snapshot`` has left, of a document that was removed or has expired.
-
-        None where there never was one.
-        """
+        """Return what is left, or what ``snapshot`` has left, of a document that is gone; None where there never was one."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
             return None
@@ -178,11 +175,7 @@ class FakeDocuments:
         return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
 
     def find_for_writing(self, address: Address, cas: int) -> Document | None:
-        """Return the document that a writer with this CAS may change; a CAS of 0 is any.
-
-        Raises:
-            Refused: somebody else holds a lock, or the document has another CAS.
-        """
+        """Return what a writer with this CAS, 0 for any, may change; Refused for another CAS, or somebody else's lock."""
         document = self.find(address)
         if document is None or cas == document.cas:
             return document
@@ -284,11 +277,7 @@ class FakeDocuments:
         expires_at: float,
         is_deleted: bool = False,
     ) -> Document:
-        """Store a new version, which nobody has locked, and return it.
-
-        Args:
-            xattrs: returns the extended attributes for its CAS and its sequence number.
-        """
+        """Store a new version, which nobody has locked; ``xattrs`` makes its attributes from its CAS and sequence number."""
         cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
         return self._store(
             address,

@@ -38,11 +38,7 @@ class FakeScan:
     closes_at: float
 
     def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
-        """Return the next documents as they travel, one at least if there is any; a limit of 0 does not limit.
-
-        Args:
-            unix_expiry: returns when a document expires as Unix time.
-        """
+        """Return the next documents as they travel, one at least if there is any; a limit of 0 does not limit."""
         taken: list[bytes] = []
         size = 0
         while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):

@@ -67,11 +67,7 @@ class ClientConnection:
 
 
 class ClusterState:
-    """What belongs to the cluster and not to one node.
-
-    Args:
-        nodes: all of them, in it at first; users, buckets, vbuckets and replicas are those of the first.
-    """
+    """What belongs to the cluster: all nodes are in it at first, with users, buckets, vbuckets and replicas of the first one."""
 
     def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
         first, members = nodes[0], tuple(range(len(nodes)))
@@ -168,11 +164,7 @@ class NodeState:
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
     def read(self, address: Address, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the document that readers of the node, or of its replica, find; Refused where there is none.
-
-        Args:
-            with_remains: whether what is left of a document that was removed will do.
-        """
+        """Return the document, or what is left of it, that readers of the node or of its replica find; Refused for none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:

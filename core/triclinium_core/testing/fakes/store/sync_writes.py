@@ -73,11 +73,7 @@ class SyncWrites:
         self._pending: dict[Address, SyncWrite] = {}
 
     def check_free(self, address: Address, *, to_write: bool) -> None:
-        """Raise where a document may not be read or written now.
-
-        Raises:
-            Refused: a durable write to it is prepared, or left to be committed again.
-        """
+        """Raise Refused where a durable write to a document is prepared, or left to be committed again."""
         write = self._pending.get(address)
         if write is None:
             return
@@ -107,13 +103,7 @@ class SyncWrites:
                 self._abort(write)
 
     def review(self, known: FakeMap, *, dead: Collection[int], held: Collection[int]) -> None:
-        """Have what is pending go as far as it can.
-
-        Args:
-            known: the cluster's map.
-            dead: nodes that do nothing.
-            held: nodes whose replicas replication does not reach.
-        """
+        """Have what is pending go as far as it can: ``dead`` nodes do nothing, and replication does not reach those ``held``."""
         for write in list(self._pending.values()):
             owner = known.owners[write.address.vbucket]
             if owner != write.active:
@@ -148,11 +138,7 @@ def majority_of(chain: list[int]) -> int:
 
 
 def check_possible(chain: list[int]) -> None:
-    """Raise where a vbucket has too few copies, or too many, for a durable write.
-
-    Raises:
-        Refused: with what there is.
-    """
+    """Raise Refused where a vbucket has too few copies, or too many, for a durable write."""
     copies = sum(node != NO_NODE for node in chain)
     if copies < majority_of(chain) or len(chain) > COPIES_MAX:
         raise Refused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")
