@@ -2,11 +2,10 @@
 
 ``protocols`` has the shapes that strategies, tokens and errors have, ours and other people's; ``classification`` reads
 errors. The strategies are ``simple``, ``standard`` and ``adaptive``, and ``resolver`` finds one by options; they are made
-of ``tokens``, ``quota``, ``backoff``, ``numbers``, ``refusals`` and ``rate_limiter``. ``asynchronous`` gives them the
+of ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and ``rate_limiter``. ``asynchronous`` gives them the
 other shape.
 
-``questions`` and ``explain`` tell what a strategy would say, to an operation that is a ``script``. What has any function
-retried under a strategy stands next door, in ``retry.calls``.
+What has any function retried under a strategy stands next door, in ``retry.calls``.
 
 Source: the Smithy Python retry design, and the numbers of its shipped library and of the AWS SDKs.
 """

@@ -126,4 +126,5 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
 
     def _reserve(self, token: SingleUseToken, now: float) -> None:
         wait = self._limiter.acquire(now)
-        token.postpone(wait, holds_slot=self._limiter.is_enabled and wait < WAIT_MAX)
+        token.retry_delay = max(token.retry_delay, wait)
+        token.holds_slot = self._limiter.is_enabled and wait < WAIT_MAX

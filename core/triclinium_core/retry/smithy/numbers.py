@@ -5,7 +5,7 @@ Source: smithy-core 0.2 and 0.9, botocore's standard mode before and after ``AWS
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from triclinium_core.checks import check_integer, check_seconds
@@ -78,13 +78,4 @@ AwsRetryNumbers.OF_2026 = AwsRetryNumbers(
     backoff_max=20.0,
 )
 # The same, for the services dynamodb and dynamodbstreams.
-AwsRetryNumbers.OF_2026_DYNAMODB = AwsRetryNumbers(
-    max_attempts=4,
-    quota_capacity=500,
-    retry_cost=14,
-    throttling_cost=5,
-    timeout_cost=None,
-    backoff_base=0.025,
-    throttling_backoff_base=1.0,
-    backoff_max=20.0,
-)
+AwsRetryNumbers.OF_2026_DYNAMODB = replace(AwsRetryNumbers.OF_2026, max_attempts=4, backoff_base=0.025)

@@ -58,23 +58,27 @@ class RateLimiter:
     __slots__ = (
         "_capacity",
         "_counted",
-        "_enabled",
         "_highest",
-        "_level",
-        "_measured",
         "_now",
-        "_rate",
         "_throttled_at",
         "_window",
+        "is_enabled",
+        "level",
+        "measured_rate",
+        "rate",
     )
 
     def __init__(self) -> None:
-        self._enabled = False
+        self.is_enabled: bool = False
+        """Whether the service has throttled, so that sends may have to wait."""
+        self.rate: float = 1.0
+        """Requests a second that are allowed."""
+        self.measured_rate: float = 0.0
+        """Answers a second, smoothed, up to the last window that has ended."""
+        self.level: float = 0.0
+        """Tokens in the bucket when it was last asked; less than 0 where some are reserved."""
         self._now: float | None = None
-        self._level = 0.0
-        self._rate = 1.0
         self._capacity = 1.0
-        self._measured = 0.0
         self._counted = 0
         self._window = 0.0
         # The rate at which the service throttled, and when it did.
@@ -82,27 +86,7 @@ class RateLimiter:
         self._throttled_at = 0.0
 
     def __repr__(self) -> str:
-        return f"<RateLimiter: {f'{self._rate:g} a second' if self._enabled else 'no limit'}>"
-
-    @property
-    def is_enabled(self) -> bool:
-        """Whether the service has throttled, so that sends may have to wait."""
-        return self._enabled
-
-    @property
-    def rate(self) -> float:
-        """Requests a second that are allowed."""
-        return self._rate
-
-    @property
-    def measured_rate(self) -> float:
-        """Answers a second, smoothed, up to the last window that has ended."""
-        return self._measured
-
-    @property
-    def level(self) -> float:
-        """Tokens in the bucket when it was last asked; less than 0 where some are reserved."""
-        return self._level
+        return f"<RateLimiter: {f'{self.rate:g} a second' if self.is_enabled else 'no limit'}>"
 
     def advance(self, now: float) -> None:
         """Let time pass until ``now``.
@@ -122,7 +106,7 @@ class RateLimiter:
                 "which does not go back",
                 parameter="now",
             )
-        self._level = min(self._capacity, self._level + (now - self._now) * self._rate)
+        self.level = min(self._capacity, self.level + (now - self._now) * self.rate)
         self._now = now
 
     def acquire(self, now: float) -> float:
@@ -134,17 +118,17 @@ class RateLimiter:
             InvalidArgumentException: as ``advance``.
         """
         self.advance(now)
-        if not self._enabled:
+        if not self.is_enabled:
             return 0.0
-        wait = max(0.0, (1.0 - self._level) / self._rate)
+        wait = max(0.0, (1.0 - self.level) / self.rate)
         if wait >= WAIT_MAX:
             return WAIT_MAX
-        self._level -= 1.0
+        self.level -= 1.0
         return wait
 
     def give_back(self) -> None:
         """Return the token of a send that will not take place."""
-        self._level = min(self._capacity, self._level + 1.0)
+        self.level = min(self._capacity, self.level + 1.0)
 
     def on_success(self, now: float) -> None:
         """Count an answer that does not throttle, whatever else it says.
@@ -164,24 +148,26 @@ class RateLimiter:
         """
         self.advance(now)
         self._measure(now)
-        self._highest = min(self._measured, self._rate) if self._enabled else self._measured
+        self._highest = min(self.measured_rate, self.rate) if self.is_enabled else self.measured_rate
         self._throttled_at = now
-        self._enabled = True
+        self.is_enabled = True
         self._allow(cubic_rate(self._highest, 0.0))
 
     def _measure(self, now: float) -> None:
         self._counted += 1
         window = _window_of(now)
         if window > self._window:
-            self._measured = SMOOTHING * self._counted / (window - self._window) + (1.0 - SMOOTHING) * self._measured
+            self.measured_rate = (
+                SMOOTHING * self._counted / (window - self._window) + (1.0 - SMOOTHING) * self.measured_rate
+            )
             self._counted, self._window = 0, window
 
     def _allow(self, rate: float) -> None:
-        rate = min(rate, HEADROOM * self._measured)
-        self._rate = max(rate, RATE_LEAST)
+        rate = min(rate, HEADROOM * self.measured_rate)
+        self.rate = max(rate, RATE_LEAST)
         self._capacity = max(rate, CAPACITY_LEAST)
         # What was reserved at a higher rate is sent in time; it must not keep others waiting at this one.
-        self._level = min(max(self._level, -WAIT_MAX * self._rate), self._capacity)
+        self.level = min(max(self.level, -WAIT_MAX * self.rate), self._capacity)
 
 
 def climbing_time(highest: float) -> float:

@@ -5,82 +5,41 @@ Source: the Smithy Python retry design, "Specification"; decisions S6, S18 and S
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.smithy.protocols import RetryToken
 
 
+@dataclass(slots=True, eq=False)
 class SingleUseToken:
     """The token of one attempt; strategies make it.
 
     Whoever makes the attempt refreshes it after a failure, or records its success, and has no more use for it then.
     """
 
-    __slots__ = ("_holds_slot", "_owner", "_quota_acquired", "_retry_count", "_retry_delay", "_token_scope")
-
-    def __init__(
-        self,
-        owner: object,
-        token_scope: str | None = None,
-        retry_count: int = 0,
-        retry_delay: float = 0.0,
-        quota_acquired: int = 0,
-    ) -> None:
-        self._owner: object | None = owner
-        self._token_scope = token_scope
-        self._retry_count = retry_count
-        self._retry_delay = retry_delay
-        self._quota_acquired = quota_acquired
-        self._holds_slot = False
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(token_scope={self._token_scope!r}, retry_count={self._retry_count}, "
-            f"retry_delay={self._retry_delay})"
-        )
-
-    @property
-    def retry_count(self) -> int:
-        """Attempts so far without the first."""
-        return self._retry_count
+    owner: object | None = field(repr=False)
+    """The strategy that made it; None once it was refreshed, refused a retry, recorded as a success or abandoned."""
+    token_scope: str | None = None
+    """The scope that the request was begun with."""
+    retry_count: int = 0
+    """Attempts so far without the first."""
+    retry_delay: float = 0.0
+    """Seconds to wait before the attempt."""
+    quota_acquired: int = field(default=0, repr=False)
+    """What the attempt took from the quota: 0 for a first attempt."""
+    holds_slot: bool = field(default=False, repr=False)
+    """Whether a rate limiter keeps a place for the attempt."""
 
     @property
     def attempt_count(self) -> int:
         """Attempts so far, that of this token among them."""
-        return self._retry_count + 1
-
-    @property
-    def retry_delay(self) -> float:
-        """Seconds to wait before the attempt."""
-        return self._retry_delay
-
-    @property
-    def quota_acquired(self) -> int:
-        """What the attempt took from the quota: 0 for a first attempt."""
-        return self._quota_acquired
-
-    @property
-    def token_scope(self) -> str | None:
-        """The scope that the request was begun with."""
-        return self._token_scope
+        return self.retry_count + 1
 
     @property
     def is_used(self) -> bool:
-        """Whether it was refreshed, refused a retry, or recorded as a success."""
-        return self._owner is None
-
-    @property
-    def holds_slot(self) -> bool:
-        """Whether a rate limiter keeps a place for the attempt."""
-        return self._holds_slot
-
-    def postpone(self, delay: float, *, holds_slot: bool) -> None:
-        """Have the attempt wait for ``delay`` seconds at least; its strategy does, before it hands the token out."""
-        self._retry_delay = max(self._retry_delay, delay)
-        self._holds_slot = holds_slot
-
-    def use(self) -> None:
-        """Mark it as used; its strategy does, once nothing can go wrong any more."""
-        self._owner = None
+        """Whether it was refreshed, refused a retry, recorded as a success or abandoned."""
+        return self.owner is None
 
 
 def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUseToken:
@@ -90,7 +49,7 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
         InvalidArgumentException: it was used before, ``owner`` did not make it, or it is no token at all.
     """
     if type(token) is SingleUseToken:
-        if token._owner is owner:
+        if token.owner is owner:
             return token
         if token.is_used:
             reason = "has been used; a token serves one attempt, for one refresh or one success"

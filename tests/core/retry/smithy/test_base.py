@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.smithy.cases import Failure
+from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.base import at_least_retry_after
 from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.refusals import at_least_retry_after, refuse_hopeless, require_error
+from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.tokens import SingleUseToken
 
 
 @rows(
     ("safe", "retries", "reason"),
     [
-        (True, 0, None),
-        (True, 1, None),
         (True, 2, "attempt 3 was the last of max_attempts=3"),
         (True, 9, "attempt 10 was the last of max_attempts=3"),
         (False, 0, "its is_retry_safe is False, and only True permits it"),
@@ -27,17 +25,16 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken
         (False, 2, "its is_retry_safe is False, and only True permits it"),
     ],
 )
-def test_hopeless(safe: bool | None, retries: int, reason: str | None) -> None:
+def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
     """The error comes before the number of attempts; a refusal uses up the token."""
-    token, error = SingleUseToken(object(), None, retries), Failure(safe)
+    strategy, error = SimpleRetryStrategy(rng=Fixed(), max_attempts=3), Failure(safe)
+    token = SingleUseToken(strategy, None, retries)
 
-    try:
-        refuse_hopeless(token, error, require_error(error), 3)
-    except RetryError as refusal:
-        assert f"Failure is not retried: {reason}" == str(refusal)
-        assert (error, None) == (refusal.__cause__, refusal.retry_after)
+    with pytest.raises(RetryError) as refused:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
 
-    assert token.is_used is (reason is not None)
+    assert f"Failure is not retried: {reason}" == str(refused.value)
+    assert (error, None, True) == (refused.value.__cause__, refused.value.retry_after, token.is_used)
 
 
 @rows(
@@ -59,16 +56,13 @@ def test_retry_after(delay: float, retry_after: float | None, clamped: bool, exp
     assert expected == at_least_retry_after(delay, retry_after, clamped=clamped)
 
 
-def test_errors_speak_for_themselves() -> None:
-    """Any exception is an error; what it does not say is not known."""
-    assert ErrorInfo() == require_error(ValueError())
-    assert ErrorInfo(is_retry_safe=True) == require_error(Failure())
-
-
 @rows("error", [None, "it failed", Failure, object()])
 def test_what_is_no_error(error: Any) -> None:
-    """What an attempt failed with is an exception, and no class of them."""
-    with pytest.raises(InvalidArgumentException, match="^error=") as caught:
-        require_error(error)
+    """What an attempt failed with is an exception, and no class of them; nothing has changed then."""
+    strategy = SimpleRetryStrategy(rng=Fixed())
+    token = strategy.acquire_initial_retry_token()
 
-    assert "error" == caught.value.parameter
+    with pytest.raises(InvalidArgumentException, match="^error=") as caught:
+        strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
+
+    assert ("error", False) == (caught.value.parameter, token.is_used)
