@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-def table_of(rows: Iterable[tuple[K, V]]) -> Mapping[K, V]:
-    """Return the rows by key, read-only.
+def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
+    """Return the rows by key.
 
     Raises:
         ValueError: a key stands twice.
@@ -21,4 +20,4 @@ def table_of(rows: Iterable[tuple[K, V]]) -> Mapping[K, V]:
         if key in table:
             raise ValueError(f"two rows for {key}")
         table[key] = row
-    return MappingProxyType(table)
+    return table

@@ -43,34 +43,19 @@ ANSWERS: Mapping[str, type[e.CoordinatorError]] = _by_name(kind for kind in e.CO
 """What a coordinator answers, by every name that it has; without the three that come with details."""
 
 
-def _by_spelling(names: Mapping[str, type[T]]) -> Mapping[str, type[T]]:
-    table: dict[str, type[T]] = {}
-    for name, kind in names.items():
-        if table.setdefault(canonical(name), kind) is not kind:
-            raise RuntimeError(f"{name} names two errors")
-    return MappingProxyType(table)
-
-
-_ABORTS, _ANSWERS = _by_spelling(ABORTS), _by_spelling(ANSWERS)
-
-
-def is_aborted(name: str) -> bool:
-    """Tell whether ``name`` is known as a reason why there is no answer."""
-    return canonical(name) in _ABORTS
-
-
-def is_answered(name: str) -> bool:
-    """Tell whether ``name`` is known as an error without details that a coordinator answers."""
-    return canonical(name) in _ANSWERS
+def kind_of(name: str, names: Mapping[str, type[T]]) -> type[T] | None:
+    """Return the error that is called ``name``, in any spelling; None for a name that is not known."""
+    spelling = canonical(name)
+    return next((kind for known, kind in names.items() if canonical(known) == spelling), None)
 
 
 def aborted(name: str) -> e.RequestAborted:
     """Return why there is no answer, by name; a plain RequestAborted for a name that is not known."""
-    kind = _ABORTS.get(canonical(name))
+    kind = kind_of(name, ABORTS)
     return e.RequestAborted(name) if kind is None else kind()
 
 
 def answered(name: str) -> e.CoordinatorError:
     """Return an error without details that a coordinator answers, by name; a plain one for a name that is not known."""
-    kind = _ANSWERS.get(canonical(name))
+    kind = kind_of(name, ANSWERS)
     return e.CoordinatorError(name) if kind is None else kind()

@@ -30,12 +30,7 @@ from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
     MalformedQuestion,
-    require,
-    require_choice,
-    require_count,
-    require_each,
-    require_flag,
-    require_text,
+    Question,
 )
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo, ReadTimeout, Unavailable, WriteTimeout
@@ -50,19 +45,17 @@ DECISIONS: Mapping[str, RetryDecision] = RetryDecision.__members__
 WRITE_TYPES: Mapping[str, WriteType] = WriteType.__members__
 
 
-def _answer_verdict(question: Mapping[str, object]) -> Answer:
-    policy = require_choice(question, "policy", POLICIES)()
-    error = require_choice(question, "event", EVENTS)(question)
-    verdict = verdict_on(policy, error, retry_count=require_count(question, "retry_count"))
+def _answer_verdict(question: Question) -> Answer:
+    policy = question.choice("policy", POLICIES)()
+    error = question.choice("event", EVENTS)(question)
+    verdict = verdict_on(policy, error, retry_count=question.count("retry_count"))
     consistency = verdict.consistency
     return {"decision": str(verdict.decision), "consistency": None if consistency is None else consistency.name}
 
 
-def _answer_request(question: Mapping[str, object]) -> Answer:
-    request = CassandraRequest(
-        policy=FixedPolicy(_fixed_verdict(question)), idempotent=require_flag(question, "idempotent")
-    )
-    script = require_each(question, "script", "pairs of node and answer", _node_and_answer)
+def _answer_request(question: Question) -> Answer:
+    request = CassandraRequest(policy=FixedPolicy(_fixed_verdict(question)), idempotent=question.flag("idempotent"))
+    script = question.each("script", "pairs of node and answer", _node_and_answer)
     try:
         end = play(request, script)
     except UnusableScript as error:
@@ -100,53 +93,53 @@ def _name(error: CassandraError) -> str:
     return str(in_script)
 
 
-def _fixed_verdict(question: Mapping[str, object]) -> RetryVerdict | None:
-    if require(question, "verdict") is None:
+def _fixed_verdict(question: Question) -> RetryVerdict | None:
+    if question.value("verdict") is None:
         return None
-    return RetryVerdict(require_choice(question, "verdict", DECISIONS))
+    return RetryVerdict(question.choice("verdict", DECISIONS))
 
 
-def _node_and_answer(script: Mapping[str, object], name: str) -> tuple[str, str]:
+def _node_and_answer(script: Question, name: str) -> tuple[str, str]:
     step = script[name]
     if not isinstance(step, list) or len(step) != 2:
         raise MalformedQuestion(f'{name} is no pair of node and answer, such as ["n1", "rows"]')
-    node, answer = (require_text({f"{name}[{index}]": text}, f"{name}[{index}]") for index, text in enumerate(step))
+    node, answer = (Question({f"{name}[{index}]": text}).text(f"{name}[{index}]") for index, text in enumerate(step))
     return node, answer
 
 
-def _read_timeout(question: Mapping[str, object]) -> CassandraError:
+def _read_timeout(question: Question) -> CassandraError:
     return ReadTimeout(
-        consistency=require_choice(question, "cl", LEVELS),
-        block_for=require_count(question, "block_for"),
-        received=require_count(question, "received"),
-        data_present=require_flag(question, "data_present"),
+        consistency=question.choice("cl", LEVELS),
+        block_for=question.count("block_for"),
+        received=question.count("received"),
+        data_present=question.flag("data_present"),
     )
 
 
-def _write_timeout(question: Mapping[str, object]) -> CassandraError:
+def _write_timeout(question: Question) -> CassandraError:
     return WriteTimeout(
-        consistency=require_choice(question, "cl", LEVELS),
-        write_type=require_choice(question, "write_type", WRITE_TYPES),
-        block_for=require_count(question, "block_for"),
-        received=require_count(question, "received"),
+        consistency=question.choice("cl", LEVELS),
+        write_type=question.choice("write_type", WRITE_TYPES),
+        block_for=question.count("block_for"),
+        received=question.count("received"),
     )
 
 
-def _unavailable(question: Mapping[str, object]) -> CassandraError:
+def _unavailable(question: Question) -> CassandraError:
     return Unavailable(
-        consistency=require_choice(question, "cl", LEVELS),
-        required=require_count(question, "required"),
-        alive=require_count(question, "alive"),
+        consistency=question.choice("cl", LEVELS),
+        required=question.count("required"),
+        alive=question.count("alive"),
     )
 
 
-EVENTS: Mapping[str, Callable[[Mapping[str, object]], CassandraError]] = MappingProxyType(
+EVENTS: Mapping[str, Callable[[Question], CassandraError]] = MappingProxyType(
     {
         "read_timeout": _read_timeout,
         "write_timeout": _write_timeout,
         "unavailable": _unavailable,
-        "request_aborted": lambda question: aborted(require_text(question, "error")),
-        "error_response": lambda question: answered(require_text(question, "error")),
+        "request_aborted": lambda question: aborted(question.text("error")),
+        "error_response": lambda question: answered(question.text("error")),
     }
 )
 """What a policy is asked about, and how its error is read."""

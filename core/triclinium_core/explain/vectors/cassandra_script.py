@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical, is_aborted, is_answered
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, canonical, kind_of
 from triclinium_core.explain.vectors.fields import quote
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -35,7 +35,6 @@ from triclinium_core.retry.cassandra.errors import (
     CoordinatorError,
     FrameTooLong,
     ReadTimeout,
-    RequestAborted,
     RequestThrottled,
     Unavailable,
     WriteTimeout,
@@ -69,42 +68,18 @@ class AskedPolicy(Exception):
     """A policy was asked that must not be."""
 
 
-@dataclass(frozen=True, slots=True)
 class FixedPolicy:
     """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
 
-    verdict: RetryVerdict | None
+    def __init__(self, verdict: RetryVerdict | None) -> None:
+        self.verdict = verdict
 
-    def on_read_timeout(
-        self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
-    ) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("a read timeout")
-
-    def on_write_timeout(
-        self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
-    ) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("a write timeout")
-
-    def on_unavailable(
-        self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
-    ) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("missing replicas")
-
-    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("a request that was aborted")
-
-    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
-        """Return the verdict."""
-        return self._answer("an error response")
-
-    def _answer(self, what: str) -> RetryVerdict:
+    def _answer(self, **_: object) -> RetryVerdict:
         if self.verdict is None:
-            raise AskedPolicy(f"it was asked about {what}")
+            raise AskedPolicy("it must not be asked")
         return self.verdict
+
+    on_read_timeout = on_write_timeout = on_unavailable = on_request_aborted = on_error_response = _answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +171,7 @@ def read_answer(text: str) -> ScriptedAnswer:
             abort = _noted(aborted(name), text)
             handed_over = 0 if detail == "unsent" else None
             return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort, handed_over=handed_over))
-        case _, "" if is_aborted(name):
+        case _, "" if kind_of(name, ABORTS):
             abort = _noted(aborted(name), text)
             return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort))
     error = _error_answered(name, "" if detail == "prepare" else detail)
@@ -226,7 +201,7 @@ def _error_answered(name: str, detail: str) -> CoordinatorError | None:
             return WriteTimeout(consistency=level, write_type=_WRITE_TYPES[detail], block_for=2, received=1)
         case "unavailable", "":
             return Unavailable(consistency=level, required=2, alive=1)
-        case _, "" if is_answered(name):
+        case _, "" if kind_of(name, ANSWERS):
             return answered(name)
     return None
 

@@ -36,14 +36,8 @@ from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
     MalformedQuestion,
+    Question,
     parse_status,
-    require_choice,
-    require_count,
-    require_each,
-    require_flag,
-    require_http_status,
-    require_number,
-    require_text,
 )
 from triclinium_core.explain.vectors.terminal_script import terminal_reason
 from triclinium_core.retry.backoff import cap
@@ -76,32 +70,32 @@ HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver
 _RANDOMNESS = LongestDelays()
 
 
-def _answer_idempotent(question: Mapping[str, object]) -> Answer:
-    service = require_choice(question, "service", SERVICES)
-    operation = require_text(question, "op")
-    readonly = require_flag(question, "readonly") if "readonly" in question else False
-    method = require_text(question, "method") if "method" in question else ""
+def _answer_idempotent(question: Question) -> Answer:
+    service = question.choice("service", SERVICES)
+    operation = question.text("op")
+    readonly = question.flag("readonly") if "readonly" in question else False
+    method = question.text("method") if "method" in question else ""
     return {"idempotent": is_idempotent(service, operation, readonly=readonly, method=method)}
 
 
-def _answer_reason(question: Mapping[str, object]) -> Answer:
+def _answer_reason(question: Question) -> Answer:
     operation, occasion = _answered(question)
     verdict = occasion.verdict(operation)
     return {"reason": _name(verdict.reason if verdict is not None else None)}
 
 
-def _answer_decide(question: Mapping[str, object]) -> Answer:
-    recorded = RecordingStrategy(require_choice(question, "strategy", STRATEGIES))
+def _answer_decide(question: Question) -> Answer:
+    recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
     operation, occasion = _occasion(question)
     annotation = RequestAnnotation(
         operation=operation,
-        idempotent=require_flag(question, "idempotent"),
+        idempotent=question.flag("idempotent"),
         strategy=recorded,
         submitted_at=0.0,
-        deadline=require_number(question, "timeout_ms") / 1000,
+        deadline=question.number("timeout_ms") / 1000,
         service=occasion.service,
     )
-    attempt, elapsed = require_count(question, "attempt"), require_number(question, "elapsed_ms") / 1000
+    attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
     trial = put_to_machine(occasion, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
     if trial.retry is None:
         return {"action": str(trial.outcome), **_failed_with(trial.error)}
@@ -117,19 +111,18 @@ def _answer_decide(question: Mapping[str, object]) -> Answer:
     }
 
 
-def _answer_timeout(question: Mapping[str, object]) -> Answer:
+def _answer_timeout(question: Question) -> Answer:
     annotation = RequestAnnotation(
         operation="",
-        idempotent=require_flag(question, "idempotent"),
+        idempotent=question.flag("idempotent"),
         strategy=STRATEGIES["best_effort"],
         submitted_at=0.0,
         deadline=1.0,
     )
-    on_the_wire = require_flag(question, "on_the_wire")
-    if question.get("reason") is None:
-        machine = RetryMachine(annotation, rng=_RANDOMNESS)
-    else:
-        machine = _sent_again(annotation, require_choice(question, "reason", REASONS))
+    on_the_wire = question.flag("on_the_wire")
+    machine = RetryMachine(annotation, rng=_RANDOMNESS)
+    if question.get("reason") is not None:
+        machine = _sent_again(annotation, question.choice("reason", REASONS))
     if on_the_wire:
         machine.handle(Dispatched(), machine.annotation.submitted_at)
     return _failed_with(error_of(machine.handle(TimePassed(), annotation.deadline)))
@@ -145,13 +138,13 @@ def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMach
     return trial.machine
 
 
-def _occasion(question: Mapping[str, object]) -> tuple[str, Occasion]:
+def _occasion(question: Question) -> tuple[str, Occasion]:
     """Return the operation, where it matters, and what happened to it."""
     if "reason" not in question and "service" in question:
         return _answered(question)
     if "reason" not in question and "handed_over" in question:
-        return "", Occasion(Service.KV, SocketClosed(require_choice(question, "handed_over", HANDED_OVER)))
-    reason, entry = require_choice(question, "reason", REASONS), _entry(question)
+        return "", Occasion(Service.KV, SocketClosed(question.choice("handed_over", HANDED_OVER)))
+    reason, entry = question.choice("reason", REASONS), _entry(question)
     occasion = OCCASIONS[reason]
     if entry is None or reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED:
         return "", occasion
@@ -160,13 +153,13 @@ def _occasion(question: Mapping[str, object]) -> tuple[str, Occasion]:
     return "", replace(occasion, entry=entry)
 
 
-def _answered(question: Mapping[str, object]) -> tuple[str, Occasion]:
+def _answered(question: Question) -> tuple[str, Occasion]:
     """Return the operation, and the answer that it got."""
-    service = require_choice(question, "service", SERVICES)
-    operation = require_text(question, "op")
+    service = question.choice("service", SERVICES)
+    operation = question.text("op")
     if service is Service.KV:
-        return operation, kv_answered(parse_status(require_text(question, "status"), "status"), _entry(question))
-    http_status, body = require_http_status(question, "http_status"), require_text(question, "body")
+        return operation, kv_answered(parse_status(question.text("status"), "status"), _entry(question))
+    http_status, body = question.http_status("http_status"), question.text("body")
     return operation, service_answered(service, http_status, body)
 
 
@@ -174,19 +167,19 @@ def _failed_with(error: CouchbaseException | None) -> Answer:
     return {} if error is None else {"error": error.rfc_class.__name__}
 
 
-def _answer_cap(question: Mapping[str, object]) -> Answer:
-    requested_ms = require_number(question, "requested_delay_ms")
-    remaining_ms = require_number(question, "timeout_ms") - require_number(question, "elapsed_ms")
+def _answer_cap(question: Question) -> Answer:
+    requested_ms = question.number("requested_delay_ms")
+    remaining_ms = question.number("timeout_ms") - question.number("elapsed_ms")
     delay, dispatches = cap(requested_ms / 1000, remaining_ms / 1000)
     return {"delay_ms": milliseconds(delay), "dispatches": dispatches}
 
 
-def _answer_terminal(question: Mapping[str, object]) -> Answer:
-    events = require_each(question, "events", "strings", require_text)
-    return {"reason": _name(terminal_reason(events, require_text(question, "op")))}
+def _answer_terminal(question: Question) -> Answer:
+    events = question.each("events", "strings", Question.text)
+    return {"reason": _name(terminal_reason(events, question.text("op")))}
 
 
-def _entry(question: Mapping[str, object]) -> ErrorMapEntry | None:
+def _entry(question: Question) -> ErrorMapEntry | None:
     row = question.get("error_map_entry")
     if row is None:
         return None

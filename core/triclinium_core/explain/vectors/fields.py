@@ -11,9 +11,6 @@ T = TypeVar("T")
 Answer = dict[str, object]
 """The answer to one question, as JSON values."""
 
-Ask = Callable[[Mapping[str, object]], Answer]
-"""What answers one kind of question; MalformedQuestion says which field cannot be understood."""
-
 STATUS_MAX = 0xFFFF
 HTTP_STATUS_MIN, HTTP_STATUS_MAX = 100, 599
 _HEXADECIMAL_DIGITS = frozenset("0123456789abcdefABCDEF")
@@ -44,112 +41,83 @@ def quote(text: str) -> str:
     return repr(text) if len(text) <= _QUOTED_LENGTH_MAX else f"{text[:_QUOTED_LENGTH_MAX]!r}..."
 
 
-def require(question: Mapping[str, object], name: str) -> object:
-    """Return the field ``name``.
+class Question(dict[str, object]):
+    """A question: its fields by name. Each method reads one, with its type and range checked.
 
     Raises:
-        MalformedQuestion: it is missing.
+        MalformedQuestion: from every method, about a field that is missing, of another type or out of range.
     """
-    if name not in question:
-        raise MalformedQuestion(f"{name} is missing")
-    return question[name]
+
+    def value(self, name: str) -> object:
+        """Return a field of any type."""
+        if name not in self:
+            raise MalformedQuestion(f"{name} is missing")
+        return self[name]
+
+    def text(self, name: str) -> str:
+        """Return a string."""
+        value = self.value(name)
+        if not isinstance(value, str):
+            raise MalformedQuestion(f"{name} is {in_json(value)}, expected a string")
+        return value
+
+    def choice(self, name: str, choices: Mapping[str, T]) -> T:
+        """Return what a string stands for in ``choices``."""
+        value = self.text(name)
+        if value not in choices:
+            raise MalformedQuestion(f"{name} {quote(value)} is not known; expected one of {', '.join(choices)}")
+        return choices[value]
+
+    def flag(self, name: str) -> bool:
+        """Return true or false."""
+        value = self.value(name)
+        if not isinstance(value, bool):
+            raise MalformedQuestion(f"{name} is {in_json(value)}, expected true or false")
+        return value
+
+    def number(self, name: str) -> float:
+        """Return a number of at least 0 that a float can hold."""
+        value = self.value(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise MalformedQuestion(f"{name} is {in_json(value)}, expected a number")
+        try:
+            number = float(value)
+        except OverflowError as error:
+            raise MalformedQuestion(f"{name} is too large") from error
+        if not (math.isfinite(number) and number >= 0):
+            raise MalformedQuestion(f"{name} is {number}, expected a finite number of at least 0")
+        return number
+
+    def count(self, name: str) -> int:
+        """Return a whole number of at least 0."""
+        self.number(name)
+        value = self[name]
+        if not isinstance(value, int):
+            raise MalformedQuestion(f"{name} is {value}, expected a whole number")
+        return value
+
+    def http_status(self, name: str) -> int:
+        """Return an HTTP status."""
+        status = self.count(name)
+        if not HTTP_STATUS_MIN <= status <= HTTP_STATUS_MAX:
+            raise MalformedQuestion(f"{name} is {status}, expected {HTTP_STATUS_MIN} to {HTTP_STATUS_MAX}")
+        return status
+
+    def each(self, name: str, of: str, read: Callable[[Question, str], T]) -> list[T]:
+        """Return the items of an array.
+
+        Args:
+            of: what should stand in it, for the message.
+            read: reads one item like a field, which is called ``name[0]``.
+        """
+        value = self.value(name)
+        if not isinstance(value, list):
+            raise MalformedQuestion(f"{name} is {in_json(value)}, expected an array of {of}")
+        return [read(Question({f"{name}[{index}]": item}), f"{name}[{index}]") for index, item in enumerate(value)]
 
 
-def require_text(question: Mapping[str, object], name: str) -> str:
-    """Return the field ``name``, a string.
-
-    Raises:
-        MalformedQuestion: it is missing or of another type.
-    """
-    value = require(question, name)
-    if not isinstance(value, str):
-        raise MalformedQuestion(f"{name} is {in_json(value)}, expected a string")
-    return value
-
-
-def require_choice(question: Mapping[str, object], name: str, choices: Mapping[str, T]) -> T:
-    """Return what the field ``name``, a string, stands for in ``choices``.
-
-    Raises:
-        MalformedQuestion: it is missing, of another type, or none of the choices.
-    """
-    value = require_text(question, name)
-    if value not in choices:
-        raise MalformedQuestion(f"{name} {quote(value)} is not known; expected one of {', '.join(choices)}")
-    return choices[value]
-
-
-def require_flag(question: Mapping[str, object], name: str) -> bool:
-    """Return the field ``name``, true or false.
-
-    Raises:
-        MalformedQuestion: it is missing or of another type.
-    """
-    value = require(question, name)
-    if not isinstance(value, bool):
-        raise MalformedQuestion(f"{name} is {in_json(value)}, expected true or false")
-    return value
-
-
-def require_number(question: Mapping[str, object], name: str) -> float:
-    """Return the field ``name``, a number of at least 0 that a float can hold.
-
-    Raises:
-        MalformedQuestion: it is missing, of another type or out of range.
-    """
-    value = require(question, name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise MalformedQuestion(f"{name} is {in_json(value)}, expected a number")
-    try:
-        number = float(value)
-    except OverflowError as error:
-        raise MalformedQuestion(f"{name} is too large") from error
-    if not (math.isfinite(number) and number >= 0):
-        raise MalformedQuestion(f"{name} is {number}, expected a finite number of at least 0")
-    return number
-
-
-def require_count(question: Mapping[str, object], name: str) -> int:
-    """Return the field ``name``, a whole number of at least 0.
-
-    Raises:
-        MalformedQuestion: it is missing, of another type or out of range.
-    """
-    require_number(question, name)
-    value = question[name]
-    if not isinstance(value, int):
-        raise MalformedQuestion(f"{name} is {value}, expected a whole number")
-    return value
-
-
-def require_each(
-    question: Mapping[str, object], name: str, of: str, require_item: Callable[[Mapping[str, object], str], T]
-) -> list[T]:
-    """Return the items of the field ``name``, an array.
-
-    Args:
-        of: what should stand in it, for the message.
-        require_item: reads one item like a field, which is called ``name[0]``.
-
-    Raises:
-        MalformedQuestion: it is missing or of another type, or ``require_item`` refuses an item.
-    """
-    value = require(question, name)
-    if not isinstance(value, list):
-        raise MalformedQuestion(f"{name} is {in_json(value)}, expected an array of {of}")
-    return [require_item({f"{name}[{index}]": item}, f"{name}[{index}]") for index, item in enumerate(value)]
-
-
-def require_http_status(question: Mapping[str, object], name: str) -> int:
-    """Return the field ``name``, an HTTP status.
-
-    Raises:
-        MalformedQuestion: it is missing, of another type or out of range.
-    """
-    status = require_count(question, name)
-    if not HTTP_STATUS_MIN <= status <= HTTP_STATUS_MAX:
-        raise MalformedQuestion(f"{name} is {status}, expected {HTTP_STATUS_MIN} to {HTTP_STATUS_MAX}")
-    return status
+Ask = Callable[[Question], Answer]
+"""What answers one kind of question; MalformedQuestion says which field cannot be understood."""
 
 
 def parse_status(text: str, where: str) -> int:

@@ -15,7 +15,7 @@ from triclinium_core.explain.vectors import (
     couchbase as couchbase_questions,
     smithy as smithy_questions,
 )
-from triclinium_core.explain.vectors.fields import Answer, Ask, MalformedQuestion, in_json, require_choice
+from triclinium_core.explain.vectors.fields import Answer, Ask, MalformedQuestion, Question, in_json
 
 FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "couchbase": couchbase_questions.ASKS,
@@ -33,8 +33,8 @@ def answer(question: Mapping[str, object]) -> Answer:
     """
     if not isinstance(question, Mapping):
         raise MalformedQuestion(f"a question is an object, not {in_json(question)}")
-    asks = require_choice(question, "family", FAMILIES)
-    return require_choice(question, "ask", asks)(question)
+    fields = Question(question)
+    return fields.choice("ask", fields.choice("family", FAMILIES))(fields)
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:

@@ -26,12 +26,8 @@ from triclinium_core.explain.vectors.fields import (
     Answer,
     Ask,
     MalformedQuestion,
+    Question,
     in_json,
-    require,
-    require_choice,
-    require_count,
-    require_each,
-    require_number,
 )
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
@@ -69,21 +65,21 @@ class Draws:
         return self._value
 
 
-def _answer_backoff(question: Mapping[str, object]) -> Answer:
+def _answer_backoff(question: Question) -> Answer:
     backoff = ExponentialRetryBackoffStrategy(
-        jitter=require_choice(question, "jitter", JITTERS),
-        base=require_number(question, "base_s"),
-        max=require_number(question, "max_s"),
+        jitter=question.choice("jitter", JITTERS),
+        base=question.number("base_s"),
+        max=question.number("max_s"),
         rng=_draws(question),
     )
-    attempts = require_each(question, "attempts", "whole numbers", require_count)
+    attempts = question.each("attempts", "whole numbers", Question.count)
     return {"delays_s": [plain_seconds(backoff.compute_next_backoff_delay(attempt)) for attempt in attempts]}
 
 
-def _answer_sequence(question: Mapping[str, object]) -> Answer:
+def _answer_sequence(question: Question) -> Answer:
     clock = ScriptedClock()
-    strategy, available = require_choice(question, "strategy", STRATEGIES)(question, _draws(question), clock)
-    scripts = require_each(question, "operations", "objects", _responses)
+    strategy, available = question.choice("strategy", STRATEGIES)(question, _draws(question), clock)
+    scripts = question.each("operations", "objects", _responses)
     played = [_played(strategy, script, available, clock, index) for index, script in enumerate(scripts)]
     return {"available": available(), "operations": played}
 
@@ -99,43 +95,43 @@ def _played(
     return operation_in_json(steps)
 
 
-def _responses(operations: Mapping[str, object], name: str) -> Sequence[Response]:
+def _responses(operations: Question, name: str) -> Sequence[Response]:
     operation = operations[name]
     if not isinstance(operation, Mapping):
         raise MalformedQuestion(f"{name} is {in_json(operation)}, expected an object")
     where = f"{name}.responses"
-    fields = {where: operation["responses"]} if "responses" in operation else {}
-    responses = require_each(fields, where, "strings", _response)
+    fields = Question({where: operation["responses"]} if "responses" in operation else {})
+    responses = fields.each(where, "strings", _response)
     if not responses:
         raise MalformedQuestion(f"{where} is empty, expected at least one of {', '.join(RESPONSES)}")
     return responses
 
 
-def _response(responses: Mapping[str, object], name: str) -> Response:
-    return require_choice(responses, name, RESPONSES)
+def _response(responses: Question, name: str) -> Response:
+    return responses.choice(name, RESPONSES)
 
 
-def _draws(question: Mapping[str, object]) -> Draws:
-    value = require_number(question, "random")
+def _draws(question: Question) -> Draws:
+    value = question.number("random")
     if value > 1:
         raise MalformedQuestion(f"random is {value}, expected a number from 0 to 1")
     return Draws(value)
 
 
-def _simple(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
-    strategy = SimpleRetryStrategy(rng=rng, max_attempts=require_count(question, "max_attempts"))
+def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+    strategy = SimpleRetryStrategy(rng=rng, max_attempts=question.count("max_attempts"))
     # It takes nothing from a quota, so that one that is there stays as it was.
-    untouched = require_count(question, "quota_capacity") if "quota_capacity" in question else None
+    untouched = question.count("quota_capacity") if "quota_capacity" in question else None
     return strategy, lambda: untouched
 
 
-def _standard(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+def _standard(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
     numbers, capacity, attempts = _settings(question)
     strategy = StandardRetryStrategy(rng=rng, numbers=numbers, quota_capacity=capacity, max_attempts=attempts)
     return strategy, strategy.available_quota
 
 
-def _adaptive(question: Mapping[str, object], rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
+def _adaptive(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
     numbers, capacity, attempts = _settings(question)
     strategy = AdaptiveRetryStrategy(
         rng=rng, clock=clock, numbers=numbers, quota_capacity=capacity, max_attempts=attempts
@@ -143,18 +139,18 @@ def _adaptive(question: Mapping[str, object], rng: Random, clock: ScriptedClock)
     return strategy, strategy.available_quota
 
 
-def _settings(question: Mapping[str, object]) -> tuple[AwsRetryNumbers, int, int]:
-    return _numbers(question), require_count(question, "quota_capacity"), require_count(question, "max_attempts")
+def _settings(question: Question) -> tuple[AwsRetryNumbers, int, int]:
+    return _numbers(question), question.count("quota_capacity"), question.count("max_attempts")
 
 
-def _numbers(question: Mapping[str, object]) -> AwsRetryNumbers:
-    year = require(question, "numbers")
+def _numbers(question: Question) -> AwsRetryNumbers:
+    year = question.value("numbers")
     written = str(year) if isinstance(year, int) and not isinstance(year, bool) and 0 <= year <= 9999 else year
-    return require_choice({"numbers": written}, "numbers", NUMBERS)
+    return Question({"numbers": written}).choice("numbers", NUMBERS)
 
 
-STRATEGIES: Mapping[str, Callable[[Mapping[str, object], Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = (
-    MappingProxyType({"standard": _standard, "adaptive": _adaptive, "simple": _simple})
+STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = MappingProxyType(
+    {"standard": _standard, "adaptive": _adaptive, "simple": _simple}
 )
 """What makes each strategy of a question."""
 

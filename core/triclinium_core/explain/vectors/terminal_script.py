@@ -60,51 +60,34 @@ def _tracks_topology(match: re.Match[str]) -> bool:
     return match["kind"] == "topology_conn"
 
 
-def _on_sasl_answered(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.sasl_answered(match["connection"], _status(match, where), tracks_topology=_tracks_topology(match))
-
-
-def _on_tls_failed(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.tls_failed(match["connection"], tracks_topology=_tracks_topology(match))
-
-
-def _on_tls_established(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.tls_established(match["connection"])
-
-
-def _on_connection_removed(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.connection_removed(match["connection"])
-
-
-def _on_bucket_selected(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.bucket_selected(match["bucket"], _status(match, where))
-
-
-def _on_no_manifest(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    """Change nothing: without a manifest nobody knows what is missing."""
-
-
-def _on_scope_missing(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.scope_missing(None, match["scope"])
-
-
-def _on_collection_missing(states: TerminalStates, match: re.Match[str], where: str) -> None:
-    states.collection_missing(None, match["scope"], match["collection"])
-
-
 _CONNECTION = r"(?P<connection>(?P<kind>topology_conn|data_only_conn):\S+)"
 _OUTCOME = r"(?:ok|status (?P<status>\S+))"
 _SCOPE, _COLLECTION = r"(?P<scope>[^\s.,]+)", r"(?P<collection>[^\s.,]+)"
 
 _EVENTS: tuple[tuple[str, Callable[[TerminalStates, re.Match[str], str], None]], ...] = (
-    (rf"{_CONNECTION} sasl {_OUTCOME}", _on_sasl_answered),
-    (rf"{_CONNECTION} tls certificate untrusted", _on_tls_failed),
-    (rf"{_CONNECTION} tls handshake ok", _on_tls_established),
-    (rf"{_CONNECTION} removed", _on_connection_removed),
-    (rf"bucket:(?P<bucket>\S+) select_bucket {_OUTCOME}", _on_bucket_selected),
-    (r"no manifest fetched yet", _on_no_manifest),
-    (rf"manifest fetched without scope {_SCOPE}", _on_scope_missing),
-    (rf"manifest fetched with scope {_SCOPE}, without collection {_COLLECTION}", _on_collection_missing),
+    (
+        rf"{_CONNECTION} sasl {_OUTCOME}",
+        lambda states, match, where: states.sasl_answered(
+            match["connection"], _status(match, where), tracks_topology=_tracks_topology(match)
+        ),
+    ),
+    (
+        rf"{_CONNECTION} tls certificate untrusted",
+        lambda states, match, _: states.tls_failed(match["connection"], tracks_topology=_tracks_topology(match)),
+    ),
+    (rf"{_CONNECTION} tls handshake ok", lambda states, match, _: states.tls_established(match["connection"])),
+    (rf"{_CONNECTION} removed", lambda states, match, _: states.connection_removed(match["connection"])),
+    (
+        rf"bucket:(?P<bucket>\S+) select_bucket {_OUTCOME}",
+        lambda states, match, where: states.bucket_selected(match["bucket"], _status(match, where)),
+    ),
+    # Without a manifest nobody knows what is missing.
+    (r"no manifest fetched yet", lambda states, match, _: None),
+    (rf"manifest fetched without scope {_SCOPE}", lambda states, match, _: states.scope_missing(None, match["scope"])),
+    (
+        rf"manifest fetched with scope {_SCOPE}, without collection {_COLLECTION}",
+        lambda states, match, _: states.collection_missing(None, match["scope"], match["collection"]),
+    ),
 )
 
 _OPERATIONS: tuple[tuple[str, Service], ...] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rows import rows
-from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, canonical, kind_of
 from triclinium_core.retry.cassandra import errors as e
 
 
@@ -29,7 +29,7 @@ from triclinium_core.retry.cassandra import errors as e
 )
 def test_answers(name: str, kind: type[e.CoordinatorError]) -> None:
     """The class, the protocol's name and the driver's exception all mean the same."""
-    assert is_answered(name)
+    assert kind is kind_of(name, ANSWERS)
     assert kind is type(answered(name))
 
 
@@ -45,7 +45,7 @@ def test_answers(name: str, kind: type[e.CoordinatorError]) -> None:
 )
 def test_aborts(name: str, kind: type[e.RequestAborted]) -> None:
     """They have their own names."""
-    assert is_aborted(name)
+    assert kind is kind_of(name, ABORTS)
     assert kind is type(aborted(name))
 
 
@@ -62,3 +62,10 @@ def test_every_error_without_details_has_a_name() -> None:
 
     assert set(e.CODES.values()) - detailed == set(ANSWERS.values())
     assert set(e.RequestAborted.__subclasses__()) == set(ABORTS.values())
+
+
+@rows("names", [ABORTS, ANSWERS])
+def test_no_spelling_names_two_errors(names: dict[str, type[e.CassandraError]]) -> None:
+    """Names that look alike to whoever reads them mean the same."""
+    assert len(set(names.values())) == len({kind_of(name, names) for name in names})
+    assert all(kind is kind_of(canonical(name), names) for name, kind in names.items())

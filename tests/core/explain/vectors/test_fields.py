@@ -9,88 +9,76 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.explain.vectors.fields import (
-    MalformedQuestion,
-    in_json,
-    parse_status,
-    quote,
-    require_choice,
-    require_count,
-    require_each,
-    require_flag,
-    require_http_status,
-    require_number,
-    require_text,
-)
+from triclinium_core.explain.vectors.fields import MalformedQuestion, Question, in_json, parse_status, quote
 
 
-def require_pet(question: dict[str, object], name: str) -> int:
+def read_pet(question: Question, name: str) -> int:
     """Return the number of a pet's legs."""
-    return require_choice(question, name, {"cat": 4, "hen": 2})
+    return question.choice(name, {"cat": 4, "hen": 2})
 
 
-Reader = Callable[[dict[str, object], str], object]
+Reader = Callable[[Question, str], object]
 
 
 @rows(
     ("read", "value", "expected"),
     [
-        (require_text, "", ""),
-        (require_text, "get", "get"),
-        (require_pet, "hen", 2),
-        (require_flag, True, True),
-        (require_flag, False, False),
-        (require_number, 0, 0.0),
-        (require_number, 2500, 2500.0),
-        (require_number, 0.25, 0.25),
-        (require_count, 0, 0),
-        (require_count, 15000, 15000),
-        (require_http_status, 100, 100),
-        (require_http_status, 599, 599),
+        (Question.text, "", ""),
+        (Question.text, "get", "get"),
+        (read_pet, "hen", 2),
+        (Question.flag, True, True),
+        (Question.flag, False, False),
+        (Question.number, 0, 0.0),
+        (Question.number, 2500, 2500.0),
+        (Question.number, 0.25, 0.25),
+        (Question.count, 0, 0),
+        (Question.count, 15000, 15000),
+        (Question.http_status, 100, 100),
+        (Question.http_status, 599, 599),
     ],
 )
 def test_reads(read: Reader, value: object, expected: object) -> None:
     """A field of the right type and range comes back as it is."""
-    assert expected == read({"field": value}, "field")
+    assert expected == read(Question({"field": value}), "field")
 
 
 @rows(
     ("read", "value", "message"),
     [
-        (require_text, 1, "field is a number, expected a string"),
-        (require_text, None, "field is null, expected a string"),
-        (require_pet, ["cat"], "field is an array, expected a string"),
-        (require_pet, "dog", "field 'dog' is not known; expected one of cat, hen"),
-        (require_pet, "d" * 61, f"field '{'d' * 60}'... is not known; expected one of cat, hen"),
-        (require_flag, 1, "field is a number, expected true or false"),
-        (require_flag, "true", "field is a string, expected true or false"),
-        (require_number, True, "field is a boolean, expected a number"),
-        (require_number, {}, "field is an object, expected a number"),
-        (require_number, -1, "field is -1.0, expected a finite number of at least 0"),
-        (require_number, math.nan, "field is nan, expected a finite number of at least 0"),
-        (require_number, math.inf, "field is inf, expected a finite number of at least 0"),
-        (require_number, 10**400, "field is too large"),
-        (require_count, 1.5, "field is 1.5, expected a whole number"),
-        (require_count, 1.0, "field is 1.0, expected a whole number"),
-        (require_count, False, "field is a boolean, expected a number"),
-        (require_count, -1, "field is -1.0, expected a finite number of at least 0"),
-        (require_http_status, 99, "field is 99, expected 100 to 599"),
-        (require_http_status, 600, "field is 600, expected 100 to 599"),
+        (Question.text, 1, "field is a number, expected a string"),
+        (Question.text, None, "field is null, expected a string"),
+        (read_pet, ["cat"], "field is an array, expected a string"),
+        (read_pet, "dog", "field 'dog' is not known; expected one of cat, hen"),
+        (read_pet, "d" * 61, f"field '{'d' * 60}'... is not known; expected one of cat, hen"),
+        (Question.flag, 1, "field is a number, expected true or false"),
+        (Question.flag, "true", "field is a string, expected true or false"),
+        (Question.number, True, "field is a boolean, expected a number"),
+        (Question.number, {}, "field is an object, expected a number"),
+        (Question.number, -1, "field is -1.0, expected a finite number of at least 0"),
+        (Question.number, math.nan, "field is nan, expected a finite number of at least 0"),
+        (Question.number, math.inf, "field is inf, expected a finite number of at least 0"),
+        (Question.number, 10**400, "field is too large"),
+        (Question.count, 1.5, "field is 1.5, expected a whole number"),
+        (Question.count, 1.0, "field is 1.0, expected a whole number"),
+        (Question.count, False, "field is a boolean, expected a number"),
+        (Question.count, -1, "field is -1.0, expected a finite number of at least 0"),
+        (Question.http_status, 99, "field is 99, expected 100 to 599"),
+        (Question.http_status, 600, "field is 600, expected 100 to 599"),
     ],
 )
 def test_refuses(read: Reader, value: object, message: str) -> None:
     """The text says which field it is, what it has, and what it should have."""
     with pytest.raises(MalformedQuestion) as caught:
-        read({"field": value}, "field")
+        read(Question({"field": value}), "field")
 
     assert message == str(caught.value)
 
 
-@rows("read", [require_text, require_pet, require_flag, require_number, require_count])
+@rows("read", [Question.text, read_pet, Question.flag, Question.number, Question.count])
 def test_refuses_a_missing_field(read: Reader) -> None:
     """The field that is missing is named."""
     with pytest.raises(MalformedQuestion, match="^field is missing$"):
-        read({"other": 1}, "field")
+        read(Question({"other": 1}), "field")
 
 
 @given(status=st.integers(0, 0xFFFF), width=st.integers(1, 8))
@@ -143,8 +131,8 @@ def test_quotes() -> None:
 
 def test_each_item_is_read_like_a_field() -> None:
     """In order, and named by its place."""
-    assert [2, 0] == require_each({"counts": [2, 0]}, "counts", "whole numbers", require_count)
-    assert [] == require_each({"counts": []}, "counts", "whole numbers", require_count)
+    assert [2, 0] == Question({"counts": [2, 0]}).each("counts", "whole numbers", Question.count)
+    assert [] == Question({"counts": []}).each("counts", "whole numbers", Question.count)
 
 
 @rows(
@@ -158,6 +146,6 @@ def test_each_item_is_read_like_a_field() -> None:
 def test_refuses_items(question: dict[str, object], message: str) -> None:
     """The text says which of them."""
     with pytest.raises(MalformedQuestion) as caught:
-        require_each(question, "counts", "whole numbers", require_count)
+        Question(question).each("counts", "whole numbers", Question.count)
 
     assert message == str(caught.value)

@@ -14,7 +14,7 @@ import click
 
 from triclinium._cli._input import WrongInput, choose, spelled
 from triclinium._cli.explain.telling import retries, show, telling_of
-from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, is_aborted, is_answered
+from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -118,12 +118,12 @@ def _unavailable(options: CassandraOptions) -> Unavailable:
 
 def _request_aborted(options: CassandraOptions) -> RequestAborted | FrameTooLong:
     name = options["error"] or ""
-    return aborted(name) if is_aborted(name) else choose(name, _ABORTED, "error that aborts a request")()
+    return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error that aborts a request"))()
 
 
 def _error_response(options: CassandraOptions) -> CoordinatorError:
     name = options["error"] or ""
-    return answered(name) if is_answered(name) else choose(name, _ANSWERED, "error that a coordinator answers")()
+    return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error that a coordinator answers"))()
 
 
 _ABORTED: Mapping[str, Callable[[], RequestAborted | FrameTooLong]] = {
