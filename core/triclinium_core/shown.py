@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping
 
 _BITS_MAX = 10_000
 """Python refuses to write out integers that are a little longer, in time that grows by the square of their length."""
@@ -37,3 +38,19 @@ def shown(value: object) -> str:
         return _SHORT.repr(value)
     except Exception:
         return f"<{type(value).__name__}>"
+
+
+JSON_KINDS: Mapping[type, str] = {
+    type(None): "null",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+}
+
+
+def in_json(value: object) -> str:
+    """Return the kind of ``value`` in JSON's words."""
+    return JSON_KINDS.get(type(value), type(value).__name__)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from triclinium_core.shown import SERVER_TEXT_MAX, cut, shown
+from tests.rows import rows
+from triclinium_core.shown import SERVER_TEXT_MAX, cut, in_json, shown
 
 
 class _Unspeakable:
@@ -61,3 +62,21 @@ def test_texts_of_servers() -> None:
     texts = ["", "x" * SERVER_TEXT_MAX, "x" * (SERVER_TEXT_MAX + 1), "x" * 10**6]
 
     assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(cut, texts)]
+
+
+@rows(
+    ("value", "expected"),
+    [
+        (None, "null"),
+        (True, "a boolean"),
+        (1, "a number"),
+        (1.5, "a number"),
+        ("", "a string"),
+        ([], "an array"),
+        ({}, "an object"),
+        (b"", "bytes"),
+    ],
+)
+def test_names_kinds_in_the_words_of_json(value: object, expected: str) -> None:
+    """Whoever writes questions thinks in JSON, and a value from elsewhere has Python's word."""
+    assert expected == in_json(value)

@@ -24,21 +24,26 @@ class WrongInput(click.ClickException):
     exit_code = 2
 
 
-def choose(name: str, choices: Mapping[str, T], what: str, *, otherwise: str = HELP_LISTS_THEM) -> T:
-    """Return the one of ``choices`` that ``name`` stands for; case does not matter, nor does ``-`` for ``_``.
+def choose(name: str, choices: Mapping[str, T], what: str) -> T:
+    """Return the one of ``choices`` that ``name`` stands for, as ``choose_name`` finds it."""
+    return choices[choose_name(name, choices, what)]
+
+
+def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = HELP_LISTS_THEM) -> str:
+    """Return the one of ``names`` that is meant; case does not matter, nor does ``-`` for ``_``.
 
     Args:
-        what: what ``name`` is the name of.
-        otherwise: the next step where nothing resembles ``name`` and there are many choices.
+        what: what it is the name of.
+        otherwise: the next step where nothing resembles ``name`` and there are many others.
 
     Raises:
-        WrongInput: it stands for none; the line says which may have been meant.
+        WrongInput: it is not one of them; the line says which may have been meant.
     """
-    keys = {_canonical(key): key for key in choices}
-    key = keys.get(_canonical(name))
-    if key is None:
-        raise WrongInput(f"there is no {what} {name!r}{suggestion(name, choices, otherwise)}")
-    return choices[key]
+    known = {_canonical(each): each for each in names}
+    found = known.get(_canonical(name))
+    if found is None:
+        raise WrongInput(f"there is no {what} {name!r}{suggestion(name, known.values(), otherwise)}")
+    return found
 
 
 def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_THEM) -> str:

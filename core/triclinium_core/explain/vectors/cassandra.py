@@ -33,7 +33,15 @@ from triclinium_core.explain.vectors.fields import (
     Question,
 )
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo, ReadTimeout, Unavailable, WriteTimeout
+from triclinium_core.retry.cassandra.errors import (
+    CassandraError,
+    CoordinatorError,
+    ExecutionInfo,
+    ReadTimeout,
+    RequestAborted,
+    Unavailable,
+    WriteTimeout,
+)
 from triclinium_core.retry.cassandra.policies import POLICIES
 from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
@@ -107,7 +115,7 @@ def _node_and_answer(script: Question, name: str) -> tuple[str, str]:
     return node, answer
 
 
-def _read_timeout(question: Question) -> CassandraError:
+def _read_timeout(question: Question) -> CoordinatorError:
     return ReadTimeout(
         consistency=question.choice("cl", LEVELS),
         block_for=question.count("block_for"),
@@ -116,7 +124,7 @@ def _read_timeout(question: Question) -> CassandraError:
     )
 
 
-def _write_timeout(question: Question) -> CassandraError:
+def _write_timeout(question: Question) -> CoordinatorError:
     return WriteTimeout(
         consistency=question.choice("cl", LEVELS),
         write_type=question.choice("write_type", WRITE_TYPES),
@@ -125,7 +133,7 @@ def _write_timeout(question: Question) -> CassandraError:
     )
 
 
-def _unavailable(question: Question) -> CassandraError:
+def _unavailable(question: Question) -> CoordinatorError:
     return Unavailable(
         consistency=question.choice("cl", LEVELS),
         required=question.count("required"),
@@ -133,7 +141,7 @@ def _unavailable(question: Question) -> CassandraError:
     )
 
 
-EVENTS: Mapping[str, Callable[[Question], CassandraError]] = MappingProxyType(
+EVENTS: Mapping[str, Callable[[Question], CoordinatorError | RequestAborted]] = MappingProxyType(
     {
         "read_timeout": _read_timeout,
         "write_timeout": _write_timeout,

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from triclinium_core.shown import in_json
+
 T = TypeVar("T")
 
 Answer = dict[str, object]
@@ -16,24 +18,9 @@ HTTP_STATUS_MIN, HTTP_STATUS_MAX = 100, 599
 _HEXADECIMAL_DIGITS = frozenset("0123456789abcdefABCDEF")
 _QUOTED_LENGTH_MAX = 60
 
-_JSON_WORDS: dict[type, str] = {
-    type(None): "null",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    list: "an array",
-    dict: "an object",
-}
-
 
 class MalformedQuestion(ValueError):
     """The question cannot be understood; the text says what is wrong, and where."""
-
-
-def in_json(value: object) -> str:
-    """Return the kind of ``value`` in JSON's words."""
-    return _JSON_WORDS.get(type(value), type(value).__name__)
 
 
 def quote(text: str) -> str:

@@ -15,7 +15,8 @@ from triclinium_core.explain.vectors import (
     couchbase as couchbase_questions,
     smithy as smithy_questions,
 )
-from triclinium_core.explain.vectors.fields import Answer, Ask, MalformedQuestion, Question, in_json
+from triclinium_core.explain.vectors.fields import Answer, Ask, MalformedQuestion, Question
+from triclinium_core.shown import in_json
 
 FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "couchbase": couchbase_questions.ASKS,

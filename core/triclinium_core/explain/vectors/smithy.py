@@ -27,7 +27,6 @@ from triclinium_core.explain.vectors.fields import (
     Ask,
     MalformedQuestion,
     Question,
-    in_json,
 )
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
@@ -36,6 +35,7 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.protocols import RetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.shown import in_json
 
 JITTERS: Mapping[str, Jitter] = MappingProxyType(
     {"NONE": Jitter.NONE, "EQUAL": Jitter.EQUAL, "DEFAULT": Jitter.EQUAL, "FULL": Jitter.FULL}

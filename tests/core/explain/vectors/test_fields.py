@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.explain.vectors.fields import MalformedQuestion, Question, in_json, parse_status, quote
+from triclinium_core.explain.vectors.fields import MalformedQuestion, Question, parse_status, quote
 
 
 def read_pet(question: Question, name: str) -> int:
@@ -104,24 +104,6 @@ def test_refuses_what_is_no_status(texts: list[str], fact: str) -> None:
 
         assert str(caught.value).startswith(f"events[3] {text!r} ")
         assert fact in str(caught.value)
-
-
-@rows(
-    ("value", "expected"),
-    [
-        (None, "null"),
-        (True, "a boolean"),
-        (1, "a number"),
-        (1.5, "a number"),
-        ("", "a string"),
-        ([], "an array"),
-        ({}, "an object"),
-        (b"", "bytes"),
-    ],
-)
-def test_names_kinds_in_the_words_of_json(value: object, expected: str) -> None:
-    """Whoever writes questions thinks in JSON, and a value from elsewhere has Python's word."""
-    assert expected == in_json(value)
 
 
 def test_quotes() -> None:

@@ -5,30 +5,23 @@ It has no rule of its own: it builds a case, and shows what the policies and the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 import click
 
-from triclinium._cli._input import WrongInput, choose, spelled
-from triclinium._cli.explain.telling import retries, show, telling_of
+from triclinium._cli._input import WrongInput, choose, choose_name, spelled
+from triclinium._cli.explain.telling import retries, tell
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
+from triclinium_core.explain.vectors import cassandra as vectors
+from triclinium_core.explain.vectors.fields import Question
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CoordinatorError,
-    FrameTooLong,
-    ReadTimeout,
-    RequestAborted,
-    Unavailable,
-    WriteTimeout,
-)
+from triclinium_core.retry.cassandra.errors import CoordinatorError, FrameTooLong, RequestAborted
 from triclinium_core.retry.cassandra.policies import POLICIES
 
-LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__
-WRITE_TYPES: Mapping[str, WriteType] = WriteType.__members__
+LEVELS, WRITE_TYPES = vectors.LEVELS, vectors.WRITE_TYPES
 
 OTHER = "other"
 """Any other error."""
@@ -71,15 +64,15 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     Raises:
         WrongInput: a name is not known, or options are missing or do not go together.
     """
-    event = choose(event_name, EVENTS, "event")
-    named = event_name.casefold().replace("_", "-")
+    name = choose_name(event_name, EVENTS, "event")
+    event = EVENTS[name]
     given = [name for name, value in options.items() if name in TELLING and value is not None]
-    for name in given:
-        if name not in event.needs and name not in event.details:
-            raise WrongInput(f"{spelled(name)} says nothing about {named}; leave it out")
-    missing = [spelled(name) for name in event.needs if name not in given]
+    for option in given:
+        if option not in event.needs and option not in event.details:
+            raise WrongInput(f"{spelled(option)} says nothing about {name}; leave it out")
+    missing = [spelled(option) for option in event.needs if option not in given]
     if missing:
-        raise WrongInput(f"{named} needs {' and '.join(missing)}; --help says what they are")
+        raise WrongInput(f"{name} needs {' and '.join(missing)}; --help says what they are")
     return CassandraCase(
         error=event.build(options),
         policy=choose(options["policy"], POLICIES, "policy")(),
@@ -88,58 +81,50 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     )
 
 
-def _level(options: CassandraOptions) -> ConsistencyLevel:
-    name = options["consistency"]
-    return LEVEL_DEFAULT if name is None else choose(name, LEVELS, "consistency level")
+def _asked(event: str) -> Callable[[CassandraOptions], Failure]:
+    """Return what builds the error of an event that a file of questions may have too."""
+
+    def build(options: CassandraOptions) -> Failure:
+        level, kind = options["consistency"], options["write_type"]
+        fields = {
+            **options,
+            "cl": LEVEL_DEFAULT.name if level is None else choose_name(level, LEVELS, "consistency level"),
+            "write_type": WriteType.SIMPLE.name if kind is None else choose_name(kind, WRITE_TYPES, "write type"),
+            "data_present": bool(options["data_present"]),
+        }
+        return vectors.EVENTS[event](Question(fields))
+
+    return build
 
 
-def _read_timeout(options: CassandraOptions) -> ReadTimeout:
-    return ReadTimeout(
-        consistency=_level(options),
-        block_for=options["block_for"] or 0,
-        received=options["received"] or 0,
-        data_present=bool(options["data_present"]),
-    )
-
-
-def _write_timeout(options: CassandraOptions) -> WriteTimeout:
-    write_type = options["write_type"]
-    return WriteTimeout(
-        consistency=_level(options),
-        write_type=WriteType.SIMPLE if write_type is None else choose(write_type, WRITE_TYPES, "write type"),
-        block_for=options["block_for"] or 0,
-        received=options["received"] or 0,
-    )
-
-
-def _unavailable(options: CassandraOptions) -> Unavailable:
-    return Unavailable(consistency=_level(options), required=options["required"] or 0, alive=options["alive"] or 0)
-
-
-def _request_aborted(options: CassandraOptions) -> RequestAborted | FrameTooLong:
+def _request_aborted(options: CassandraOptions) -> Failure:
     name = options["error"] or ""
     return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error that aborts a request"))()
 
 
-def _error_response(options: CassandraOptions) -> CoordinatorError:
+def _error_response(options: CassandraOptions) -> Failure:
     name = options["error"] or ""
     return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error that a coordinator answers"))()
 
 
-_ABORTED: Mapping[str, Callable[[], RequestAborted | FrameTooLong]] = {
+_ABORTED: Mapping[str, Callable[[], Failure]] = {
     **ABORTS,
     "FrameTooLong": FrameTooLong,
     OTHER: lambda: RequestAborted("any other reason"),
 }
-_ANSWERED: Mapping[str, Callable[[], CoordinatorError]] = {
+_ANSWERED: Mapping[str, Callable[[], Failure]] = {
     **ANSWERS,
     OTHER: lambda: CoordinatorError("a code that is not known"),
 }
 
 EVENTS: Mapping[str, Event] = {
-    "read-timeout": Event(_read_timeout, ("received", "block_for"), frozenset({"consistency", "data_present"})),
-    "write-timeout": Event(_write_timeout, ("received", "block_for"), frozenset({"consistency", "write_type"})),
-    "unavailable": Event(_unavailable, ("required", "alive"), frozenset({"consistency"})),
+    "read-timeout": Event(
+        _asked("read_timeout"), ("received", "block_for"), frozenset({"consistency", "data_present"})
+    ),
+    "write-timeout": Event(
+        _asked("write_timeout"), ("received", "block_for"), frozenset({"consistency", "write_type"})
+    ),
+    "unavailable": Event(_asked("unavailable"), ("required", "alive"), frozenset({"consistency"})),
     "request-aborted": Event(_request_aborted, ("error",)),
     "error-response": Event(_error_response, ("error",)),
 }
@@ -219,8 +204,4 @@ def explain_cassandra(*, event: str | None, as_json: bool, **options: Unpack[Cas
     if event is None:
         raise WrongInput(f"name an event: {', '.join(EVENTS)}")
     case = build_case(event, options)
-    explanation = explain(case)
-    if as_json:
-        click.echo(json.dumps(explanation.to_json()))
-    else:
-        show(telling_of(explanation, circumstances(case)))
+    tell(explain(case), circumstances(case), as_json=as_json)

@@ -5,7 +5,6 @@ It has no rule of its own: it builds a case, or reads questions, and shows what 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -14,9 +13,9 @@ from typing import Any, BinaryIO, Unpack
 import click
 from click.core import ParameterSource
 
-from triclinium._cli._input import Duration, WrongInput, choose
+from triclinium._cli._input import Duration, WrongInput, choose_name
 from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
-from triclinium._cli.explain.telling import show, telling_of
+from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.couchbase.explain import explain as explain_case
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, SERVICES, STRATEGIES
 from triclinium_core.explain.vectors.questions import answer_lines
@@ -180,14 +179,10 @@ def explain(
     elif service is None:
         raise WrongInput(f"name a service ({', '.join(SERVICES)}), or a file of questions with --batch")
     else:
-        if choose(service, {**SERVICES, **FAMILIES}, "service") in FAMILIES.values():
+        if choose_name(service, [*SERVICES, *FAMILIES], "service") in FAMILIES:
             raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
         case = build_case(service, operation, options)
-        explanation = explain_case(case)
-        if as_json:
-            click.echo(json.dumps(explanation.to_json()))
-        else:
-            show(telling_of(explanation, circumstances(case)))
+        tell(explain_case(case), circumstances(case), as_json=as_json)
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:

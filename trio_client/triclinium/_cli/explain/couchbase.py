@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from triclinium._cli._input import WrongInput, choose, spelled
+from triclinium._cli._input import WrongInput, choose, choose_name, spelled
 from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
-from triclinium_core.explain.vectors.fields import STATUS_MAX, in_json, quote
+from triclinium_core.explain.vectors.fields import STATUS_MAX, quote
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
@@ -28,12 +28,9 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
-EVENTS: Mapping[str, str] = {name: name for name in ("socket-closed", "dispatch-failed")}
+EVENTS = ("socket-closed", "dispatch-failed")
 
-
-STATUSES: Mapping[str, int] = {status.name: int(status) for status in Status}
-
-METHODS: Mapping[str, str] = {method: method for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")}
+METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 UNNAMED_OPERATION = "request"
 """Of a service whose operations are all covered by one row of the idempotent list, so that their names change nothing."""
@@ -94,7 +91,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     service = choose(service_name, SERVICES, "service")
     operation = _operation(service, operation_name)
     option = _option_of_happening(options)
-    method = choose(options["method"], METHODS, "HTTP method") if options["method"] else ""
+    method = choose_name(options["method"], METHODS, "HTTP method") if options["method"] else ""
     _refuse_useless_flags(service, operation, options)
     timeout_ms = options["timeout_ms"]
     try:
@@ -133,7 +130,7 @@ def _operation(service: Service, name: str | None) -> str:
         raise WrongInput("name an operation of kv, such as get or upsert; --help lists them")
     if name.casefold().startswith(DCP_PREFIX):
         return name.casefold()
-    return choose(name, {operation: operation for operation in OPERATIONS}, "operation of kv")
+    return choose_name(name, OPERATIONS, "operation of kv")
 
 
 def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions) -> None:
@@ -190,7 +187,7 @@ def _status(text: str) -> int:
     digits = text[2:] if has_prefix else text
     if not _HEXADECIMAL.fullmatch(digits):
         if not text[:1].isdecimal():
-            return choose(text, STATUSES, "status", otherwise="write its number, such as 0x86")
+            return Status[choose_name(text, Status.__members__, "status", otherwise="write its number, such as 0x86")]
         raise WrongInput(f"--status {quote(text)} is not 0x and hexadecimal digits, such as 0x86")
     status = int(digits, 16)
     if has_prefix and status <= STATUS_MAX:
@@ -210,13 +207,11 @@ def _entry(text: str | None) -> ErrorMapEntry | None:
         return None
     try:
         document = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
-        row = json.loads(document)
-        _require_types_of_entry(row)
-        return parse_entry(row, "--error-map-entry")
+        return parse_entry(json.loads(document), "--error-map-entry")
     except OSError as error:
         raise WrongInput(f"--error-map-entry {text}: {error.strerror or error}") from error
     except MalformedErrorMap as error:
-        raise WrongInput(str(error)) from error
+        raise WrongInput(f"{error}; write it like {EXAMPLE_OF_ENTRY}") from error
     except (ValueError, RecursionError) as error:
         raise WrongInput(f"--error-map-entry is not JSON: {error}") from error
 
@@ -224,26 +219,10 @@ def _entry(text: str | None) -> ErrorMapEntry | None:
 EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'
 
 
-def _require_types_of_entry(row: object) -> None:
-    """Say in the words of JSON what ``parse_entry`` would refuse in those of Python."""
-    if not isinstance(row, dict):
-        raise WrongInput(f"--error-map-entry is {in_json(row)}, expected an object such as {EXAMPLE_OF_ENTRY}")
-    if "attrs" not in row:
-        raise WrongInput(f"--error-map-entry has no attrs; write it like {EXAMPLE_OF_ENTRY}")
-    if not isinstance(row["attrs"], list):
-        raise WrongInput(f"attrs in --error-map-entry is {in_json(row['attrs'])}, expected an array of strings")
-    for what, value in (
-        *((name, row[name]) for name in ("name", "desc") if name in row),
-        *(("an item of attrs", item) for item in row["attrs"]),
-    ):
-        if not isinstance(value, str):
-            raise WrongInput(f"{what} in --error-map-entry is {in_json(value)}, expected a string")
-
-
 def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
     reason = choose(options["reason"] or RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
     share = options["handed_over"]
-    if choose(options["event"] or "", EVENTS, "event") == "socket-closed":
+    if choose_name(options["event"] or "", EVENTS, "event") == "socket-closed":
         handed_over = choose(share or HandedOver.ALL.value, HANDED_OVER, "share")
         if options["reason"] is not None and handed_over is not HandedOver.NOTHING:
             raise WrongInput(
@@ -256,9 +235,7 @@ def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
 
 
 def _error_code(options: CaseOptions) -> ErrorCode:
-    code = ErrorCode(options["code"] or 0, options["message"] or "")
-    http_status = options["http_status"]
-    return code if http_status is None else ErrorCode(code.code, code.message, http_status)
+    return ErrorCode(options["code"] or 0, options["message"] or "", options["http_status"])
 
 
 def _http_answer(options: CaseOptions) -> HttpAnswer:

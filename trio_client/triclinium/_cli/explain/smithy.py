@@ -5,15 +5,14 @@ It has no rule of its own: it builds a case, and shows what the strategies of th
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import click
 
-from triclinium._cli._input import Duration, WrongInput, choose
-from triclinium._cli.explain.telling import show, telling_of
+from triclinium._cli._input import Duration, WrongInput, choose, choose_name
+from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import Response, ScriptedClock
@@ -54,12 +53,8 @@ def build_case(options: SmithyOptions) -> SmithyCase:
         raise WrongInput(f"--retry-after {retry_after:g} is too long; {RETRY_AFTER_MAX:g} seconds at most")
     operations = [_operation(text) for text in options["responses"]]
     clock = ScriptedClock()
-    return SmithyCase(
-        strategy=_strategy(options, clock),
-        operations=operations,
-        retry_after=retry_after,
-        wait=clock.wait,
-    )
+    strategy = _strategy(options, clock)
+    return SmithyCase(strategy=strategy, operations=operations, retry_after=retry_after, wait=clock.wait)
 
 
 def _operation(text: str) -> Sequence[Response]:
@@ -70,7 +65,7 @@ def _operation(text: str) -> Sequence[Response]:
 
 
 def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
-    name = choose(options["strategy"], _NAMES, "strategy")
+    name = choose_name(options["strategy"], STRATEGIES, "strategy")
     rng, attempts, quota = Draws(options["random"]), options["max_attempts"], options["quota"]
     if name == "standard":
         return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
@@ -82,9 +77,6 @@ def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStra
         if value is not None:
             raise WrongInput(f"{option} says nothing about the strategy {name}, which has none; leave it out")
     return SimpleRetryStrategy(rng=rng) if attempts is None else SimpleRetryStrategy(rng=rng, max_attempts=attempts)
-
-
-_NAMES: Mapping[str, str] = {name: name for name in STRATEGIES}
 
 
 def _numbers(options: SmithyOptions) -> AwsRetryNumbers:
@@ -159,9 +151,5 @@ def explain_smithy(*, as_json: bool, **options: Unpack[SmithyOptions]) -> None:
     Say with --responses what its attempts end with. The answer comes from the strategies of the core; beside each step
     stands the section of Smithy's design page, or the decision of this project.
     """
-    case = build_case(options)
-    explanation = explain(case)
-    if as_json:
-        click.echo(json.dumps(explanation.to_json()))
-    else:
-        show(telling_of(explanation, circumstances(explanation, options["random"])))
+    explanation = explain(build_case(options))
+    tell(explanation, circumstances(explanation, options["random"]), as_json=as_json)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -30,62 +31,36 @@ STYLES: Mapping[Outcome, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """One decision in sentences.
+def tell(explanation: Explanation, circumstances: str, *, as_json: bool) -> None:
+    """Print an explanation, as JSON on one line or for people.
 
     Args:
-        happened: what is explained.
-        circumstances: what else went into it.
-        steps: from there to what comes of it, in order.
-        clauses: what recedes where it stands in a step.
-        styles: of the steps that stand out.
+        circumstances: what else went into it, as a sentence for people.
     """
-
-    happened: str
-    circumstances: str
-    steps: Sequence[str]
-    clauses: Sequence[str]
-    styles: dict[str, str]
-
-
-def telling_of(explanation: Explanation, circumstances: str) -> Telling:
-    """Return an explanation as it is told to people.
-
-    Args:
-        circumstances: what else went into it, as a sentence.
-    """
-    happened, *steps = explanation.told
-    is_cut = explanation.facts.get("dispatches") is False
-    return Telling(
-        happened.text,
-        circumstances,
-        [step.text for step in steps],
-        explanation.clauses,
-        {step.text: BAD if is_cut else STYLES[step.outcome] for step in steps if step.outcome is not None},
-    )
-
-
-def show(telling: Telling) -> None:
-    """Print it."""
+    if as_json:
+        click.echo(json.dumps(explanation.to_json()))
+        return
     console = Console(highlight=False)
+    happened, *steps = explanation.sentences()
     if not console.is_terminal:
-        for sentence in (telling.happened, telling.circumstances, *telling.steps):
+        for sentence in (happened, circumstances, *steps):
             console.print(Text(sentence), soft_wrap=True)
         return
     console.width = min(console.width, READABLE_WIDTH)
-    console.print(Text(telling.happened, style="bold"))
-    console.print(Text(telling.circumstances, style="dim"))
+    console.print(Text(happened, style="bold"))
+    console.print(Text(circumstances, style="dim"))
     console.print()
-    console.print(numbered(telling))
+    console.print(numbered(explanation))
 
 
-def numbered(telling: Telling) -> Table:
+def numbered(explanation: Explanation) -> Table:
     """Return the steps with their clauses dimmed, and what comes of it in colour."""
+    is_cut = explanation.facts.get("dispatches") is False
     table = Table.grid(padding=(0, 2))
-    for number, step in enumerate(telling.steps, start=1):
-        text = Text(step, style=telling.styles.get(step, ""))
-        text.highlight_words(telling.clauses, style="dim")
+    for number, step in enumerate(explanation.told[1:], start=1):
+        style = "" if step.outcome is None else BAD if is_cut else STYLES[step.outcome]
+        text = Text(step.text, style=style)
+        text.highlight_words(explanation.clauses, style="dim")
         table.add_row(Text(str(number), style="dim"), text)
     return table
 

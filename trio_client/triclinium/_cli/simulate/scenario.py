@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypedDict
 
-from triclinium._cli._input import WrongInput, choose
+from triclinium._cli._input import WrongInput, choose_name
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.testing.fleet import (
     STRATEGIES,
@@ -49,8 +49,7 @@ def choose_strategies(names: Sequence[str]) -> Sequence[str]:
     Raises:
         WrongInput: no strategy has one of the names.
     """
-    known = {name: name for name in STRATEGIES}
-    return list(dict.fromkeys(choose(name, known, "strategy") for name in names or STRATEGIES_DEFAULT))
+    return list(dict.fromkeys(choose_name(name, STRATEGIES, "strategy") for name in names or STRATEGIES_DEFAULT))
 
 
 def build_scenario(options: ScenarioOptions) -> Scenario:
@@ -72,7 +71,7 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
             capacity=options["capacity"] or HEADROOM * fleet.demand,
             latency=options["latency"],
             queue=options["queue"],
-            overload=choose(options["overload"], {str(kind): kind for kind in Overload}, "kind of overload"),
+            overload=Overload(choose_name(options["overload"], Overload, "kind of overload")),
             rejection_cost=options["rejection_cost"],
         )
         return Scenario(
@@ -87,7 +86,7 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
 
 
 def _outage(options: ScenarioOptions) -> Outage | None:
-    kind = choose(options["outage_kind"], {str(kind): kind for kind in OutageKind}, "kind of outage")
+    kind = OutageKind(choose_name(options["outage_kind"], OutageKind, "kind of outage"))
     text = options["outage"].strip()
     if text.casefold() == "none":
         return None

@@ -12,7 +12,7 @@ from enum import StrEnum, unique
 from typing import TypeVar
 
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.shown import cut
+from triclinium_core.shown import JSON_KINDS, cut, in_json
 
 T = TypeVar("T")
 
@@ -206,7 +206,7 @@ def _parse_status(code: str) -> int:
 def _require(value: object, kind: type[T], where: str) -> T:
     # bool is an int to Python, not to JSON.
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise MalformedErrorMap(f"{where} is {type(value).__name__}, expected {kind.__name__}")
+        raise MalformedErrorMap(f"{where} is {in_json(value)}, expected {JSON_KINDS[kind]}")
     return value
 
 
