@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import cast
 
 from triclinium_core.checks import check_type, is_number
@@ -91,6 +92,9 @@ TIME_MAX = 1e12
 """Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""
 
 
+_token_of = attrgetter("token")
+
+
 class ClientMachine:
     """One client of one cluster.
 
@@ -113,7 +117,7 @@ class ClientMachine:
         self._actions: list[Action] = []
         self._timers = Timers()
         self._started = False
-        self._now = -math.inf
+        self._now = -TIME_MAX
         self._orphans = 0
         error_maps, terminal_states = ErrorMapStore(), TerminalStates()
         destinations, configs, node_timers = Destinations(), KnownConfigs(), NodeTimers(self._timers)
@@ -194,7 +198,7 @@ class ClientMachine:
         if handler is None:
             raise InvalidArgumentException(f"event={event!r} is not an event that the machine knows", parameter="event")
         # A plain number at first sight; whatever else it is may be one all the same.
-        if (type(now) is not float and not is_number(now)) or not max(self._now, -TIME_MAX) <= now < TIME_MAX:
+        if (type(now) is not float and not is_number(now)) or not self._now <= now < TIME_MAX:
             raise InvalidArgumentException(
                 f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
                 parameter="now",
@@ -206,7 +210,8 @@ class ClientMachine:
             fresh = self._connections.routes.take_fresh()
             if self._inquiries:
                 self._inquiries.review(fresh, now)
-        self._connections.flush()
+        if self._connections.sending:
+            self._connections.flush()
         self._now = now
         actions = self._actions.copy()
         self._actions.clear()
@@ -282,7 +287,6 @@ class ClientMachine:
 
     def _check(self, submissions: Sequence[OperationSubmitted]) -> None:
         """Raise where any of several submissions is wrong: all take effect, or none does."""
-        tokens = set[int]()
         for submission in submissions:
             if type(submission) is not OperationSubmitted:
                 check_type(submission, "submissions", OperationSubmitted)
@@ -300,7 +304,7 @@ class ClientMachine:
                 )
             if (request.keyspace.bucket is None) is not self._bare:
                 self._check_bucket(request)
-            tokens.add(token)
+        tokens = set(map(_token_of, submissions))
         if len(tokens) != len(submissions):
             raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
         if self._inquiries or not self._operations.open.keys().isdisjoint(tokens):

@@ -128,8 +128,7 @@ class Dispatcher:
             )
         except FeatureNotAvailableException as error:
             return Refused(FeatureNotAvailableException, error.message)
-        operation.opaque, operation.stream = node.in_flight.next_opaque, node.stream_number
-        operation.node, operation.sender = node.node, node.local_address
+        operation.opaque, operation.link = node.in_flight.next_opaque, node.link
         self._connections.send(node, operation, frame)
         if operation.retry is not None:
             operation.retry.handle(Dispatched(node.node, operation.opaque, node.local_address), now)

@@ -119,24 +119,20 @@ class Operations:
 
     def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
         """Begin operations: the first dispatch of each, and its deadline."""
+        timeouts, usual_deadline, dispatch = self._timeouts, now + self._timeouts.kv, self._dispatcher.dispatch
         for submission in submissions:
             token, request, strategy = submission.token, submission.operation, submission.retry_strategy
-            timeout = timeout_of(request, self._timeouts)
-            operation = LiveOperation(
-                token,
-                request,
-                strategy if strategy is not None else self._strategy,
-                submission.client_context,
-                now,
-                now + timeout,
-            )
+            if strategy is None:
+                strategy = self._strategy
+            deadline = now + timeout_of(request, timeouts)
+            operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
             self.open[token] = operation
-            if timeout != self._timeouts.kv:
+            if deadline != usual_deadline:
                 kind = TimerKind.OPERATION_DEADLINE
-                operation.deadline_timer = self._timers.schedule(operation.deadline, kind, operation)
-            elif operation.deadline < self.next_deadline:
-                self.next_deadline = operation.deadline
-            undispatched = self._dispatcher.dispatch(operation, now)
+                operation.deadline_timer = self._timers.schedule(deadline, kind, operation)
+            elif deadline < self.next_deadline:
+                self.next_deadline = deadline
+            undispatched = dispatch(operation, now)
             if undispatched is not None:
                 self._fail_dispatch(operation, undispatched, now)
 
@@ -240,7 +236,7 @@ class Operations:
             return
         operation.opaque = None
         self._close(operation)
-        self._emit(CompleteOperation(Token(operation.token), result))
+        self._emit(CompleteOperation(operation.token, result))
 
     def _refused_by_node(self, operation: LiveOperation, node: NodeMachine, frame: Frame, now: float) -> None:
         """Retry or fail an operation whose answer is no success."""
@@ -305,12 +301,12 @@ class Operations:
         context = operation.error_context() if operation.retry is None else operation.retry.error_context(now)
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
         applied = "it was applied, but " if is_success and not operation.idempotent else ""
-        text = f"{subject(context)}: {applied}the answer of {operation.node} cannot be read: {problem}"
+        text = f"{subject(context)}: {applied}the answer of {context.last_dispatched_to} cannot be read: {problem}"
         self._fail(operation, DecodingFailureException(text, context))
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
         self._settle(operation)
-        self._emit(FailOperation(Token(operation.token), error))
+        self._emit(FailOperation(operation.token, error))
 
     def _feed(
         self,
@@ -330,7 +326,7 @@ class Operations:
         is_to_be_dispatched = False
         ordered = operation.retry_machine(rng=self._rng, error_maps=self._error_maps).handle(event, now)
         if isinstance(event, facts.ResponseReceived | facts.SocketClosed):
-            operation.opaque = operation.stream = None
+            operation.opaque = None
         for action in ordered:
             match action:
                 case orders.RetryAfter(delay):
@@ -350,7 +346,7 @@ class Operations:
                 case orders.Complete() | orders.Ignore():
                     pass
                 case orders.ConsultStrategy() | orders.ReportRetry() | orders.ReportRefusal():
-                    self._pass_on(Token(operation.token), action)
+                    self._pass_on(operation.token, action)
                 case _:
                     assert_never(action)
         return is_to_be_dispatched

@@ -20,8 +20,7 @@ T = TypeVar("T")
 _SHOWN_CHARACTERS_MAX = 80
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedValue:
+class EncodedValue(msgspec.Struct, frozen=True, gc=False):
     """A document as it is stored."""
 
     data: bytes

@@ -35,6 +35,7 @@ from triclinium_core.kv.connection.server_time import ServerTime
 from triclinium_core.kv.connection.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.connection.waiting_line import WaitingLine
 from triclinium_core.kv.operation.codec_parts import Dialect
+from triclinium_core.kv.operation.operation import Link
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
@@ -47,7 +48,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 UNASKED_MAX = 16
 """Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
 
-_SNAPPY, _SERVER_REQUEST = int(Datatype.SNAPPY), int(Magic.SERVER_REQUEST)
+_SNAPPY, _SERVER_REQUEST, _AUTHENTICATION = int(Datatype.SNAPPY), int(Magic.SERVER_REQUEST), Purpose.AUTHENTICATION
 """Plain numbers: looking at a member of an enumeration takes far longer."""
 
 
@@ -98,6 +99,8 @@ class NodeMachine:
         self.last_error: str | None = None
         self.local_address: str | None = None
         """Our end of the present stream, where the driver told."""
+        self.link: Link | None = None
+        """What an operation that is sent on the present stream remembers of it."""
         self.server_time: ServerTime = ServerTime()
         self.questions: Patience = Patience()
         """With our own questions, of which some may get lost, but not all."""
@@ -270,13 +273,14 @@ class NodeMachine:
             elif (request := self.in_flight.answered(frame)) is None:
                 unusable = self._on_stray(frame, news)
             else:
-                self._is_proven, self.failed_attempts = True, 0
+                if not self._is_proven:
+                    self._is_proven, self.failed_attempts = True, 0
                 if frame.framing_extras:
                     self.server_time.note(frame.framing_extras)
-                if request.owner is Purpose.AUTHENTICATION:
-                    unusable = self._on_response_to_authentication(frame, news)
-                else:
+                if request.owner is not _AUTHENTICATION:
                     news.append(Answered(request, frame, problem))
+                    continue
+                unusable = self._on_response_to_authentication(frame, news)
             if unusable is not None:
                 news.append(unusable)
                 return news

@@ -11,7 +11,7 @@ import struct
 from triclinium_core.errors import FeatureNotAvailableException
 from triclinium_core.kv.operation.body import NO_BODY, Body, mutation_token
 from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
-from triclinium_core.kv.operation.durability import encode_requirement
+from triclinium_core.kv.operation.durability import DurabilityLevel, encode_requirement
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_CODEC
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
@@ -72,6 +72,13 @@ _COUNTER = struct.Struct(">QQI")
 _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
+_READS = (Get, GetAndTouch, GetAndLock)
+_EXPIRY_CHANGES = (Touch, GetAndTouch)
+_CAS_ONLY = (Unlock, Remove)
+_EXPIRY_PRESERVERS = (Upsert, Replace)
+"""Tuples: a union is built anew wherever it is written."""
+
+_NONE = DurabilityLevel.NONE
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
 
@@ -95,19 +102,20 @@ def encode_operation(
     Raises:
         FeatureNotAvailableException: this connection cannot carry what the operation asks for.
     """
-    opcode = operation.opcode if not dialect.bare else bare_opcode_of(operation)
+    opcode = bare_opcode_of(operation) if dialect.bare else operation.opcode
     # Another opcode than the operation's own is a plain GET in place of GET_META.
     body = CODECS[type(operation)].encode(operation) if opcode is operation.opcode else NO_BODY
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     if body is NO_BODY:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     framing_extras, datatype, value = b"", 0, body.value
-    if isinstance(operation, Mutation):
-        framing_extras = _framing_extras(operation, body, dialect, time_left)
+    if isinstance(operation, Mutation) and (operation.durability is not _NONE or body.preserve_expiry):
+        framing_extras = _framing_extras(operation.durability, body, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
     if body.flags is not None:
-        datatype, value = _datatype(body.flags, value, dialect)
+        if dialect.features:
+            datatype, value = _datatype(body.flags, value, dialect)
     elif body.document is not None:
         datatype, value = encode_document(body.document, prefix)
     return encode_request(
@@ -133,8 +141,9 @@ def bare_opcode_of(operation: Operation) -> Opcode:
     if opcode is None:
         raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
     if isinstance(operation, Mutation):
-        asked = "preserve_expiry" if isinstance(operation, Upsert | Replace) and operation.preserve_expiry else None
-        asked = "durability" if operation.is_durable else asked
+        asked = "durability" if operation.durability is not _NONE else None
+        if isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry:
+            asked = "preserve_expiry"
         if asked is not None:
             raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
     return opcode
@@ -157,17 +166,17 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         ) from error
 
 
-def _framing_extras(operation: Operation, body: Body, dialect: Dialect, time_left: float) -> bytes:
+def _framing_extras(durability: DurabilityLevel, body: Body, dialect: Dialect, time_left: float) -> bytes:
     pieces: dict[int, bytes] = {}
-    if isinstance(operation, Mutation) and operation.is_durable:
+    if durability is not _NONE:
         _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
         _require(dialect, HelloFeature.ALT_REQUEST, "durability")
-        pieces[RequestFrameInfo.DURABILITY] = encode_requirement(operation.durability, time_left)
+        pieces[RequestFrameInfo.DURABILITY] = encode_requirement(durability, time_left)
     if body.preserve_expiry:
         _require(dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
         _require(dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
         pieces[RequestFrameInfo.PRESERVE_TTL] = b""
-    return encode_framing_extras(pieces) if pieces else b""
+    return encode_framing_extras(pieces)
 
 
 def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
@@ -196,7 +205,7 @@ def _encode_exists(operation: Operation) -> Body:
 
 
 def _encode_expiry(operation: Operation) -> Body:
-    assert isinstance(operation, Touch | GetAndTouch)
+    assert isinstance(operation, _EXPIRY_CHANGES)
     return Body(extras=_UINT32.pack(operation.expiry))
 
 
@@ -206,18 +215,18 @@ def _encode_get_and_lock(operation: Operation) -> Body:
 
 
 def _encode_cas(operation: Operation) -> Body:
-    assert isinstance(operation, Unlock | Remove)
+    assert isinstance(operation, _CAS_ONLY)
     return Body(cas=operation.cas)
 
 
 def _encode_store(operation: Operation) -> Body:
     assert isinstance(operation, Store)
     return Body(
-        extras=_UINT32_PAIR.pack(operation.flags, operation.expiry),
-        value=operation.value,
-        cas=operation.cas if isinstance(operation, Replace) else 0,
-        flags=operation.flags,
-        preserve_expiry=operation.preserve_expiry if isinstance(operation, Upsert | Replace) else False,
+        _UINT32_PAIR.pack(operation.flags, operation.expiry),
+        operation.value,
+        operation.cas if isinstance(operation, Replace) else 0,
+        operation.flags,
+        isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry,
     )
 
 
@@ -235,9 +244,10 @@ def _encode_count(operation: Operation) -> Body:
 
 
 def _decode_document(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    assert isinstance(operation, Get | GetAndTouch | GetAndLock)
+    assert isinstance(operation, _READS)
     (flags,) = _UINT32.unpack(frame.extras)
-    return GetResult(Cas(frame.cas), flags, frame.value, operation.transcoder)
+    # To call Cas would be a call.
+    return GetResult(frame.cas, flags, frame.value, operation.transcoder)  # type: ignore[arg-type]
 
 
 def _decode_replica(operation: Operation, frame: Frame, vbucket: int) -> Result:
@@ -257,7 +267,8 @@ def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 
 def _decode_mutation(operation: Operation, frame: Frame, vbucket: int) -> Result:
-    return MutationResult(Cas(frame.cas), mutation_token(operation, frame, vbucket))
+    token = mutation_token(operation, frame, vbucket) if frame.extras else None
+    return MutationResult(frame.cas, token)  # type: ignore[arg-type]  # as above
 
 
 def _decode_counter(operation: Operation, frame: Frame, vbucket: int) -> Result:

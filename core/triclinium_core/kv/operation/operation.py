@@ -13,8 +13,9 @@ from dataclasses import replace
 import msgspec
 
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
+from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import RangeScanContinue, RangeScanCreate
@@ -27,6 +28,8 @@ from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
 from triclinium_core.retry.couchbase.tables.service import Service
+
+_SCANS = (RangeScanCreate, RangeScanContinue)
 
 
 def context_of(
@@ -51,14 +54,26 @@ def context_of(
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
     """Return the seconds that an operation may take with all its retries."""
     if isinstance(operation, Mutation):
-        return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN) if operation.is_durable else timeouts.kv
-    return timeouts.kv_scan if isinstance(operation, (RangeScanCreate, RangeScanContinue)) else timeouts.kv
+        if operation.durability is DurabilityLevel.NONE:
+            return timeouts.kv
+        return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
+    return timeouts.kv_scan if isinstance(operation, _SCANS) else timeouts.kv
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    """One stream, as an attempt that travels on it remembers it."""
+
+    stream: int
+    node: str
+    """The node's name in logs and errors: ``host:port``."""
+    local_address: str | None
+    """Our end of the stream, where the driver told."""
 
 
 class LiveOperation(msgspec.Struct, eq=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
-    token: int
+    token: Token
     request: Operation
     strategy: AnyRetryStrategy
     client_context: Mapping[str, object] | None
@@ -68,12 +83,10 @@ class LiveOperation(msgspec.Struct, eq=False):
     """None where the deadline is that of most operations, which need none."""
     retry_timer: TimerId | None = None
     retry: RetryMachine | None = None
-    node: str | None = None
-    sender: str | None = None
+    link: Link | None = None
+    """On which the newest attempt was sent."""
     opaque: int | None = None
     """Of the attempt that is in flight; None while there is none."""
-    stream: int | None = None
-    """The stream on which that attempt travels."""
     vbucket: int = 0
     map: BucketMap | None = None
     """By which the newest attempt was sent."""
@@ -94,6 +107,11 @@ class LiveOperation(msgspec.Struct, eq=False):
         if len(self.found) > self.request.item_limit:
             raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
         return self.found
+
+    @property
+    def stream(self) -> int | None:
+        """The stream on which an attempt is in flight; None while there is none."""
+        return self.link.stream if self.link is not None and self.opaque is not None else None
 
     @property
     def idempotent(self) -> bool:
@@ -140,4 +158,7 @@ class LiveOperation(msgspec.Struct, eq=False):
 
     def error_context(self) -> ErrorContext:
         """Return what is known of the operation without a retry machine."""
-        return context_of(self.request, opaque=self.opaque, node=self.node, sender=self.sender)
+        link = self.link
+        if link is None:
+            return context_of(self.request, opaque=self.opaque)
+        return context_of(self.request, opaque=self.opaque, node=link.node, sender=link.local_address)

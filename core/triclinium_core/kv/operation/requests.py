@@ -23,7 +23,7 @@ from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 JSON_TRANSCODER = JsonTranscoder()
 
 
-class Keyspace(msgspec.Struct, frozen=True):
+class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
     """Where a document lives. The bucket is None only for our own NOOP, and over ``memcached://``.
 
     Raises:
@@ -202,12 +202,8 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_durability(self.durability)
-
-    @property
-    def is_durable(self) -> bool:
-        """Whether more than the memory of one node has to have the write."""
-        return self.durability is not DurabilityLevel.NONE
+        if type(self.durability) is not DurabilityLevel:
+            check_durability(self.durability)
 
 
 class Remove(Mutation, frozen=True, gc=False):
@@ -233,8 +229,10 @@ class Store(Mutation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
         check.check_value(self.value)
-        check_integer(self.flags, "flags", 0, check.UINT32_MAX)
-        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        flags, expiry, most = self.flags, self.expiry, check.UINT32_MAX
+        if not (type(flags) is type(expiry) is int and 0 <= flags <= most and 0 <= expiry <= most):
+            check_integer(flags, "flags", 0, most)
+            check_integer(expiry, "expiry", 0, most)
 
 
 class Insert(Store, frozen=True, gc=False):

@@ -31,6 +31,7 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
+from triclinium_core.kv.operation.operation import Link
 from triclinium_core.kv.pool.authentication import Authentication
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP, loss_text, overdue_text, ready_text
 from triclinium_core.kv.pool.connection_timers import NodeTimers
@@ -94,7 +95,7 @@ class Connections:
         self.seeds: Seeds = Seeds(options, connection_string, self.routes, timers, emit)
         self._openings = Openings(timers)
         self.streams: Streams = Streams(emit, tls=connection_string.tls)
-        self._sending: list[NodeMachine] = []
+        self.sending: list[NodeMachine] = []
         """Connections on which something was ordered by the present event."""
         self._idle_until: dict[NodeMachine, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
@@ -196,22 +197,22 @@ class Connections:
         """Order a request to be sent, which has the connection's ``next_opaque``; it leaves with ``flush``."""
         node.in_flight.add(owner, frame)
         if not node.outgoing:
-            self._sending.append(node)
+            self.sending.append(node)
         node.outgoing.append(frame)
 
     def order(self, node: NodeMachine, data: bytes) -> None:
         """Have bytes sent on the present stream of a connection; they leave with ``flush``."""
         if not node.outgoing:
-            self._sending.append(node)
+            self.sending.append(node)
         node.outgoing.append(data)
 
     def flush(self) -> None:
         """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
-        for node in self._sending:
+        for node in self.sending:
             if node.outgoing:
                 self._emit(SendBytes(StreamId(node.stream_number), b"".join(node.outgoing)))
                 node.outgoing.clear()
-        self._sending.clear()
+        self.sending.clear()
 
     def close(
         self,
@@ -266,6 +267,7 @@ class Connections:
         if node is None or node.state is not NodeState.CONNECTING:
             return None
         node.local_address = event.local_address or None
+        node.link = Link(node.stream_number, node.node, node.local_address)
         self._terminal_states.tls_established(node)
         return node, node.stream_opened(self._plans.plan_for(node, event.nonce), now)
 

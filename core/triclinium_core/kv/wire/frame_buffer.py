@@ -113,10 +113,10 @@ class FrameBuffer:
         wrong_magics = self._wrong_magics
         frames: list[Frame] = []
         frame_start = 0
-        for first in range(0, len(fields), FIELDS_PER_FRAME):
-            magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end = fields[
-                first : first + FIELDS_PER_FRAME
-            ]
+        one_field = iter(fields)
+        for magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end in zip(
+            *(one_field,) * FIELDS_PER_FRAME, strict=True
+        ):
             if magic in wrong_magics:
                 self._refuses(magic, frame_start)
                 break

@@ -6,7 +6,8 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.operation import LiveOperation
+from triclinium_core.kv.events import Token
+from triclinium_core.kv.operation.operation import Link, LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.retry.couchbase.events import (
     Dispatched,
@@ -28,13 +29,13 @@ RNG = Midpoint()
 def live(request: Operation) -> LiveOperation:
     """Return an operation that was submitted at 1 with 2.5 seconds."""
     return LiveOperation(
-        7, request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
+        Token(7), request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
     )
 
 
 def send(operation: LiveOperation) -> None:
     """Note that an attempt is in flight, as the client does."""
-    operation.node, operation.opaque, operation.stream = "h:1", 5, 2
+    operation.link, operation.opaque = Link(2, "h:1", None), 5
 
 
 @pytest.mark.parametrize(("request_", "expected"), [(READ, False), (WRITE, True)])
