@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import copy_context
-from typing import Any, ParamSpec, TypeVar
+from itertools import count
+from threading import get_ident
+from typing import Any, ParamSpec, TypeVar, cast
 
 import trio
 
@@ -76,6 +78,8 @@ READ_ROUNDS_MAX = 256
 """How often each stream is read before the machine is told the time, where there is always more: in pieces of 64 KiB it
 is more than the receive buffers of systems hold. A peer that sends on and on must not stop the time."""
 
+_NO_TOKEN = Token(0)
+
 
 class Driver:
     """One client at work.
@@ -108,6 +112,8 @@ class Driver:
         self._log = log
         self.make_nonce: Callable[[], str] = make_nonce
         self._run: TrioRun
+        self._thread = 0
+        """Of the run. There is no other run in it as long as this one lasts."""
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
@@ -121,9 +127,11 @@ class Driver:
         self._streams: dict[StreamId, Stream] = {}
         self._sent_on: set[StreamId] = set()
         """Streams that were given bytes since the last alarm, or had not handed them over at that."""
-        self._newest = self._newest_at_alarm = Token(0)
+        self._tokens = cast("Iterator[Token]", count(1))
+        self._newest_at_alarm: Token | None = None
+        """None where no alarm is being answered."""
         self._old_settled = 0
-        """Operations that were settled, and were submitted before the last alarm."""
+        """Operations that were settled since an alarm, and were submitted before it."""
         self._unread: set[StreamId] = set()
         """Streams that may have more of what came before the alarm."""
         self._consultations: dict[Token, trio.CancelScope] = {}
@@ -151,7 +159,7 @@ class Driver:
         Raises:
             BaseExceptionGroup: a background task crashed, which is a defect.
         """
-        self._run = TrioRun()
+        self._run, self._thread = TrioRun(), get_ident()
         try:
             with self._scope:
                 async with trio.open_nursery() as self._nursery:
@@ -212,18 +220,31 @@ class Driver:
         Cancellation: a pending one is noticed before anything is sent. Later, the operation is abandoned; a write may
         have been applied.
         """
-        self._run.check_caller()
+        if get_ident() != self._thread:
+            self._run.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
             operation = make(*args, **kwargs)
             if self._is_closed or self._defect is not None:
+                self._run.check_caller()
                 raise self._ending(f"{operation.name} was not sent")
         except Exception:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        token = self._newest = Token(self._newest + 1)
+        token = next(self._tokens)
         waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
-        self._submit(token, operation, strategy)
+        if not isinstance(operation, Operation):
+            self._feed(InquirySubmitted(token, operation))
+        else:
+            strategy = strategy if strategy is not None else block_strategy.get()
+            submission = OperationSubmitted(token, operation, strategy, block_values.get())
+            if len(self._waiters) == 1:
+                self._feed(submission)
+            else:
+                self._submissions.append(submission)
+                if self._submitter is not None:
+                    trio.lowlevel.reschedule(self._submitter)
+                    self._submitter = None
         if token in self._waiters:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(lambda _: self._abandon(token))
@@ -256,7 +277,7 @@ class Driver:
 
         For tasks of ours, which run where this works.
         """
-        token = self._newest = Token(self._newest + 1)
+        token = next(self._tokens)
         self._feed(OperationSubmitted(token, operation))
         self._feed(OperationAbandoned(token))
 
@@ -272,20 +293,6 @@ class Driver:
         """
         self.check_caller()
         return self._machine.diagnostics(report_id, trio.current_time())
-
-    def _submit(self, token: Token, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None) -> None:
-        if not isinstance(operation, Operation):
-            self._feed(InquirySubmitted(token, operation))
-            return
-        strategy = strategy if strategy is not None else block_strategy.get()
-        submission = OperationSubmitted(token, operation, strategy, block_values.get())
-        if len(self._waiters) == 1:
-            self._feed(submission)
-            return
-        self._submissions.append(submission)
-        if self._submitter is not None:
-            trio.lowlevel.reschedule(self._submitter)
-            self._submitter = None
 
     @trio.lowlevel.enable_ki_protection
     async def _submit_together(self) -> None:
@@ -386,7 +393,7 @@ class Driver:
 
     async def _read_what_came(self) -> Collection[StreamId]:
         """Have read what came before the alarm, and return the streams that have still more of it."""
-        self._newest_at_alarm = self._newest
+        self._newest_at_alarm = next(reversed(self._waiters), _NO_TOKEN)
         for _ in range(READ_ROUNDS_MAX):
             self._unread.clear()
             # Trio runs the tasks of one pass in any order: in two passes, each reader had a turn between ours.
@@ -394,6 +401,7 @@ class Driver:
             await trio.lowlevel.checkpoint()
             if not self._unread:
                 break
+        self._newest_at_alarm = None
         return frozenset(self._unread)
 
     def _hear(self, event: Event) -> None:
@@ -405,7 +413,9 @@ class Driver:
         """
         waiting, old = len(self._waiters), self._old_settled
         self._feed(event)
-        if isinstance(event, BytesReceived) and (old != self._old_settled or waiting == len(self._waiters)):
+        if self._newest_at_alarm is None or not isinstance(event, BytesReceived):
+            return
+        if old != self._old_settled or waiting == len(self._waiters):
             self._unread.add(event.stream)
 
     def _unsent(self) -> Mapping[StreamId, int]:
@@ -459,7 +469,8 @@ class Driver:
         waiter = self._waiters.pop(token, None)
         # None: the task was cancelled while this very event was handled, and the news of that is still postponed.
         if waiter is not None:
-            self._old_settled += token <= self._newest_at_alarm
+            if self._newest_at_alarm is not None:
+                self._old_settled += token <= self._newest_at_alarm
             waiter.result, waiter.error = result, error
             if waiter.is_parked:
                 trio.lowlevel.reschedule(waiter.task, waiter)  # type: ignore[arg-type]  # it has what trio asks for
