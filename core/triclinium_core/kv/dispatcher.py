@@ -22,7 +22,7 @@ from triclinium_core.kv.connection.states import NodeState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.operation.codec import bare_opcode_of, encode_operation
+from triclinium_core.kv.operation.codec import encode_operation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.pool.connection_texts import status_text
@@ -50,6 +50,16 @@ Undispatched = DispatchFailed | Refused
 def load_of(node: NodeMachine) -> Load:
     """Return how much a connection has to do."""
     return Load(len(node.in_flight), node.parked.peak if node.parked else 0)
+
+
+def _check_dialect(operation: LiveOperation, node: NodeMachine) -> None:
+    """Have an operation that a plain memcached cannot carry out fail before it waits for one.
+
+    Raises:
+        FeatureNotAvailableException: it cannot. What any other server can do shows when the connection is ready.
+    """
+    if node.dialect.bare:
+        encode_operation(operation.request, node.dialect, opaque=0, vbucket=0, prefix=b"")
 
 
 class Dispatcher:
@@ -131,7 +141,7 @@ class Dispatcher:
         operation.opaque, operation.link = node.in_flight.next_opaque, node.link
         self._connections.send(node, operation, frame)
         if operation.retry is not None:
-            operation.retry.handle(Dispatched(node.node, operation.opaque, node.local_address), now)
+            operation.retry.handle(Dispatched(node.node, operation.opaque, node.link.local_address), now)
         return None
 
     def lost(
@@ -183,8 +193,7 @@ class Dispatcher:
 
     def _hold(self, operation: LiveOperation, node: NodeMachine) -> Undispatched | None:
         """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
-        if node.dialect.bare:
-            bare_opcode_of(operation.request)
+        _check_dialect(operation, node)
         if node.state.is_underway:
             return self._wait(operation, node)
         if node.state is NodeState.LOST:
@@ -194,8 +203,7 @@ class Dispatcher:
 
     def _queue(self, operation: LiveOperation, node: NodeMachine, now: float) -> Undispatched | None:
         """Have an operation wait until a connection has room, behind those that do."""
-        if node.dialect.bare:
-            bare_opcode_of(operation.request)
+        _check_dialect(operation, node)
         if node.in_flight.is_full:
             self._upkeep.lacks_room(node, now)
         return self._wait(operation, node)

@@ -236,7 +236,8 @@ class Operations:
             return
         operation.opaque = None
         self._close(operation)
-        self._emit(CompleteOperation(operation.token, result))
+        # To call Token would be a call.
+        self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
     def _refused_by_node(self, operation: LiveOperation, node: NodeMachine, frame: Frame, now: float) -> None:
         """Retry or fail an operation whose answer is no success."""
@@ -306,7 +307,7 @@ class Operations:
 
     def _fail(self, operation: LiveOperation, error: CouchbaseException) -> None:
         self._settle(operation)
-        self._emit(FailOperation(operation.token, error))
+        self._emit(FailOperation(Token(operation.token), error))
 
     def _feed(
         self,
@@ -346,7 +347,7 @@ class Operations:
                 case orders.Complete() | orders.Ignore():
                     pass
                 case orders.ConsultStrategy() | orders.ReportRetry() | orders.ReportRefusal():
-                    self._pass_on(operation.token, action)
+                    self._pass_on(Token(operation.token), action)
                 case _:
                     assert_never(action)
         return is_to_be_dispatched

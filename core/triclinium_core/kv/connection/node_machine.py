@@ -97,10 +97,8 @@ class NodeMachine:
         self.last_heard: float = -math.inf
         """When the newest whole frame came, or the stream was opened."""
         self.last_error: str | None = None
-        self.local_address: str | None = None
-        """Our end of the present stream, where the driver told."""
-        self.link: Link | None = None
-        """What an operation that is sent on the present stream remembers of it."""
+        self.link: Link = Link(0, self.node, None)
+        """The present stream, or the last one, as the operations that are sent on it remember it."""
         self.server_time: ServerTime = ServerTime()
         self.questions: Patience = Patience()
         """With our own questions, of which some may get lost, but not all."""

@@ -45,7 +45,7 @@ def diagnose(node: NodeMachine, now: float) -> EndpointDiagnostics:
         type=Service.KV,
         id=endpoint_id(node),
         remote=node.node,
-        local=node.local_address,
+        local=node.link.local_address,
         namespace=node.bucket,
         state=state,
         last_activity=now - node.last_heard if node.last_heard > -math.inf else None,

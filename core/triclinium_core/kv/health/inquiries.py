@@ -56,10 +56,10 @@ class Inquiries:
         self._readiness = Readiness(connections, terminal_states=terminal_states, emit=emit)
 
     def __len__(self) -> int:
-        return len(self._pings) + len(self._readiness)
+        return len(self._pings.open) + len(self._readiness.open)
 
     def __contains__(self, token: object) -> bool:
-        return token in self._pings or token in self._readiness
+        return token in self._pings.open or token in self._readiness.open
 
     def submit(self, token: Token, inquiry: Ping | WaitUntilReady, now: float) -> None:
         """Begin an inquiry, and open the connections that it is about."""

@@ -60,7 +60,7 @@ class _OpenPing:
             type=Service.KV,
             id=endpoint_id(node),
             remote=node.node,
-            local=node.local_address,
+            local=node.link.local_address,
             namespace=node.bucket,
             state=state,
             latency=now - target.since,
@@ -95,33 +95,28 @@ class Pings:
         self._terminal_states = terminal_states
         self._timers = timers
         self._emit = emit
-        self._open: dict[int, _OpenPing] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, token: object) -> bool:
-        return token in self._open
+        self.open: dict[int, _OpenPing] = {}
+        """By token."""
 
     def submit(self, token: int, ping: Ping, now: float) -> None:
         """Begin a ping."""
         timer = self._timers.schedule(now + self._timeout, TimerKind.PING, token)
-        self._open[token] = _OpenPing(ping, timer)
+        self.open[token] = _OpenPing(ping, timer)
 
     def abandon(self, token: int) -> None:
         """Forget a ping."""
-        ping = self._open.pop(token, None)
+        ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
 
     def get(self, token: int) -> Ping | None:
         """Return an open ping; None for unknown tokens."""
-        ping = self._open.get(token)
+        ping = self.open.get(token)
         return ping.request if ping is not None else None
 
     def unreported(self, token: int) -> Sequence[NodeMachine]:
         """Return the connections that a ping still waits for."""
-        ping = self._open.get(token)
+        ping = self.open.get(token)
         return tuple(ping.awaited) if ping is not None else ()
 
     def review(self, fresh: Collection[NodeMachine], now: float) -> None:
@@ -132,7 +127,7 @@ class Pings:
         """
         # A terminal error of one connection concerns those that were lost before as well.
         is_terminal = any(node.state is NodeState.LOST and self._terminal(node) is not None for node in fresh)
-        for token, ping in list(self._open.items()):
+        for token, ping in list(self.open.items()):
             for node in fresh:
                 self._find_target(ping, node, now)
             for node in list(ping.awaited) if is_terminal else fresh:
@@ -142,7 +137,7 @@ class Pings:
 
     def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
         """Record an answer to a NOOP, and return whether anybody still waited for it."""
-        ping = self._open.get(probe.ping)
+        ping = self.open.get(probe.ping)
         if ping is None or node not in ping.awaited:
             return False
         ping.report(node, PingState.OK, None, now)
@@ -151,7 +146,7 @@ class Pings:
 
     def deadline_passed(self, token: int, now: float) -> None:
         """Report what has not answered as it is."""
-        ping = self._open[token]
+        ping = self.open[token]
         for node, target in list(ping.awaited.items()):
             ping.report(node, PingState.TIMEOUT, self._silence(node, target), now)
         self._complete(token, ping)

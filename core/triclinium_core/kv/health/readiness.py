@@ -35,29 +35,24 @@ class Readiness:
         self._connections = connections
         self._terminal_states = terminal_states
         self._emit = emit
-        self._open: dict[int, WaitUntilReady] = {}
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, token: object) -> bool:
-        return token in self._open
+        self.open: dict[int, WaitUntilReady] = {}
+        """By token."""
 
     def submit(self, token: int, wait: WaitUntilReady) -> None:
         """Begin a wait."""
-        self._open[token] = wait
+        self.open[token] = wait
 
     def abandon(self, token: int) -> None:
         """Forget a wait."""
-        self._open.pop(token, None)
+        self.open.pop(token, None)
 
     def get(self, token: int) -> WaitUntilReady | None:
         """Return an open wait; None for unknown tokens."""
-        return self._open.get(token)
+        return self.open.get(token)
 
     def not_ready(self, token: int) -> Sequence[NodeMachine]:
         """Return the connections that a wait still waits for."""
-        wait = self._open.get(token)
+        wait = self.open.get(token)
         if wait is None:
             return ()
         nodes = self._connections.nodes
@@ -65,18 +60,18 @@ class Readiness:
 
     def review(self) -> None:
         """End the waits whose state is reached, or cannot be reached."""
-        for token, wait in list(self._open.items()):
+        for token, wait in list(self.open.items()):
             state = self._state(wait)
             error = self._terminal_error(wait)
             if state is ClusterState.ONLINE or state is wait.desired_state:
-                del self._open[token]
+                del self.open[token]
                 self._emit(CompleteOperation(Token(token), Ready(state)))
             elif error is not None:
                 self._fail(token, error)
 
     def hopeless(self, node: NodeMachine, detail: str) -> None:
         """Fail the waits for a connection whose peer does not speak our protocol."""
-        for token, wait in list(self._open.items()):
+        for token, wait in list(self.open.items()):
             if node.bucket in (None, wait.bucket) and not node.is_leaving:
                 text = f"{wait.name}: {detail}"
                 self._fail(token, UnsupportedOperationException(text, _context(wait, node)))
@@ -101,7 +96,7 @@ class Readiness:
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))
 
     def _fail(self, token: int, error: CouchbaseException) -> None:
-        del self._open[token]
+        del self.open[token]
         self._emit(FailOperation(Token(token), error))
 
 

@@ -102,9 +102,12 @@ def encode_operation(
     Raises:
         FeatureNotAvailableException: this connection cannot carry what the operation asks for.
     """
-    opcode = bare_opcode_of(operation) if dialect.bare else operation.opcode
+    codec = CODECS[type(operation)]
+    opcode = codec.bare_opcode if dialect.bare else operation.opcode
+    if opcode is None:
+        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
     # Another opcode than the operation's own is a plain GET in place of GET_META.
-    body = CODECS[type(operation)].encode(operation) if opcode is operation.opcode else NO_BODY
+    body = codec.encode(operation) if opcode is operation.opcode else NO_BODY
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
     if body is NO_BODY:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
@@ -129,24 +132,6 @@ def encode_operation(
         key=key,
         value=value,
     )
-
-
-def bare_opcode_of(operation: Operation) -> Opcode:
-    """Return the opcode with which the operation travels to a plain memcached (decision C27).
-
-    Raises:
-        FeatureNotAvailableException: that cannot do the operation.
-    """
-    opcode = CODECS[type(operation)].bare_opcode
-    if opcode is None:
-        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
-    if isinstance(operation, Mutation):
-        asked = "durability" if operation.durability is not _NONE else None
-        if isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry:
-            asked = "preserve_expiry"
-        if asked is not None:
-            raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
-    return opcode
 
 
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:

@@ -13,7 +13,6 @@ from dataclasses import replace
 import msgspec
 
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
@@ -73,7 +72,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
 class LiveOperation(msgspec.Struct, eq=False):
     """One operation, its newest attempt, and its retry machine once there is one. Instants are monotonic seconds."""
 
-    token: Token
+    token: int
     request: Operation
     strategy: AnyRetryStrategy
     client_context: Mapping[str, object] | None

@@ -14,8 +14,9 @@ from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import BucketCapability
-from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, Opcode
+from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX, Opcode
 from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
@@ -150,7 +151,7 @@ class GetAndTouch(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.expiry, "expiry", 0, UINT32_MAX)
         check.check_transcoder(self.transcoder)
 
 
@@ -192,7 +193,7 @@ class Touch(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.expiry, "expiry", 0, UINT32_MAX)
 
 
 class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
@@ -228,11 +229,13 @@ class Store(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check.check_value(self.value)
-        flags, expiry, most = self.flags, self.expiry, check.UINT32_MAX
-        if not (type(flags) is type(expiry) is int and 0 <= flags <= most and 0 <= expiry <= most):
-            check_integer(flags, "flags", 0, most)
-            check_integer(expiry, "expiry", 0, most)
+        value, flags, expiry = self.value, self.flags, self.expiry
+        if type(value) is not bytes or len(value) > VALUE_SIZE_MAX:
+            check.check_value(value)
+        if type(flags) is not int or not 0 <= flags <= UINT32_MAX:
+            check_integer(flags, "flags", 0, UINT32_MAX)
+        if type(expiry) is not int or not 0 <= expiry <= UINT32_MAX:
+            check_integer(expiry, "expiry", 0, UINT32_MAX)
 
 
 class Insert(Store, frozen=True, gc=False):
@@ -308,7 +311,7 @@ class Count(Mutation, frozen=True, gc=False):
         check_integer(self.delta, "delta", 0, check.UINT64_MAX)
         if self.initial is not None:
             check_integer(self.initial, "initial", 0, check.UINT64_MAX)
-        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX - 1)
+        check_integer(self.expiry, "expiry", 0, UINT32_MAX - 1)
 
 
 class Increment(Count, frozen=True, gc=False):

@@ -9,6 +9,12 @@ from datetime import datetime, timedelta
 from triclinium_core.checks import Duration, check_duration, in_seconds, is_number
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
+from triclinium_core.transcoding.transcoder import (
+    JsonTranscoder,
+    RawBinaryTranscoder,
+    RawJsonTranscoder,
+    RawStringTranscoder,
+)
 
 DEFAULT_NAME = "_default"
 """Name of the scope and of the collection that every bucket has."""
@@ -24,6 +30,7 @@ REPLICAS_MAX = 3
 LOCK_TIME_MAX = 30
 """Seconds; the server silently takes its default for more, so we refuse more."""
 
+_OUR_TRANSCODERS = frozenset({JsonTranscoder, RawJsonTranscoder, RawStringTranscoder, RawBinaryTranscoder})
 _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
 _BUCKET_NAME = re.compile(r"[A-Za-z0-9_.\-%]{1,100}")
 
@@ -87,6 +94,8 @@ def check_transcoder(value: object) -> None:
     Raises:
         InvalidArgumentException: it lacks ``encode`` or ``decode``, or is a class.
     """
+    if type(value) in _OUR_TRANSCODERS:
+        return
     has_both = callable(getattr(value, "encode", None)) and callable(getattr(value, "decode", None))
     if isinstance(value, type) or not has_both:
         raise InvalidArgumentException(

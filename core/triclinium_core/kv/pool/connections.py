@@ -266,8 +266,7 @@ class Connections:
         node = self.streams.node(event.stream)
         if node is None or node.state is not NodeState.CONNECTING:
             return None
-        node.local_address = event.local_address or None
-        node.link = Link(node.stream_number, node.node, node.local_address)
+        node.link = Link(node.stream_number, node.node, event.local_address or None)
         self._terminal_states.tls_established(node)
         return node, node.stream_opened(self._plans.plan_for(node, event.nonce), now)
 

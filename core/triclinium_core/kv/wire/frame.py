@@ -6,8 +6,7 @@ Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
 from __future__ import annotations
 
 import struct
-from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -32,16 +31,6 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     extras: bytes
     key: bytes
     value: bytes
-
-
-class _Kind(NamedTuple):
-    """Who says a frame to whom."""
-
-    magic: int
-    flexible_magic: int | None
-    """With framing extras; None where there cannot be any."""
-    status_name: str
-    """What is called ``status`` in the header."""
 
 
 class EncodeFrame(Protocol):
@@ -73,68 +62,61 @@ class EncodeFrame(Protocol):
         ...
 
 
-def _encode(
-    kind: _Kind,
-    opcode: int,
-    *,
-    opaque: int,
-    status: int = 0,
-    cas: int = 0,
-    datatype: int = 0,
-    framing_extras: bytes = b"",
-    extras: bytes = b"",
-    key: bytes = b"",
-    value: bytes = b"",
-) -> bytes:
-    key_size, extras_size, magic = len(key), len(extras), kind.magic
-    body_size = len(framing_extras) + extras_size + key_size + len(value)
-    if body_size <= BODY_SIZE_MAX:
-        try:
-            if not framing_extras:
-                header = PLAIN_HEADER.pack(
-                    magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas
-                )
-                return b"".join((header, extras, key, value))
-            if kind.flexible_magic is not None:
-                header = FLEXIBLE_HEADER.pack(
-                    kind.flexible_magic,
-                    opcode,
-                    len(framing_extras),
-                    key_size,
-                    extras_size,
-                    datatype,
-                    status,
-                    body_size,
-                    opaque,
-                    cas,
-                )
-                return b"".join((header, framing_extras, extras, key, value))
-        except struct.error:
-            pass
-    raise _misfit(
-        ("opcode", opcode, 0xFF),
-        (kind.status_name, status, 0xFFFF),
-        ("opaque", opaque, 0xFFFF_FFFF),
-        ("cas", cas, 0xFFFF_FFFF_FFFF_FFFF),
-        ("datatype", datatype, 0xFF),
-        ("len(framing_extras)", len(framing_extras), 0xFF if kind.flexible_magic is not None else 0),
-        ("len(extras)", extras_size, 0xFF),
-        ("len(key)", key_size, 0xFF if framing_extras else 0xFFFF),
-        ("len(framing_extras) + len(extras) + len(key) + len(value)", body_size, BODY_SIZE_MAX),
-    )
+def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> EncodeFrame:
+    """Return what writes frames of one kind.
+
+    Args:
+        flexible_magic: with framing extras; None where there cannot be any.
+        status_name: what is called ``status`` in the header.
+    """
+
+    def encode(
+        opcode: int,
+        *,
+        opaque: int,
+        status: int = 0,
+        cas: int = 0,
+        datatype: int = 0,
+        framing_extras: bytes = b"",
+        extras: bytes = b"",
+        key: bytes = b"",
+        value: bytes = b"",
+    ) -> bytes:
+        sizes = key_size, extras_size = len(key), len(extras)
+        body_size = len(framing_extras) + extras_size + key_size + len(value)
+        if body_size <= BODY_SIZE_MAX:
+            numbers = datatype, status, body_size, opaque, cas
+            try:
+                if not framing_extras:
+                    header = PLAIN_HEADER.pack(magic, opcode, *sizes, *numbers)
+                    return b"".join((header, extras, key, value))
+                if flexible_magic is not None:
+                    header = FLEXIBLE_HEADER.pack(flexible_magic, opcode, len(framing_extras), *sizes, *numbers)
+                    return b"".join((header, framing_extras, extras, key, value))
+            except struct.error:
+                pass
+        raise _misfit(
+            ("opcode", opcode, 0xFF),
+            (status_name, status, 0xFFFF),
+            ("opaque", opaque, 0xFFFF_FFFF),
+            ("cas", cas, 0xFFFF_FFFF_FFFF_FFFF),
+            ("datatype", datatype, 0xFF),
+            ("len(framing_extras)", len(framing_extras), 0xFF if flexible_magic is not None else 0),
+            ("len(extras)", extras_size, 0xFF),
+            ("len(key)", key_size, 0xFF if framing_extras else 0xFFFF),
+            ("len(framing_extras) + len(extras) + len(key) + len(value)", body_size, BODY_SIZE_MAX),
+        )
+
+    return encode
 
 
-encode_request: EncodeFrame = partial(
-    _encode, _Kind(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
-)
+encode_request = _encoder(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
 """From client to server."""
-encode_response: EncodeFrame = partial(
-    _encode, _Kind(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
-)
+encode_response = _encoder(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
 """From server to client."""
-encode_server_request: EncodeFrame = partial(_encode, _Kind(int(Magic.SERVER_REQUEST), None, "vbucket"))
+encode_server_request = _encoder(int(Magic.SERVER_REQUEST), None, "vbucket")
 """From server to client, which need not answer."""
-encode_server_response: EncodeFrame = partial(_encode, _Kind(int(Magic.SERVER_RESPONSE), None, "status"))
+encode_server_response = _encoder(int(Magic.SERVER_RESPONSE), None, "status")
 """From client to server."""
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.operation import Link, LiveOperation
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.retry.couchbase.events import (
@@ -29,7 +28,7 @@ RNG = Midpoint()
 def live(request: Operation) -> LiveOperation:
     """Return an operation that was submitted at 1 with 2.5 seconds."""
     return LiveOperation(
-        Token(7), request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
+        7, request, strategy=BestEffortRetryStrategy(), client_context=None, submitted_at=1.0, deadline=3.5
     )
 
 
