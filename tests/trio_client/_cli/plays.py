@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triclinium import Collection, RetryReason
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
-from triclinium._cli.demo.scenarios import Demand, Scenario
+from triclinium._cli.demo.scenarios import Demand, Operation, Scenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import CommandFault, LoggedCommand
@@ -19,10 +19,8 @@ async def do_nothing(people: Collection, key: str) -> None:
 SCENARIO = Scenario(
     name="locked",
     title="Somebody holds a lock",
-    operation="replace",
+    operation=Operation("replace", Opcode.REPLACE, do_nothing),
     key="ada",
-    opcode=Opcode.REPLACE,
-    act=do_nothing,
     demand=Demand(
         reasons=(RetryReason.KV_LOCKED, RetryReason.KV_LOCKED),
         answer="done",
@@ -61,7 +59,7 @@ def frame(
 
 def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str = "ada") -> ClientDecided:
     """Return a decision of the client, made one millisecond before it was written down, by a client as old as the play."""
-    return ClientDecided(at, key, at - 100.001, reason, delay, None if delay is not None else "DocumentLockedException")
+    return ClientDecided(at, key, at - 100.001, reason, delay)
 
 
 FRAMES: Sequence[LoggedCommand] = (frame(0.0), frame(0.002), frame(0.005, Status.SUCCESS, applied=True))
@@ -83,6 +81,5 @@ PLAY = Play(
     answer="done",
     context=None,
     retries_by_reason={"KV_LOCKED": 2},
-    commands=tuple(FRAMES),
 )
 """All as it should be."""

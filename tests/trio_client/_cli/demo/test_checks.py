@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.rows import rows
-from tests.trio_client._cli.plays import FRAMES, PLAY, SCENARIO, decided, frame
+from tests.trio_client._cli.plays import PLAY, SCENARIO, decided, frame
 from triclinium import RetryReason
 from triclinium._cli.demo.checks import Check, check
-from triclinium._cli.demo.recorder import Play
+from triclinium._cli.demo.recorder import NodeTook, Play
 from triclinium_core.error_context import ErrorContext
 
-FIRST, _, _, _, LATER, _ = PLAY.entries
+TAKEN = [entry for entry in PLAY.entries if isinstance(entry, NodeTook)]
 
 
 def failing(play: Play) -> list[Check]:
@@ -26,17 +26,17 @@ def test_all_hold() -> None:
 
 def test_a_retry_that_was_not_logged() -> None:
     """The reasons, their number and the client's own counts tell."""
-    play = replace(PLAY, entries=(decided(100.002, 0.001),))
+    play = replace(PLAY, entries=(decided(100.002, 0.001), *TAKEN))
 
     assert ["reasons", "retries", "statistics"] == [found.name for found in failing(play)]
 
 
 def test_what_concerns_other_operations_does_not_count() -> None:
     """Neither decisions about other documents nor other commands do."""
-    entries = (decided(100.001, 0.5, key="grace"), *PLAY.entries)
-    commands = (frame(0.0, key="grace"), frame(0.0, opcode=0x00), *FRAMES)
+    others = (NodeTook(100.0, frame(0.0, key="grace")), NodeTook(100.0, frame(0.0, opcode=0x00)))
+    entries = (decided(100.001, 0.5, key="grace"), *others, *PLAY.entries)
 
-    assert [] == failing(replace(PLAY, entries=entries, commands=commands))
+    assert [] == failing(replace(PLAY, entries=entries))
 
 
 REFUSED = replace(
@@ -52,8 +52,7 @@ REFUSED = replace(
             applied=0,
         ),
     ),
-    entries=(FIRST, decided(100.002, None)),
-    commands=(FRAMES[0],),
+    entries=(TAKEN[0], decided(100.002, None)),
     outcome="DocumentLockedException",
     message="locked",
     answer=None,
@@ -83,7 +82,7 @@ def test_a_refusal() -> None:
 
 def test_a_failure_that_was_not_logged() -> None:
     """An exception without a refusal in the log is no refusal."""
-    assert ["reasons", "error context"] == [found.name for found in failing(replace(REFUSED, entries=()))]
+    assert ["reasons", "error context"] == [found.name for found in failing(replace(REFUSED, entries=(TAKEN[0],)))]
 
 
 PATIENT = replace(
@@ -103,12 +102,12 @@ def test_reasons_that_may_follow(further: int) -> None:
     more = [decided(100.003, 0.002 * 2**number, "SOCKET_NOT_AVAILABLE") for number in range(further)]
     counted = {"KV_LOCKED": 1} | ({"SOCKET_NOT_AVAILABLE": further} if further else {})
 
-    assert [] == failing(replace(PATIENT, entries=(decided(100.002, 0.001), *more), retries_by_reason=counted))
+    assert [] == failing(replace(PATIENT, entries=(decided(100.002, 0.001), *more, *TAKEN), retries_by_reason=counted))
 
 
 def test_reasons_that_may_not_follow() -> None:
     """Any other does not, nor do they replace what must come."""
     assert ["reasons"] == [found.name for found in failing(PATIENT)]
     assert ["reasons", "retries"] == [
-        found.name for found in failing(replace(PATIENT, entries=(), retries_by_reason={}))
+        found.name for found in failing(replace(PATIENT, entries=(*TAKEN,), retries_by_reason={}))
     ]

@@ -266,8 +266,9 @@ async def crash(*_: object) -> None:
 def test_a_scenario_that_crashes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception that is none of ours is an outcome too, before the operation or from it, and spoils no other one."""
     scenario = scenario_of("locked")
-    crashing = replace(scenario, arrange=crash), replace(scenario, act=crash)
-    monkeypatch.setattr(demo_module, "SCENARIOS", (*crashing, scenario))
+    crashing = scenario.operation._replace(perform=crash)
+    crashes = replace(scenario, arrange=crashing), replace(scenario, operation=crashing)
+    monkeypatch.setattr(demo_module, "SCENARIOS", (*crashes, scenario))
 
     result = run("--json")
 

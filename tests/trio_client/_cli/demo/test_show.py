@@ -49,7 +49,7 @@ def test_what_led_to_a_decision_stands_before_it() -> None:
     """Even where it was written down after the moment of the decision."""
     entries = (
         ConnectionTold(100.003, "closed by the server"),
-        ClientDecided(100.004, "ada", 0.002, "UNKNOWN", None, "E"),
+        ClientDecided(100.004, "ada", 0.002, "UNKNOWN", None),
     )
 
     _, news, decision, _ = rows_of(replace(PLAY, entries=entries))
@@ -199,7 +199,7 @@ def test_what_was_not_played_is_told() -> None:
 def test_the_same_decision_in_a_row_is_one_line() -> None:
     """With all its delays; a single one has its own."""
     delays = (0.001, 0.002, 0.004)
-    entries = tuple(ClientDecided(100.001, "ada", 0.001, "SOCKET_NOT_AVAILABLE", delay, None) for delay in delays)
+    entries = tuple(ClientDecided(100.001, "ada", 0.001, "SOCKET_NOT_AVAILABLE", delay) for delay in delays)
 
     output = shown((replace(PLAY, entries=entries), []))
 
@@ -211,7 +211,7 @@ def test_many_delays_in_a_row_fit_on_a_narrow_screen() -> None:
     """The first two and the last are told."""
     delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
     reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
-    entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay, None) for delay in delays)
+    entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay) for delay in delays)
 
     output = shown((replace(PLAY, entries=entries), []), width=80)
 

@@ -83,7 +83,7 @@ def _scenario_as_document(play: Play, checks: Sequence[Check]) -> dict[str, obje
     return {
         "name": scenario.name,
         "title": scenario.title,
-        "operation": scenario.operation,
+        "operation": scenario.operation.name,
         "key": scenario.key,
         "clause": scenario.demand.clause,
         "ok": all(check.holds for check in checks),

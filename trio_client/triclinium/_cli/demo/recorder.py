@@ -45,8 +45,6 @@ class ClientDecided:
     reason: str
     delay: float | None
     """Seconds until the retry; None where there is none."""
-    error: str | None
-    """What the operation fails with; None where it is retried."""
 
 
 Entry = NodeTook | ConnectionTold | ClientDecided
@@ -90,9 +88,7 @@ class Recorder(logging.Handler):
             self._news.set()
             return
         fields = vars(record)
-        self.entries.append(
-            ClientDecided(at, fields["key"], fields["age"], fields["reason"], fields.get("delay"), fields.get("error"))
-        )
+        self.entries.append(ClientDecided(at, fields["key"], fields["age"], fields["reason"], fields.get("delay")))
         self.client_has_decided.set()
 
     async def wait_for_news(self) -> None:
@@ -139,8 +135,6 @@ class Play:
     context: ErrorContext | None
     retries_by_reason: Mapping[str, int]
     """What the client's statistics counted meanwhile."""
-    commands: tuple[LoggedCommand, ...]
-    """All that the node's log got meanwhile."""
 
     @property
     def decisions(self) -> list[ClientDecided]:
@@ -155,7 +149,8 @@ class Play:
     @property
     def frames(self) -> list[LoggedCommand]:
         """The operation's requests that reached the node."""
-        return [command for command in self.commands if self.is_about(command)]
+        taken = [entry.command for entry in self.entries if isinstance(entry, NodeTook)]
+        return [command for command in taken if self.is_about(command)]
 
     @property
     def applied(self) -> int:
@@ -164,4 +159,4 @@ class Play:
 
     def is_about(self, command: LoggedCommand) -> bool:
         """Tell whether ``command`` is the operation of the scenario."""
-        return command.opcode == self.scenario.opcode and command.key == self.scenario.key.encode()
+        return command.opcode == self.scenario.operation.opcode and command.key == self.scenario.key.encode()

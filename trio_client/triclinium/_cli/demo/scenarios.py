@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import repeat
+from typing import NamedTuple
 
 from triclinium import (
     AnyRetryStrategy,
@@ -62,18 +63,24 @@ class Demand:
     clause: str
 
 
+class Operation(NamedTuple):
+    """An operation on a document of a key."""
+
+    name: str
+    opcode: Opcode
+    """How it travels; by key and opcode its frames are found in the log of the node."""
+    perform: Callable[[Collection, str], Awaitable[object]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """One operation, and what goes wrong with it."""
 
     name: str
     title: str
-    operation: str
+    operation: Operation
     key: str
-    opcode: Opcode
-    """How the operation travels; by key and opcode its frames are found in the log of the node."""
-    act: Callable[[Collection, str], Awaitable[object]]
-    arrange: Callable[[Collection, str], Awaitable[object]] | None = None
+    arrange: Operation | None = None
     """What has to be done before, when nothing goes wrong yet."""
     fault: Fault | None = None
     times: int = 1
@@ -116,16 +123,20 @@ async def _increment(people: Collection, key: str) -> object:
     return (await people.binary.increment(key, initial=1)).content
 
 
+INSERT = Operation("insert", Opcode.ADD, _insert)
+UPSERT = Operation("upsert", Opcode.SET, _upsert)
+REPLACE = Operation("replace", Opcode.REPLACE, _replace)
+GET = Operation("get", Opcode.GET, _get)
+INCREMENT = Operation("increment", Opcode.INCREMENT, _increment)
+
 R = RetryReason
 
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="before dispatch",
         title="A write, and nobody listens yet",
-        operation="insert",
+        operation=INSERT,
         key="ada",
-        opcode=Opcode.ADD,
-        act=_insert,
         node_is_late=True,
         demand=Demand(
             reasons=(R.NODE_NOT_AVAILABLE,),
@@ -138,11 +149,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="in flight, a read",
         title="A read, and the node hangs up in the middle of its reply",
-        operation="get",
+        operation=GET,
         key="ada",
-        opcode=Opcode.GET,
-        arrange=_upsert,
-        act=_get,
+        arrange=UPSERT,
         fault=hang_up_mid_reply(),
         demand=Demand(
             reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
@@ -156,10 +165,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="in flight, a write",
         title="A write, and the node hangs up once it is applied",
-        operation="increment",
+        operation=INCREMENT,
         key="visits",
-        opcode=Opcode.INCREMENT,
-        act=_increment,
         fault=hang_up_after_applying(),
         demand=Demand(
             reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
@@ -172,10 +179,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="a reckless strategy",
         title="The same, and a strategy that would send it again",
-        operation="increment",
+        operation=INCREMENT,
         key="likes",
-        opcode=Opcode.INCREMENT,
-        act=_increment,
         fault=hang_up_after_applying(),
         strategy=Reckless(),
         demand=Demand(
@@ -189,10 +194,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="temporary failure",
         title="The node is out of resources three times",
-        operation="upsert",
+        operation=UPSERT,
         key="grace",
-        opcode=Opcode.SET,
-        act=_upsert,
         fault=temporary_failure(),
         times=3,
         demand=Demand(
@@ -205,11 +208,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="locked",
         title="Somebody holds a lock on the document, twice",
-        operation="replace",
+        operation=REPLACE,
         key="ada",
-        opcode=Opcode.REPLACE,
-        arrange=_upsert,
-        act=_replace,
+        arrange=UPSERT,
         fault=locked(),
         times=2,
         demand=Demand(
@@ -222,10 +223,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="unknown status",
         title="A status that only the node's error map knows",
-        operation="upsert",
+        operation=UPSERT,
         key="alan",
-        opcode=Opcode.SET,
-        act=_upsert,
         fault=status(0x7FF0),
         times=2,
         demand=Demand(
@@ -238,10 +237,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="the map's own plan",
         title="The same, by a strategy that follows the map's plan",
-        operation="upsert",
+        operation=UPSERT,
         key="alan",
-        opcode=Opcode.SET,
-        act=_upsert,
         fault=status(0x7FF0),
         times=2,
         strategy=ErrorMapRetryStrategy(),
@@ -256,11 +253,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="not my vbucket",
         title="The document has moved, and the strategy fails fast",
-        operation="get",
+        operation=GET,
         key="ada",
-        opcode=Opcode.GET,
-        arrange=_upsert,
-        act=_get,
+        arrange=UPSERT,
         fault=not_my_vbucket(),
         times=2,
         strategy=FailFastRetryStrategy(),
@@ -276,10 +271,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         name="wrong password",
         title="The password is wrong",
-        operation="get",
+        operation=GET,
         key="ada",
-        opcode=Opcode.GET,
-        act=_get,
         password_is_wrong=True,
         demand=Demand(
             reasons=(R.AUTHENTICATION_ERROR,),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from rich.console import Console, RenderableType
@@ -34,17 +33,6 @@ REASON_WIDTH = 30
 """The longest reason of the demo and a blank. With these three, all timelines line up."""
 DELAYS_WIDTH = 15
 """What is left beside them of a screen of 80 columns for the delays of several retries in a row."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """Rows in a row that tell the same decision, as one."""
-
-    at_ms: float
-    source: Source
-    event: str
-    decision: Decision | None
-    delays: str
 
 
 class Screen:
@@ -79,8 +67,8 @@ class Screen:
             Column(),
             padding=(0, 2, 0, 0),
         )
-        for row in _folded(rows_of(play)):
-            timeline.add_row(_moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row))
+        for row, delays in _folded(rows_of(play)):
+            timeline.add_row(_moment(row.at_ms), Text(row.source, STYLES[row.source]), self._event(row, delays))
         timeline.rows[-1].style = "green" if play.outcome == SUCCESS else "yellow"
         self._print(Text())
         self._print(Text.assemble(self._mark(checks), f" {number}. ", (play.scenario.title, "bold")))
@@ -114,11 +102,11 @@ class Screen:
     def _mark(self, checks: Sequence[Check]) -> Text:
         return Text(self._tick, "bold green") if _all_hold(checks) else Text(self._cross, "bold red")
 
-    def _event(self, row: _Folded) -> Text:
+    def _event(self, row: Row, delays: str) -> Text:
         if row.decision is None:
             return Text(row.event)
         retries = row.decision is Decision.RETRY
-        decided = f"{self._arrow} again in {row.delays} ms" if retries else f"{self._arrow} {row.decision}"
+        decided = f"{self._arrow} again in {delays} ms" if retries else f"{self._arrow} {row.decision}"
         return Text.assemble(f"{row.event:<{REASON_WIDTH}}", (decided, "green" if retries else "yellow"))
 
     def _difference(self, check: Check) -> Text:
@@ -133,16 +121,14 @@ class Screen:
         self._console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def _folded(rows: Iterable[Row]) -> Iterator[_Folded]:
-    for (source, event, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
-        alike = [*run]
+def _folded(rows: Iterable[Row]) -> Iterator[tuple[Row, str]]:
+    """Yield the rows, of several retries in a row the first alone, with all their delays."""
+    for (_, _, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
         if decision is Decision.RETRY:
-            delays = _in_short([f"{row.delay_ms:g}" for row in alike])
-            alike = alike[:1]
+            first, *others = run
+            yield first, _in_short([f"{row.delay_ms:g}" for row in (first, *others)])
         else:
-            delays = ""
-        for row in alike:
-            yield _Folded(row.at_ms, source, event, decision, delays)
+            yield from ((row, "") for row in run)
 
 
 def _in_short(delays: Sequence[str]) -> str:
@@ -163,7 +149,7 @@ def _all_hold(checks: Sequence[Check]) -> bool:
 
 
 def _verdict(judged: Sequence[Judged], seconds: float, missing: int) -> Text:
-    played = _plural(len(judged), "scenario")
+    played = f"{len(judged)} scenario{'' if len(judged) == 1 else 's'}"
     differing = sum(not _all_hold(checks) for _, checks in judged)
     if not differing and not missing:
         held = sum(len(checks) for _, checks in judged)
@@ -172,7 +158,3 @@ def _verdict(judged: Sequence[Judged], seconds: float, missing: int) -> Text:
     if missing:
         parts.append(f"{missing} not played, for time ran out")
     return Text(f"{'; '.join(parts)} ({seconds:.2f} s).", "bold red")
-
-
-def _plural(number: int, one: str, many: str | None = None) -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"

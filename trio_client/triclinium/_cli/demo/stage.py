@@ -65,15 +65,15 @@ class Stage:
         people = cluster.bucket(BUCKET).default_collection()
         answer, error = None, None
         if scenario.arrange is not None:
-            _, error = await _attempt(scenario.arrange, people, scenario.key)
+            _, error = await _attempt(scenario.arrange.perform, people, scenario.key)
         if scenario.fault is not None:
-            self._node.faults.next(scenario.opcode, scenario.fault, scenario.times)
-        seen, known = len(self._recorder.entries), len(self._node.command_log)
+            self._node.faults.next(scenario.operation.opcode, scenario.fault, scenario.times)
+        seen = len(self._recorder.entries)
         before = Counter(cluster.statistics().retries_by_reason)
         began = trio.current_time()
         if error is None:
             with nullcontext() if scenario.strategy is None else retrying(scenario.strategy):
-                answer, error = await _attempt(scenario.act, people, scenario.key)
+                answer, error = await _attempt(scenario.operation.perform, people, scenario.key)
         ended = trio.current_time()
         self._recorder.client_has_decided.set()
         self._node.faults.clear()
@@ -88,7 +88,6 @@ class Stage:
             answer=answer,
             context=error.context if isinstance(error, CouchbaseException) else None,
             retries_by_reason={str(reason): number for reason, number in retries.items()},
-            commands=tuple(self._node.command_log[known:]),
         )
 
     def _client(self, password: str) -> AbstractAsyncContextManager[Cluster]:

@@ -52,7 +52,7 @@ def rows_of(play: Play) -> list[Row]:
     for row in reversed([*_rows_between(play)]):
         # What led to a decision is written down a little later than it happened, but before the decision.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
-    rows.append(Row(0.0, Source.CALLER, f"{scenario.operation} {scenario.key!r}{strategy}"))
+    rows.append(Row(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
 
 
