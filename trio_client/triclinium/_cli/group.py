@@ -72,7 +72,9 @@ Exit status of every command, beside what its own help tells:
 """
 
 
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(package_name="triclinium")
 def main() -> None:
     """Couchbase for Trio: see what the client does, ask why, and try it without a server."""

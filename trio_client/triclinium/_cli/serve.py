@@ -7,7 +7,6 @@ import signal
 import ssl
 import time
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from textwrap import indent
 
 import click
@@ -24,43 +23,31 @@ from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 
-@dataclass(frozen=True, slots=True)
-class ServerTls:
-    """Files in PEM format, each None where it was not given."""
+def server_context(cert: str | None, key: str | None, client_ca: str | None, port: int) -> ssl.SSLContext | None:
+    """Return the context of the nodes, out of files in PEM format; None where they speak no TLS.
 
-    cert: str | None = None
-    key: str | None = None
-    client_ca: str | None = None
-    port: int = 0
-
-    def context(self) -> ssl.SSLContext | None:
-        """Return the context of the nodes; None where they speak no TLS.
-
-        Raises:
-            click.UsageError: a file cannot be read, or makes no sense without the certificate.
-        """
-        if self.cert is None:
-            for option, given in (("--tls-key", self.key), ("--client-ca", self.client_ca), ("--tls-port", self.port)):
-                if given:
-                    raise click.UsageError(f"{option} has no effect without --tls-cert")
-            return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    Raises:
+        click.UsageError: a file cannot be read, or makes no sense without the certificate.
+    """
+    if cert is None:
+        for option, given in (("--tls-key", key), ("--client-ca", client_ca), ("--tls-port", port)):
+            if given:
+                raise click.UsageError(f"{option} has no effect without --tls-cert")
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        # Without any password OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(cert, key, password="")
+    except (OSError, ValueError) as error:
+        files = cert if key is None else f"{cert} and {key}"
+        raise click.UsageError(f"a certificate and its key cannot be read from {files}: {error}") from error
+    if client_ca is not None:
         try:
-            # Without any password OpenSSL would ask for it on the terminal.
-            context.load_cert_chain(self.cert, self.key, password="")
+            context.load_verify_locations(client_ca)
         except (OSError, ValueError) as error:
-            files = self.cert if self.key is None else f"{self.cert} and {self.key}"
-            raise click.UsageError(f"a certificate and its key cannot be read from {files}: {error}") from error
-        if self.client_ca is not None:
-            self._demand_certificates(context)
-        return context
-
-    def _demand_certificates(self, context: ssl.SSLContext) -> None:
-        try:
-            context.load_verify_locations(self.client_ca)
-        except (OSError, ValueError) as error:
-            raise click.UsageError(f"no authority can be read from {self.client_ca}: {error}") from error
+            raise click.UsageError(f"no authority can be read from {client_ca}: {error}") from error
         context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 DEFAULTS = FakeNodeOptions()
@@ -68,30 +55,22 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
-@click.option(
-    "--nodes",
-    type=click.IntRange(1, NODES_MAX),
-    default=1,
-    show_default=True,
-    help="How many; they share one map of vbuckets.",
-)
+@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, help="How many; they share one map of vbuckets.")
 @click.option(
     "--replicas",
     type=click.IntRange(0, REPLICAS_MAX),
     default=0,
-    show_default=True,
     help="How many of each vbucket; no more than there are other nodes.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 0xFFFF),
     default=0,
-    show_default=True,
     help="Of the first node, the others' two apart after it; 0 for any that are free.",
 )
-@click.option("--username", default=DEFAULTS.username, show_default=True)
-@click.option("--password", default=DEFAULTS.password, show_default=True)
-@click.option("--bucket", default=DEFAULTS.buckets[0], show_default=True)
+@click.option("--username", default=DEFAULTS.username)
+@click.option("--password", default=DEFAULTS.password)
+@click.option("--bucket", default=DEFAULTS.buckets[0])
 @click.option("--token", "tokens", multiple=True, help="A JSON Web Token that is accepted too; may be repeated.")
 @click.option("--tls-cert", type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate.")
 @click.option("--tls-key", type=FILE, help="Its private key; unless given, that is in the same file.")
@@ -99,7 +78,6 @@ FILE = click.Path(exists=True, dir_okay=False)
     "--tls-port",
     type=click.IntRange(0, 0xFFFF),
     default=0,
-    show_default=True,
     help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
 )
 @click.option("--client-ca", type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
@@ -137,24 +115,22 @@ def serve(
         )
     except InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
-    tls = ServerTls(tls_cert, tls_key, client_ca, tls_port)
-    trio.run(_serve, FakeNodes(options, nodes), port, tls, tls.context(), as_json)
+    ssl_context = server_context(tls_cert, tls_key, client_ca, tls_port)
+    trio.run(_serve, FakeNodes(options, nodes), port, tls_port, ssl_context, as_json)
 
 
-async def _serve(
-    nodes: FakeNodes, port: int, tls: ServerTls, ssl_context: ssl.SSLContext | None, as_json: bool
-) -> None:
+async def _serve(nodes: FakeNodes, port: int, tls_port: int, ssl_context: ssl.SSLContext | None, as_json: bool) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
             try:
                 fake = await stack.enter_async_context(
-                    open_tcp_cluster(nodes, port=port, tls_port=tls.port, ssl_context=ssl_context)
+                    open_tcp_cluster(nodes, port=port, tls_port=tls_port, ssl_context=ssl_context)
                 )
             except InvalidArgumentException as error:
                 raise click.UsageError(error.message) from error
             except OSError as error:
                 taken = [
-                    first + PORT_STRIDE * number for first in (port, tls.port) if first for number in range(len(nodes))
+                    first + PORT_STRIDE * number for first in (port, tls_port) if first for number in range(len(nodes))
                 ]
                 ports = ", ".join(map(str, taken or [0]))
                 raise click.ClickException(

@@ -164,9 +164,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 
 @click.command("cassandra", epilog=EPILOG)
 @click.argument("event", required=False)
-@click.option(
-    "--policy", metavar="NAME", default="default", show_default=True, help=f"Who decides: {', '.join(POLICIES)}."
-)
+@click.option("--policy", metavar="NAME", default="default", help=f"Who decides: {', '.join(POLICIES)}.")
 @click.option("--consistency", metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
 @click.option("--received", type=click.IntRange(min=0), metavar="N", help="Replicas that answered in time.")
 @click.option("--block-for", type=click.IntRange(min=0), metavar="N", help="Answers that the level needs.")
@@ -184,14 +182,10 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
     type=click.IntRange(min=0),
     metavar="N",
     default=0,
-    show_default=True,
     help="Retries that verdicts have asked for already.",
 )
 @click.option(
-    "--idempotent/--not-idempotent",
-    default=False,
-    show_default=True,
-    help="Whether the statement may be executed twice without harm.",
+    "--idempotent/--not-idempotent", default=False, help="Whether the statement may be executed twice without harm."
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 def explain_cassandra(*, event: str | None, as_json: bool, **options: Unpack[CassandraOptions]) -> None:

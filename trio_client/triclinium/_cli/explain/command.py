@@ -118,27 +118,13 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
     "--http-status", type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
 )
 @click.option("--body", metavar="TEXT", help="The body of that answer.")
-@click.option(
-    "--strategy",
-    metavar="NAME",
-    default="fast_fail_on_terminal_error",
-    show_default=True,
-    help=f"{', '.join(STRATEGIES)}.",
-)
-@click.option(
-    "--attempt",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Retries that were done already.",
-)
+@click.option("--strategy", metavar="NAME", default="fast_fail_on_terminal_error", help=f"{', '.join(STRATEGIES)}.")
+@click.option("--attempt", type=click.IntRange(min=0), metavar="N", default=0, help="Retries that were done already.")
 @click.option(
     "--elapsed-ms",
     type=Duration(endless=False, unit=0.001),
     metavar="MS",
     default=0.0,
-    show_default=True,
     help="Milliseconds since the request was made.",
 )
 @click.option(
@@ -148,7 +134,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
     help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
 )
 @click.option("--readonly", is_flag=True, help="The query or analytics request is marked as read-only.")
-@click.option("--method", metavar="METHOD", default="", help="HTTP method of a management request.")
+@click.option("--method", metavar="METHOD", help="HTTP method of a management request.")
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option(
     "--batch",

@@ -70,7 +70,7 @@ class CaseOptions(TypedDict):
     elapsed_ms: float
     timeout_ms: float | None
     readonly: bool
-    method: str
+    method: str | None
 
 
 @dataclass(frozen=True, slots=True)

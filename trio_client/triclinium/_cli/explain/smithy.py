@@ -122,7 +122,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
     multiple=True,
     help="What the attempts of an operation end with, such as E,T,ok; once more for an operation after it.",
 )
-@click.option("--strategy", metavar="NAME", default="standard", show_default=True, help=f"{', '.join(STRATEGIES)}.")
+@click.option("--strategy", metavar="NAME", default="standard", help=f"{', '.join(STRATEGIES)}.")
 @click.option(
     "--numbers", metavar="YEAR", help=f"Whose costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
 )
@@ -140,7 +140,6 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
     type=click.FloatRange(0, 1),
     metavar="SHARE",
     default=0.5,
-    show_default=True,
     help="What every draw for a jittered delay gives.",
 )
 @click.option("--retry-after", type=Duration(endless=False), metavar="S", help="Seconds that every error asks for.")

@@ -36,12 +36,7 @@ from triclinium_core.options import PasswordAuthenticator
     "--ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
 )
 @click.option(
-    "--timeout",
-    type=Duration(min_open=True),
-    metavar="SECONDS",
-    default=10.0,
-    show_default=True,
-    help="What a node may take in all.",
+    "--timeout", type=Duration(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.pass_context

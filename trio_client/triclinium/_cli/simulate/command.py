@@ -43,28 +43,18 @@ SECONDS = Duration(min_open=True, endless=False)
 
 
 @click.command(epilog=EPILOG)
-@click.option("--clients", type=click.IntRange(min=1), metavar="N", default=1_000, show_default=True)
+@click.option("--clients", type=click.IntRange(min=1), metavar="N", default=1_000)
 @click.option(
-    "--period",
-    type=SECONDS,
-    metavar="SECONDS",
-    default=10.0,
-    show_default=True,
-    help="Each client begins an operation so often.",
+    "--period", type=SECONDS, metavar="SECONDS", default=10.0, help="Each client begins an operation so often."
 )
-@click.option("--duration", type=SECONDS, metavar="SECONDS", default=60.0, show_default=True, help="How long they do.")
+@click.option("--duration", type=SECONDS, metavar="SECONDS", default=60.0, help="How long they do.")
 @click.option(
-    "--outage",
-    metavar="FROM-TO",
-    default="20-30",
-    show_default=True,
-    help="Seconds between which the service is away, or none.",
+    "--outage", metavar="FROM-TO", default="20-30", help="Seconds between which the service is away, or none."
 )
 @click.option(
     "--outage-kind",
     metavar="KIND",
     default=str(OutageKind.REFUSES),
-    show_default=True,
     help=f"What the service does then: {', '.join(OutageKind)}.",
 )
 @click.option(
@@ -78,22 +68,13 @@ SECONDS = Duration(min_open=True, endless=False)
     type=Duration(endless=False),
     metavar="SECONDS",
     default=0.01,
-    show_default=True,
     help="From a request to its answer, beside the wait in the queue and the work.",
 )
-@click.option(
-    "--queue",
-    type=SECONDS,
-    metavar="SECONDS",
-    default=1.0,
-    show_default=True,
-    help="How much work may wait at the service.",
-)
+@click.option("--queue", type=SECONDS, metavar="SECONDS", default=1.0, help="How much work may wait at the service.")
 @click.option(
     "--overload",
     metavar="KIND",
     default=str(Overload.THROTTLES),
-    show_default=True,
     help=f"What it does with a request beyond that: {', '.join(Overload)}.",
 )
 @click.option(
@@ -101,16 +82,10 @@ SECONDS = Duration(min_open=True, endless=False)
     type=click.FloatRange(0, 1),
     metavar="SHARE",
     default=0.1,
-    show_default=True,
     help="Work of turning a request away, as a share of the work of serving it.",
 )
 @click.option(
-    "--timeout",
-    type=SECONDS,
-    metavar="SECONDS",
-    default=2.5,
-    show_default=True,
-    help="What an operation may take, retries included.",
+    "--timeout", type=SECONDS, metavar="SECONDS", default=2.5, help="What an operation may take, retries included."
 )
 @click.option(
     "--attempt-timeout",
@@ -123,7 +98,6 @@ SECONDS = Duration(min_open=True, endless=False)
     type=click.IntRange(min=1),
     metavar="N",
     default=100,
-    show_default=True,
     help="Clients that share a strategy, and so its quota.",
 )
 @click.option("--writes", is_flag=True, help="Operations must not be applied twice.")
@@ -134,8 +108,8 @@ SECONDS = Duration(min_open=True, endless=False)
     metavar="NAME",
     help="Of all clients; several are played each by itself, with the same clients.",
 )
-@click.option("--seed", type=int, metavar="SEED", default=1, show_default=True)
-@click.option("--step", type=SECONDS, metavar="SECONDS", default=1.0, show_default=True, help="Width of time steps.")
+@click.option("--seed", type=int, metavar="SEED", default=1)
+@click.option("--step", type=SECONDS, metavar="SECONDS", default=1.0, help="Width of time steps.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
