@@ -63,15 +63,15 @@ def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> 
 def untrue_exports(sources: Sequence[Source]) -> list[str]:
     """Find an ``__all__`` that is unsorted, repeats itself, names nothing, or leaves out what is public by its name.
 
-    A package that re-exports has one.
+    A package that re-exports has one, or imports each name as itself: ``from x import Name as Name``.
     """
     findings = []
     for source in sources:
         names = exported(source)
         defined, own = _bindings(source.tree)
         if names is None:
-            if source.is_package and defined:
-                findings.append(f"{source.path}: re-exports names and has no __all__")
+            if source.is_package and defined - _imported_as_themselves(source.tree):
+                findings.append(f"{source.path}: re-exports names without __all__, and not as themselves")
             continue
         findings += [
             f"{source.path}: __all__ names {name}, which is not there" for name in names if name not in defined
@@ -80,6 +80,11 @@ def untrue_exports(sources: Sequence[Source]) -> list[str]:
         if names != sorted(set(names), key=export_order):
             findings.append(f"{source.path}: __all__ is not sorted, or repeats a name")
     return findings
+
+
+def _imported_as_themselves(tree: ast.Module) -> set[str]:
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in imports for alias in node.names if alias.name == alias.asname}
 
 
 def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:

@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-from triclinium._cli.group import main
-
-__all__ = ["main"]
+from triclinium._cli.group import main as main
