@@ -124,8 +124,6 @@ _CASSANDRA_REQUEST = Layout(
     },
     final=frozenset({"COMPLETED", "FAILED", "ABANDONED"}),
     frames={"unsettled": Frame(frozenset({"NEW", "RUNNING"}), (10, 130, 420, 350))},
-    bends={("NEW", "FAILED"): 75},
-    labels={("NEW", "FAILED"): 0.3},
     starts={("unsettled", "ABANDONED"): (420, 310)},
 )
 

@@ -199,6 +199,27 @@ class Unprepared(CoordinatorError):
         self.statement_id = statement_id
 
 
+def check_read(consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
+    """Raise InvalidArgumentException unless these are figures of a read that timed out."""
+    check_choice(consistency, "consistency", ConsistencyLevel)
+    check_integer(block_for, "block_for")
+    check_integer(received, "received")
+    check_flag(data_present, "data_present")
+
+
+def check_write(consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
+    """Raise InvalidArgumentException unless these are figures of a write that timed out."""
+    check_choice(write_type, "write_type", WriteType)
+    check_read(consistency, block_for, received, data_present=False)
+
+
+def check_unavailable(consistency: ConsistencyLevel, required: int, alive: int) -> None:
+    """Raise InvalidArgumentException unless these are figures of missing replicas."""
+    check_choice(consistency, "consistency", ConsistencyLevel)
+    check_integer(required, "required")
+    check_integer(alive, "alive")
+
+
 class Unavailable(CoordinatorError):
     """The coordinator knew too few live replicas, and did nothing.
 
@@ -209,9 +230,7 @@ class Unavailable(CoordinatorError):
     code = 0x1000
 
     def __init__(self, *, consistency: ConsistencyLevel, required: int, alive: int) -> None:
-        check_choice(consistency, "consistency", ConsistencyLevel)
-        check_integer(required, "required")
-        check_integer(alive, "alive")
+        check_unavailable(consistency, required, alive)
         super().__init__(
             f"{consistency.name} needs {shown(required)} replicas, {shown(alive)} {'is' if alive == 1 else 'are'} alive"
         )
@@ -231,10 +250,7 @@ class ReadTimeout(CoordinatorError):
     code = 0x1200
 
     def __init__(self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
-        check_choice(consistency, "consistency", ConsistencyLevel)
-        check_integer(block_for, "block_for")
-        check_integer(received, "received")
-        check_flag(data_present, "data_present")
+        check_read(consistency, block_for, received, data_present)
         super().__init__(
             f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
             f"{'one' if data_present else 'none'} with the data"
@@ -255,10 +271,7 @@ class WriteTimeout(CoordinatorError):
     code = 0x1100
 
     def __init__(self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
-        check_choice(consistency, "consistency", ConsistencyLevel)
-        check_choice(write_type, "write_type", WriteType)
-        check_integer(block_for, "block_for")
-        check_integer(received, "received")
+        check_write(consistency, write_type, block_for, received)
         super().__init__(
             f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
             f"{shown(received)} came in time"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import assert_never
 
-from triclinium_core.checks import check_choice, check_flag, check_integer
+from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.errors import (
@@ -21,6 +21,9 @@ from triclinium_core.retry.cassandra.errors import (
     ReadFailure,
     RequestAborted,
     WriteFailure,
+    check_read,
+    check_unavailable,
+    check_write,
 )
 from triclinium_core.retry.cassandra.verdicts import (
     IGNORE,
@@ -99,7 +102,8 @@ class DefaultRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_read(consistency, block_for, received, data_present, retry_count)
+        check_read(consistency, block_for, received, data_present)
+        check_integer(retry_count, "retry_count")
         return RETRY_SAME if retry_count == 0 and received >= block_for and not data_present else RETHROW
 
     def on_write_timeout(
@@ -110,7 +114,8 @@ class DefaultRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_write(consistency, write_type, block_for, received, retry_count)
+        check_write(consistency, write_type, block_for, received)
+        check_integer(retry_count, "retry_count")
         return RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else RETHROW
 
     def on_unavailable(
@@ -121,7 +126,8 @@ class DefaultRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_unavailable(consistency, required, alive, retry_count)
+        check_unavailable(consistency, required, alive)
+        check_integer(retry_count, "retry_count")
         return RETRY_NEXT if retry_count == 0 else RETHROW
 
 
@@ -170,7 +176,8 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_read(consistency, block_for, received, data_present, retry_count)
+        check_read(consistency, block_for, received, data_present)
+        check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
             return RETHROW
         if received < block_for:
@@ -185,7 +192,8 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_write(consistency, write_type, block_for, received, retry_count)
+        check_write(consistency, write_type, block_for, received)
+        check_integer(retry_count, "retry_count")
         if retry_count > 0:
             return RETHROW
         match write_type:
@@ -208,7 +216,8 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
         Raises:
             InvalidArgumentException: an argument is of the wrong type or out of range.
         """
-        _require_unavailable(consistency, required, alive, retry_count)
+        check_unavailable(consistency, required, alive)
+        check_integer(retry_count, "retry_count")
         if retry_count > 0:
             return RETHROW
         return RETRY_NEXT if consistency.is_serial else _downgrade(alive, consistency)
@@ -229,33 +238,6 @@ def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
         return _LADDER[min(replicas, _LADDER_TOP)]
     # Each datacenter is asked at EACH_QUORUM, and the count is that of the one that failed: another may have replicas.
     return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else RETHROW
-
-
-def _require_read(
-    consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
-) -> None:
-    check_choice(consistency, "consistency", ConsistencyLevel)
-    check_integer(block_for, "block_for")
-    check_integer(received, "received")
-    check_flag(data_present, "data_present")
-    check_integer(retry_count, "retry_count")
-
-
-def _require_write(
-    consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
-) -> None:
-    check_choice(consistency, "consistency", ConsistencyLevel)
-    check_choice(write_type, "write_type", WriteType)
-    check_integer(block_for, "block_for")
-    check_integer(received, "received")
-    check_integer(retry_count, "retry_count")
-
-
-def _require_unavailable(consistency: ConsistencyLevel, required: int, alive: int, retry_count: int) -> None:
-    check_choice(consistency, "consistency", ConsistencyLevel)
-    check_integer(required, "required")
-    check_integer(alive, "alive")
-    check_integer(retry_count, "retry_count")
 
 
 def _require_error(error: object, kind: type[Exception]) -> None:

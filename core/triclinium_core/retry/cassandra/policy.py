@@ -6,6 +6,7 @@ Source: the retry page of the Cassandra Java driver, "Behavior".
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from triclinium_core.checks import check_integer
@@ -83,7 +84,17 @@ class RetryPolicy(Protocol):
         ...
 
 
-METHODS = ("on_read_timeout", "on_write_timeout", "on_unavailable", "on_request_aborted", "on_error_response")
+QUESTIONS: Mapping[type[CassandraError], tuple[str, Sequence[str]]] = {
+    ReadTimeout: ("on_read_timeout", ("consistency", "block_for", "received", "data_present")),
+    WriteTimeout: ("on_write_timeout", ("consistency", "write_type", "block_for", "received")),
+    Unavailable: ("on_unavailable", ("consistency", "required", "alive")),
+    RequestAborted: ("on_request_aborted", ()),
+    CoordinatorError: ("on_error_response", ()),
+}
+"""The method that is asked about an error, and which of its attributes are passed; where none are named, the error itself.
+The first row counts that the error is of."""
+
+METHODS: Sequence[str] = tuple(method for method, _ in QUESTIONS.values())
 """What every policy answers."""
 
 
@@ -120,34 +131,10 @@ def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) 
         Exception: whatever the policy raised.
     """
     check_integer(retry_count, "retry_count")
-    match error:
-        case ReadTimeout(consistency=level, block_for=needed, received=received, data_present=data_present):
-            answer = policy.on_read_timeout(
-                consistency=level,
-                block_for=needed,
-                received=received,
-                data_present=data_present,
-                retry_count=retry_count,
-            )
-            return _checked(policy, "on_read_timeout", answer)
-        case WriteTimeout(consistency=level, write_type=write_type, block_for=needed, received=received):
-            answer = policy.on_write_timeout(
-                consistency=level,
-                write_type=write_type,
-                block_for=needed,
-                received=received,
-                retry_count=retry_count,
-            )
-            return _checked(policy, "on_write_timeout", answer)
-        case Unavailable(consistency=level, required=required, alive=alive):
-            answer = policy.on_unavailable(consistency=level, required=required, alive=alive, retry_count=retry_count)
-            return _checked(policy, "on_unavailable", answer)
-        case RequestAborted():
-            return _checked(
-                policy, "on_request_aborted", policy.on_request_aborted(error=error, retry_count=retry_count)
-            )
-        case CoordinatorError():
-            return _checked(policy, "on_error_response", policy.on_error_response(error=error, retry_count=retry_count))
+    for kind, (method, names) in QUESTIONS.items():
+        if isinstance(error, kind):
+            told = {name: getattr(error, name) for name in names} or {"error": error}
+            return _checked(policy, method, getattr(policy, method)(**told, retry_count=retry_count))
     raise InvalidArgumentException(
         f"error={shown(error)} is no policy's to decide; it must be a CoordinatorError or a RequestAborted",
         parameter="error",

@@ -26,10 +26,14 @@ from triclinium_core.retry.cassandra.profiles.settings import (
     SPECULATIVE_EXECUTION,
     ProfilesDocument,
     check_level,
-    check_timeout,
     read_profiles,
 )
-from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, CassandraRequest, RequestKind
+from triclinium_core.retry.cassandra.requests.request import (
+    TIMEOUT_DEFAULT,
+    CassandraRequest,
+    RequestKind,
+    check_timeout,
+)
 from triclinium_core.retry.cassandra.requests.speculation import (
     NoSpeculativeExecution,
     SpeculativeExecutionPolicy,
@@ -72,7 +76,7 @@ class ExecutionProfile:
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         check_flag(self.default_idempotence, "default_idempotence")
-        check_timeout(self.request_timeout, "request_timeout")
+        object.__setattr__(self, "request_timeout", check_timeout(self.request_timeout, "request_timeout"))
         check_level(self.consistency, "consistency", LEVELS)
         check_level(self.serial_consistency, "serial_consistency", SERIAL_LEVELS)
 

@@ -5,13 +5,12 @@ Source: the Cassandra Java driver, "Using multiple policies" and its configurati
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypedDict, TypeVar
 
-from triclinium_core.checks import check_flag, is_number
+from triclinium_core.checks import check_flag
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
@@ -22,7 +21,7 @@ from triclinium_core.retry.cassandra.profiles.policy_settings import (
     settle,
     wrong,
 )
-from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, TIMEOUT_MAX
+from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, check_timeout
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
@@ -167,19 +166,6 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
 
 
 # -- Checks that a profile made by hand needs as well; ``path`` is then the name of the parameter.
-
-
-def check_timeout(value: object, path: str) -> float:
-    """Return ``value``, which is the time that a request may take.
-
-    Raises:
-        InvalidArgumentException: it is no number, not above 0, or above the maximum and not infinite.
-    """
-    if not (isinstance(value, int | float) and is_number(value) and (0 < value <= TIMEOUT_MAX or value == math.inf)):
-        raise wrong(
-            path, f"={shown(value)} must be a number of seconds above 0 and up to {TIMEOUT_MAX:g}, or inf for no limit"
-        )
-    return value
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.errors import CassandraError, ExecutionInfo
 from triclinium_core.retry.cassandra.requests.actions import Cancel
-from triclinium_core.retry.cassandra.requests.states import ExecutionState
+from triclinium_core.retry.cassandra.requests.states import EXECUTION_TRANSITIONS, ExecutionState, RequestSettled
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown
 
@@ -37,6 +37,10 @@ class Execution:
     """What is being prepared again."""
     repreparations: int = 0
     """How often that was done on this node."""
+
+    def follow(self, kind: type) -> None:
+        """Come into the state that follows an event or an order of this kind."""
+        self.state = EXECUTION_TRANSITIONS[self.state][kind]
 
 
 class History:
@@ -94,7 +98,8 @@ class History:
         """End all executions, and return the orders that call off what they have under way."""
         cancels = [Cancel(execution.attempt) for execution in self._executions if execution.attempt != NO_ATTEMPT]
         for execution in self._executions:
-            execution.state, execution.attempt = ExecutionState.ENDED, NO_ATTEMPT
+            execution.follow(RequestSettled)
+            execution.attempt = NO_ATTEMPT
         return cancels
 
     def info(self, settled_by: Execution | None, *, ran_out: Execution | None = None) -> ExecutionInfo:

@@ -18,7 +18,6 @@ from triclinium_core.retry.cassandra.errors import (
     AllNodesFailed,
     CassandraError,
     DriverTimeout,
-    ExecutionInfo,
     NodeUnavailable,
     NoNodeAvailable,
     PolicyFailed,
@@ -60,6 +59,7 @@ from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS,
     REQUEST_TRANSITIONS,
     ExecutionState,
+    PlanExhausted,
     RequestState,
 )
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
@@ -123,35 +123,30 @@ class RequestMachine:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
             InvalidArgumentException: ``now`` is no instant, or one before the last; in both cases nothing was changed.
         """
-        allowed = REQUEST_TRANSITIONS[self._state].get(type(event))
-        if allowed is None:
+        state = REQUEST_TRANSITIONS[self._state].get(type(event))
+        if state is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
         self._require_instant(now)
         if isinstance(event, AttemptEvent):
-            actions = self._handle_of_attempt(event, now)
-        elif self._state.is_final:
-            actions = [Ignore()]
-        else:
-            self._now = now
-            actions = _HANDLERS[type(event)](self, now)
-        assert self._state in allowed, f"{type(event).__name__} led to {self._state.value}"
-        return actions
+            return self._handle_of_attempt(event, now)
+        if self._state.is_final:
+            return [Ignore()]
+        self._state, self._now = state, now
+        return _HANDLERS[type(event)](self, now)
 
     def _handle_of_attempt(self, event: AttemptEvent, now: float) -> Sequence[CassandraAction]:
         execution = self._history.execution_of(event.attempt)
         if execution.attempt != event.attempt:
             return [Ignore()]
-        allowed = EXECUTION_TRANSITIONS[execution.state].get(type(event))
-        if allowed is None:
+        if type(event) not in EXECUTION_TRANSITIONS[execution.state]:
             raise InvalidEvent(
                 f"{type(event).__name__} cannot happen to attempt {event.attempt}, which is {execution.state.value}"
             )
         self._now = now
         if not isinstance(event, RequestWritten):
             execution.attempt = NO_ATTEMPT
-        actions = _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
-        assert execution.state in allowed, f"{type(event).__name__} led to {execution.state.value}"
-        return actions
+        execution.follow(type(event))
+        return _HANDLERS_OF_ATTEMPTS[type(event)](self, event, execution)
 
     def _require_instant(self, now: float) -> None:
         if not (is_number(now) and math.isfinite(now) and now >= self._now):
@@ -163,7 +158,6 @@ class RequestMachine:
     # -- The request.
 
     def _on_request_submitted(self, now: float) -> Sequence[CassandraAction]:
-        self._state = RequestState.RUNNING
         self._deadline = now + self.request.timeout
         return self._start()
 
@@ -178,7 +172,7 @@ class RequestMachine:
         return [report, *self._start()]
 
     def _on_request_abandoned(self, now: float) -> Sequence[CassandraAction]:
-        return self._settle(RequestState.ABANDONED)
+        return self._history.end()
 
     def _start(self) -> Sequence[CassandraAction]:
         return self._send_to_next(self._history.start())
@@ -191,10 +185,7 @@ class RequestMachine:
         return self._go_on(execution, NodeUnavailable(f"no connection to {execution.node}"), unsent=True)
 
     def _on_request_written(self, event: RequestWritten, execution: Execution) -> Sequence[CassandraAction]:
-        if execution.state is ExecutionState.PREPARING:
-            return []
-        execution.state = ExecutionState.WAITING
-        return self._note_first_write(execution)
+        return [] if execution.state is ExecutionState.PREPARING else self._note_first_write(execution)
 
     def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
         """Ask when the next execution starts, where this was the first write of this one."""
@@ -221,8 +212,7 @@ class RequestMachine:
         return self._judge(execution, event.error)
 
     def _on_result_received(self, event: ResultReceived, execution: Execution) -> Sequence[CassandraAction]:
-        execution.state = ExecutionState.ENDED
-        return self._settle(RequestState.COMPLETED, Complete(event.result, self._history.info(execution)))
+        return self._settle(Complete(event.result, self._history.info(execution)))
 
     def _on_error_received(self, event: ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
         # An answer proves that all was written, even where the driver has not yet said so.
@@ -251,8 +241,7 @@ class RequestMachine:
             case Step.REPREPARE:
                 return self._reprepare(execution, error)
             case Step.IGNORE:
-                execution.state = ExecutionState.ENDED
-                return [report, *self._settle(RequestState.COMPLETED, CompleteEmpty(self._history.info(execution)))]
+                return [report, *self._settle(CompleteEmpty(self._history.info(execution)))]
             case Step.RAISE:
                 return [report, *self._fail(judgement.error, execution)]
 
@@ -272,7 +261,7 @@ class RequestMachine:
         if execution.repreparations == REPREPARATIONS_MAX:
             return self._go_on(execution, error)
         execution.repreparations += 1
-        execution.state = ExecutionState.PREPARING
+        execution.follow(Reprepare)
         execution.statement_id = error.statement_id if isinstance(error, Unprepared) else b""
         attempt = self._history.next_attempt(execution)
         return [Reprepare(attempt, execution.index, execution.node, execution.statement_id)]
@@ -315,39 +304,41 @@ class RequestMachine:
     def _send(self, execution: Execution, *, returns: bool) -> Sequence[CassandraAction]:
         if self._now >= self._deadline:
             return self._time_out()
-        execution.state, execution.returns = ExecutionState.SENDING, returns
+        execution.follow(Send)
+        execution.returns = returns
         return [Send(self._history.next_attempt(execution), execution.index, execution.node, execution.consistency)]
 
     # -- Ends.
 
     def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
         """End an execution that found the plan empty; the last one to do so fails the request."""
-        execution.state = ExecutionState.ENDED
+        execution.follow(PlanExhausted)
         if not self._history.is_over:
             return []
         errors = self._history.errors
         failure = AllNodesFailed(errors) if errors else NoNodeAvailable()
-        failure.__cause__ = errors[-1][1] if errors else None
-        return self._settle_with(failure, self._history.info(None, ran_out=execution))
+        return self._fail(failure, cause=errors[-1][1] if errors else None, ran_out=execution)
 
     def _time_out(self) -> Sequence[CassandraAction]:
         return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s"))
 
     def _fail(
-        self, error: CassandraError, execution: Execution | None = None, cause: BaseException | None = None
+        self,
+        error: CassandraError,
+        execution: Execution | None = None,
+        cause: BaseException | None = None,
+        *,
+        ran_out: Execution | None = None,
     ) -> Sequence[CassandraAction]:
         if cause is not None:
             error.__cause__ = cause
-        return self._settle_with(error, self._history.info(execution))
+        error.execution_info = self._history.info(execution, ran_out=ran_out)
+        return self._settle(Fail(error))
 
-    def _settle_with(self, error: CassandraError, info: ExecutionInfo) -> Sequence[CassandraAction]:
-        error.execution_info = info
-        return self._settle(RequestState.FAILED, Fail(error))
-
-    def _settle(self, state: RequestState, *last: CassandraAction) -> Sequence[CassandraAction]:
-        """End everything, and let ``last`` follow the cancelling of what is still under way."""
-        self._state = state
-        return [*self._history.end(), *last]
+    def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
+        """End everything: what is still under way is cancelled first."""
+        self._state = REQUEST_TRANSITIONS[self._state][type(order)]
+        return [*self._history.end(), order]
 
     def _report(
         self, execution: Execution, error: CassandraError, verdict: RetryVerdict | None = None, *, unsent: bool = False

@@ -23,6 +23,15 @@ TIMEOUT_MAX = 1e9
 """Thirty years: whoever wants to wait for longer says ``inf``."""
 
 
+def check_timeout(timeout: object, parameter: str) -> float:
+    """Return the seconds that a request may take.
+
+    Raises:
+        InvalidArgumentException: it is no duration, not above 0, or above the maximum and not infinite.
+    """
+    return check_duration(timeout, parameter, above_zero=True, most=TIMEOUT_MAX, endless=True)  # type: ignore[arg-type]
+
+
 @unique
 class RequestKind(StrEnum):
     """What a request asks for."""
@@ -83,7 +92,7 @@ class CassandraRequest:
             ("idempotent", idempotent),
             ("kind", kind),
             ("consistency", consistency),
-            ("timeout", check_duration(timeout, "timeout", above_zero=True, most=TIMEOUT_MAX, endless=True)),
+            ("timeout", check_timeout(timeout, "timeout")),
             ("speculation", speculation),
         ):
             object.__setattr__(self, name, value)

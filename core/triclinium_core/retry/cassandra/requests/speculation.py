@@ -5,12 +5,11 @@ Source: the Cassandra Java driver, "Speculative query execution".
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
-from triclinium_core.checks import Duration, check_duration, check_integer, in_seconds, is_number
+from triclinium_core.checks import Duration, check_duration, check_integer, in_seconds, is_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 
@@ -62,11 +61,6 @@ class ConstantSpeculativeExecutionPolicy:
         return self.delay if running < self.max_executions else None
 
 
-def is_delay(value: float) -> bool:
-    """Tell whether ``value`` is a finite number of at least 0."""
-    return is_number(value) and math.isfinite(value) and value >= 0
-
-
 def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: int) -> float | None:
     """Return what ``policy`` says.
 
@@ -78,7 +72,7 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
     if answer is None:
         return None
     seconds = in_seconds(answer)
-    if not is_delay(seconds):
+    if not is_seconds(seconds):
         raise TypeError(
             f"next_execution of {type(policy).__name__} answered {shown(answer)}; "
             "it must answer seconds or a timedelta, 0 or more, or None for no further execution"

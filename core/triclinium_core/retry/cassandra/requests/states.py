@@ -17,10 +17,10 @@ attempts of the others are cancelled. An execution that finds the plan empty end
 makes the request **FAILED**. **COMPLETED**, **FAILED** and **ABANDONED** are final: whatever comes later is ignored, so
 a request settles once. Time may run out while the request is RUNNING.
 
-The tables name, for each state and event, the states that the event may lead to. A pair that is missing is a mistake of
-the caller: ``RequestMachine.handle`` raises and changes nothing. What is told of an attempt that is over, while its
-execution goes on with another one, came too late: it is not looked up in the second table, and changes nothing.
-Diagrams are generated from these tables, and a test visits every pair.
+The tables say which state follows: that of the event that is heard, then that of each order that answers it. An event
+that is missing in a state is a mistake of the caller: ``RequestMachine.handle`` raises and changes nothing. What is told
+of an attempt that is over, while its execution goes on with another one, came too late: it is not looked up in the
+second table, and changes nothing. Diagrams are generated from these tables, and a test visits every pair.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from enum import Enum, unique
 from typing import get_args
 
+from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, Reprepare, Send
 from triclinium_core.retry.cassandra.requests.events import (
     AttemptAborted,
     AttemptEvent,
@@ -39,8 +40,6 @@ from triclinium_core.retry.cassandra.requests.events import (
     RequestSubmitted,
     RequestWritten,
     ResultReceived,
-    StatementForgotten,
-    StatementPrepared,
     TimePassed,
 )
 
@@ -71,57 +70,53 @@ class ExecutionState(Enum):
     ENDED = "ended"
 
 
-_NEW, _RUN = RequestState.NEW, RequestState.RUNNING
-_DONE, _FAIL, _LEFT = RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED
-_FINAL = frozenset({_DONE, _FAIL, _LEFT})
+_FINAL = frozenset({RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED})
 
-REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type[CassandraEvent], frozenset[RequestState]]] = {
-    _NEW: {
-        RequestSubmitted: frozenset({_RUN, _FAIL}),
-        TimePassed: frozenset({_NEW}),
-        RequestAbandoned: frozenset({_LEFT}),
+REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = {
+    RequestState.NEW: {
+        RequestSubmitted: RequestState.RUNNING,
+        TimePassed: RequestState.NEW,
+        RequestAbandoned: RequestState.ABANDONED,
     },
-    _RUN: {
-        ConnectionMissed: frozenset({_RUN, _FAIL}),
-        RequestWritten: frozenset({_RUN, _FAIL}),
-        AttemptAborted: frozenset({_RUN, _DONE, _FAIL}),
-        ResultReceived: frozenset({_RUN, _DONE}),
-        ErrorReceived: frozenset({_RUN, _DONE, _FAIL}),
-        StatementPrepared: frozenset({_RUN, _FAIL}),
-        StatementForgotten: frozenset({_RUN, _FAIL}),
-        TimePassed: frozenset({_RUN, _FAIL}),
-        RequestAbandoned: frozenset({_LEFT}),
+    RequestState.RUNNING: {
+        **dict.fromkeys((*get_args(AttemptEvent), TimePassed), RequestState.RUNNING),
+        RequestAbandoned: RequestState.ABANDONED,
+        Complete: RequestState.COMPLETED,
+        CompleteEmpty: RequestState.COMPLETED,
+        Fail: RequestState.FAILED,
     },
-    **{final: {event: frozenset({final}) for event in get_args(CassandraEvent)} for final in (_DONE, _FAIL, _LEFT)},
+    **{final: dict.fromkeys(get_args(CassandraEvent), final) for final in _FINAL},
 }
 
-_SEND, _WAIT, _PREP, _END = (
-    ExecutionState.SENDING,
-    ExecutionState.WAITING,
-    ExecutionState.PREPARING,
-    ExecutionState.ENDED,
-)
 
-EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type[AttemptEvent], frozenset[ExecutionState]]] = {
-    _SEND: {
-        ConnectionMissed: frozenset({_SEND, _END}),
-        RequestWritten: frozenset({_WAIT, _END}),
-        AttemptAborted: frozenset({_SEND, _END}),
-        ResultReceived: frozenset({_END}),
-        ErrorReceived: frozenset({_SEND, _PREP, _END}),
+class PlanExhausted:
+    """An execution finds no node left in the plan."""
+
+
+class RequestSettled:
+    """The request of an execution is settled, by this one or another."""
+
+
+_ENDS: Mapping[type, ExecutionState] = dict.fromkeys((PlanExhausted, RequestSettled), ExecutionState.ENDED)
+
+EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type, ExecutionState]] = {
+    ExecutionState.SENDING: {
+        **dict.fromkeys((ConnectionMissed, AttemptAborted, ResultReceived, ErrorReceived), ExecutionState.SENDING),
+        RequestWritten: ExecutionState.WAITING,
+        Send: ExecutionState.SENDING,
+        Reprepare: ExecutionState.PREPARING,
+        **_ENDS,
     },
-    _WAIT: {
-        AttemptAborted: frozenset({_SEND, _END}),
-        ResultReceived: frozenset({_END}),
-        ErrorReceived: frozenset({_SEND, _PREP, _END}),
+    ExecutionState.WAITING: {
+        **dict.fromkeys((AttemptAborted, ResultReceived, ErrorReceived), ExecutionState.WAITING),
+        Send: ExecutionState.SENDING,
+        Reprepare: ExecutionState.PREPARING,
+        **_ENDS,
     },
-    _PREP: {
-        ConnectionMissed: frozenset({_SEND, _END}),
-        RequestWritten: frozenset({_PREP}),
-        AttemptAborted: frozenset({_SEND, _END}),
-        ErrorReceived: frozenset({_SEND, _END}),
-        StatementPrepared: frozenset({_SEND, _END}),
-        StatementForgotten: frozenset({_END}),
+    ExecutionState.PREPARING: {
+        **{kind: ExecutionState.PREPARING for kind in get_args(AttemptEvent) if kind is not ResultReceived},
+        Send: ExecutionState.SENDING,
+        **_ENDS,
     },
-    _END: {event: frozenset({_END}) for event in get_args(AttemptEvent)},
+    ExecutionState.ENDED: {RequestSettled: ExecutionState.ENDED},
 }

@@ -130,7 +130,7 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
         ({"retry_policy": DefaultRetryPolicy}, "is a class; make one: DefaultRetryPolicy()"),
         ({"speculative_execution_policy": 2}, "speculative_execution_policy=2 must be an object with next_execution"),
         ({"default_idempotence": "yes"}, "default_idempotence='yes' must be True or False"),
-        ({"request_timeout": 0}, "request_timeout=0 must be a number of seconds above 0"),
+        ({"request_timeout": 0}, "request_timeout=0 must be a number of seconds or a timedelta: more than 0"),
         ({"consistency": "ONE"}, "consistency='ONE' must be one of ANY, ONE"),
         ({"serial_consistency": ConsistencyLevel.ONE}, "must be one of SERIAL, LOCAL_SERIAL"),
     ],

@@ -71,11 +71,15 @@ def test_every_option_is_tried() -> None:
 
 
 WRONG: list[tuple[str, str, str]] = [
-    ("request_timeout = 0", "request_timeout", "=0 must be a number of seconds above 0"),
-    ("request_timeout = nan", "request_timeout", "=nan must be a number of seconds above 0"),
-    ("request_timeout = true", "request_timeout", "=True must be a number of seconds above 0"),
+    ("request_timeout = 0", "request_timeout", "=0 must be a number of seconds or a timedelta: more than 0"),
+    ("request_timeout = nan", "request_timeout", "=nan must be a number of seconds or a timedelta: more than 0"),
+    ("request_timeout = true", "request_timeout", "=True must be a number of seconds or a timedelta: more than 0"),
     ("request_timeout = 1" + "0" * 400, "request_timeout", "=1000000000000"),
-    ("request_timeout = 0x1" + "0" * 6000, "request_timeout", "=<int> must be a number of seconds above 0"),
+    (
+        "request_timeout = 0x1" + "0" * 6000,
+        "request_timeout",
+        "=<int> must be a number of seconds or a timedelta: more than 0",
+    ),
     ("request_timeout" + ".a" * 3000 + " = 1", "request_timeout", "={'a': {'a': "),
     ("default_idempotence = 1", "default_idempotence", "=1 must be True or False"),
     ("consistency = 'quorum'", "consistency", "='quorum' must be one of ANY, ONE, TWO, THREE, QUORUM, ALL, LOCAL_"),
