@@ -30,7 +30,8 @@ from triclinium.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
+from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy

@@ -29,7 +29,8 @@ from triclinium.errors import (
     PathMismatchException,
     PathNotFoundException,
 )
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
+from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.service import Service
 

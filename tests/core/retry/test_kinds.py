@@ -11,7 +11,8 @@ import pytest
 from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer
+from triclinium_core.explain.couchbase.explain import CouchbaseCase
+from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.options import ClientOptions
 from triclinium_core.retry.calls.terms import CallTerms
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import assert_never, cast, get_args
 
 from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
-from triclinium_core.explain.couchbase.occasions import (
-    BAD_REQUEST,
-    Occasion,
-    kv_answered,
-    service_answered,
-    service_answered_code,
+from triclinium_core.explain.couchbase.happenings import (
+    ErrorCode,
+    Happening,
+    HttpAnswer,
+    KvAnswer,
+    verdict_of,
 )
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.couchbase.trial import LongestDelays, Trial, put_to_machine
@@ -46,12 +46,11 @@ from triclinium_core.retry.couchbase.strategy import (
     require_strategy,
 )
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, is_idempotent
 from triclinium_core.retry.couchbase.tables.kv_status import status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, error_of_lookup, unsent_reasons
+from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, unsent_reasons
 
 
 @unique
@@ -74,38 +73,6 @@ DECISION_CLAUSES: dict[DecidedBy, str] = {
 }
 ERROR_MAP_CLAUSE = "RFC 0049 KV Error Map Handling"
 CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals, max-duration"
-
-
-@dataclass(frozen=True, slots=True)
-class KvAnswer:
-    """A KV node answered with this status; ``error_map_entry`` is what its error map says of the status."""
-
-    status: int
-    error_map_entry: ErrorMapEntry | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """An HTTP service answered."""
-
-    http_status: int
-    body: bytes | str = b""
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
-    """Query or analytics answered with a body whose first error is this one.
-
-    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
-    """
-
-    code: int
-    message: str = ""
-    http_status: int | None = None
-
-
-Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
-"""What may happen to a request; the last two are the client's own events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +158,10 @@ def explain(case: CouchbaseCase) -> Explanation:
     The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why.
     """
     idempotent, idempotent_clause = _idempotency(case)
-    occasion = _occasion(case)
     recorded = RecordingStrategy(cast(RetryStrategy, case.strategy))
-    trial = _trial_of(case, occasion, recorded, idempotent=idempotent)
+    trial = _trial_of(case, recorded, idempotent=idempotent)
     reason, retry, error = trial.machine.last_reason, trial.retry, trial.error
-    reason_clause = _reason_clause(case.operation, occasion, reason)
+    reason_clause = _reason_clause(case, reason)
     error_map_has_a_say = _error_map_has_a_say(case)
     decided_by = _decided_by(reason, trial.outcome, error, recorded)
     dispatches = None if retry is None else retry.dispatches
@@ -240,7 +206,7 @@ def explain(case: CouchbaseCase) -> Explanation:
     )
 
 
-def _trial_of(case: CouchbaseCase, occasion: Occasion, recorded: RecordingStrategy, *, idempotent: bool) -> Trial:
+def _trial_of(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent: bool) -> Trial:
     annotation = RequestAnnotation(
         operation=case.operation,
         idempotent=idempotent,
@@ -253,7 +219,7 @@ def _trial_of(case: CouchbaseCase, occasion: Occasion, recorded: RecordingStrate
     if since_first_failure is None:
         since_first_failure = case.elapsed if case.attempt else 0.0
     return put_to_machine(
-        occasion,
+        case.happened,
         annotation,
         case.elapsed,
         rng=case.rng,
@@ -272,22 +238,6 @@ def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
         return idempotent, "RFC 0049 Idempotent Operation List: no line names it, and only listed ones are"
     restriction = "" if idempotent else ", which does not hold here"
     return idempotent, f"RFC 0049 Idempotent Operation List: {row.clause}{restriction}"
-
-
-def _occasion(case: CouchbaseCase) -> Occasion:
-    match case.happened:
-        case KvAnswer(status, entry):
-            return kv_answered(status, entry)
-        case HttpAnswer(http_status, body):
-            return service_answered(case.service, http_status, body)
-        case ErrorCode(code, message, http_status):
-            return service_answered_code(case.service, code, message, http_status or BAD_REQUEST)
-        case DispatchFailed(error=None) as event:
-            return Occasion(case.service, replace(event, error=error_of_lookup(event.reason)))
-        case SocketClosed() | DispatchFailed() as event:
-            return Occasion(case.service, event)
-        case unexpected:
-            assert_never(unexpected)
 
 
 def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
@@ -314,11 +264,11 @@ def _decided_by(
     return DecidedBy.DEADLINE if isinstance(error, TimeoutException) else DecidedBy.ORCHESTRATOR
 
 
-def _reason_clause(operation: str, occasion: Occasion, reason: RetryReason | None) -> str:
-    verdict = occasion.verdict(operation)
+def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
+    verdict = verdict_of(case.service, case.operation, case.happened)
     if verdict is not None:
         return verdict.clause
-    match occasion.event:
+    match case.happened:
         case SocketClosed(reason=unsent) if reason is not unsent:
             return "RFC 0049 Network Time: nobody knows whether it was applied (decision C24)"
         case _:

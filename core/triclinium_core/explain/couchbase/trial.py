@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.explain.couchbase.occasions import NODE, Occasion
+from triclinium_core.explain.couchbase.happenings import NODE, Happening, KvAnswer, event_of
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
-from triclinium_core.retry.couchbase.events import ErrorMapLoaded, KvResponse, ResponseReceived, TimePassed
+from triclinium_core.retry.couchbase.events import ErrorMapLoaded, TimePassed
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
@@ -41,7 +41,7 @@ class Trial:
 
 
 def put_to_machine(
-    occasion: Occasion,
+    happened: Happening,
     annotation: RequestAnnotation,
     now: float,
     *,
@@ -49,13 +49,13 @@ def put_to_machine(
     retry_attempts: int = 0,
     first_failure_at: float = 0.0,
 ) -> Trial:
-    """Return what the machine of a request orders when ``occasion`` happens at ``now``.
+    """Return what the machine of a request orders when this happens at ``now``.
 
     Args:
         retry_attempts: retries that were already done.
         first_failure_at: instant of the first failure.
     """
-    event = occasion.event
+    event = event_of(annotation.service, happened)
     machine = RetryMachine(
         annotation,
         rng=rng,
@@ -63,9 +63,9 @@ def put_to_machine(
         retry_attempts=retry_attempts,
         first_failure_at=first_failure_at,
     )
-    match occasion:
-        case Occasion(event=ResponseReceived(KvResponse(status)), entry=entry) if entry is not None:
-            machine.handle(ErrorMapLoaded(NODE, ErrorMap(ERROR_MAP_VERSION_MAX, 1, {status: entry})), now)
+    if isinstance(happened, KvAnswer) and happened.error_map_entry is not None:
+        entries = {happened.status: happened.error_map_entry}
+        machine.handle(ErrorMapLoaded(NODE, ErrorMap(ERROR_MAP_VERSION_MAX, 1, entries)), now)
     actions = machine.handle(event, now)
     outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
     retry = next((action for action in actions if isinstance(action, RetryAfter)), None)

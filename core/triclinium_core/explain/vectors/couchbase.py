@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.explain.couchbase.occasions import OCCASIONS, Occasion, kv_answered, service_answered
+from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.couchbase.trial import LongestDelays, error_of, put_to_machine
 from triclinium_core.explain.explanation import Outcome, milliseconds
@@ -79,24 +79,23 @@ def _answer_idempotent(question: Question) -> Answer:
 
 
 def _answer_reason(question: Question) -> Answer:
-    operation, occasion = _answered(question)
-    verdict = occasion.verdict(operation)
+    verdict = verdict_of(*_answered(question))
     return {"reason": _name(verdict.reason if verdict is not None else None)}
 
 
 def _answer_decide(question: Question) -> Answer:
     recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
-    operation, occasion = _occasion(question)
+    service, operation, happened = _happened(question)
     annotation = RequestAnnotation(
         operation=operation,
         idempotent=question.flag("idempotent"),
         strategy=recorded,
         submitted_at=0.0,
         deadline=question.number("timeout_ms") / 1000,
-        service=occasion.service,
+        service=service,
     )
     attempt, elapsed = question.count("attempt"), question.number("elapsed_ms") / 1000
-    trial = put_to_machine(occasion, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
+    trial = put_to_machine(happened, annotation, elapsed, rng=_RANDOMNESS, retry_attempts=attempt)
     if trial.retry is None:
         return {"action": str(trial.outcome), **_failed_with(trial.error)}
     delay, dispatches = trial.retry.delay, trial.retry.dispatches
@@ -130,37 +129,35 @@ def _answer_timeout(question: Question) -> Answer:
 
 def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
     """Return the machine of a request that is about to be sent again."""
-    occasion = OCCASIONS[reason]
-    trial = put_to_machine(occasion, replace(annotation, service=occasion.service), 0.0, rng=_RANDOMNESS)
+    service, happened = HAPPENINGS[reason]
+    trial = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=_RANDOMNESS)
     if trial.outcome is not Outcome.RETRY:
         raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
     trial.machine.handle(TimePassed(), trial.machine.wakeup)
     return trial.machine
 
 
-def _occasion(question: Question) -> tuple[str, Occasion]:
-    """Return the operation, where it matters, and what happened to it."""
+def _happened(question: Question) -> tuple[Service, str, Happening]:
+    """Return service, operation, where it matters, and what happened to it."""
     if "reason" not in question and "service" in question:
         return _answered(question)
     if "reason" not in question and "handed_over" in question:
-        return "", Occasion(Service.KV, SocketClosed(question.choice("handed_over", HANDED_OVER)))
+        return Service.KV, "", SocketClosed(question.choice("handed_over", HANDED_OVER))
     reason, entry = question.choice("reason", REASONS), _entry(question)
-    occasion = OCCASIONS[reason]
-    if entry is None or reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED:
-        return "", occasion
-    if not entry.indicates_retry:
-        raise MalformedQuestion(f"error_map_entry.attrs permits no retry, so nothing gives the reason {reason}")
-    return "", replace(occasion, entry=entry)
+    service, happened = HAPPENINGS[reason]
+    if entry is not None and isinstance(happened, KvAnswer) and happened.error_map_entry is not None:
+        if not entry.indicates_retry:
+            raise MalformedQuestion(f"error_map_entry.attrs permits no retry, so nothing gives the reason {reason}")
+        happened = replace(happened, error_map_entry=entry)
+    return service, "", happened
 
 
-def _answered(question: Question) -> tuple[str, Occasion]:
-    """Return the operation, and the answer that it got."""
-    service = question.choice("service", SERVICES)
-    operation = question.text("op")
+def _answered(question: Question) -> tuple[Service, str, Happening]:
+    """Return service, operation, and the answer that it got."""
+    service, operation = question.choice("service", SERVICES), question.text("op")
     if service is Service.KV:
-        return operation, kv_answered(parse_status(question.text("status"), "status"), _entry(question))
-    http_status, body = question.http_status("http_status"), question.text("body")
-    return operation, service_answered(service, http_status, body)
+        return service, operation, KvAnswer(parse_status(question.text("status"), "status"), _entry(question))
+    return service, operation, HttpAnswer(question.http_status("http_status"), question.text("body"))
 
 
 def _failed_with(error: CouchbaseException | None) -> Answer:

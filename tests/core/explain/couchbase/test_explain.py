@@ -16,12 +16,9 @@ from triclinium_core.explain.couchbase.explain import (
     ERROR_MAP_CLAUSE,
     CouchbaseCase,
     DecidedBy,
-    ErrorCode,
-    Happening,
-    HttpAnswer,
-    KvAnswer,
     explain,
 )
+from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.vectors.couchbase import STRATEGIES
 from triclinium_core.explain.vectors.questions import answer

@@ -18,7 +18,8 @@ from triclinium._cli import main
 from triclinium._cli.explain import couchbase, telling
 from triclinium._cli.explain.command import FAMILIES
 from triclinium._cli.explain.couchbase import EXAMPLE_OF_ENTRY
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, KvAnswer, explain as explain_case
+from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain as explain_case
+from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES

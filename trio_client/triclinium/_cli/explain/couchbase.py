@@ -13,7 +13,8 @@ from typing import TypedDict
 from triclinium._cli._input import WrongInput, choose, choose_name, spelled
 from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.explain.couchbase.explain import CouchbaseCase, ErrorCode, Happening, HttpAnswer, KvAnswer
+from triclinium_core.explain.couchbase.explain import CouchbaseCase
+from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
 from triclinium_core.explain.vectors.fields import STATUS_MAX, quote

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
-from triclinium_core.explain.couchbase.occasions import OCCASIONS, Occasion, kv_answered, service_answered_code
+from triclinium_core.explain.couchbase.happenings import HAPPENINGS, ErrorCode, Happening, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.trial import put_to_machine
 from triclinium_core.retry.couchbase.machine import RequestAnnotation
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
@@ -18,29 +18,29 @@ from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerd
 @pytest.mark.parametrize("reason", RetryReason)
 def test_the_machine_finds_the_reason(reason: RetryReason) -> None:
     """A machine that meets the occasion gives the reason, for a request of its service."""
-    occasion = OCCASIONS[reason]
+    service, happened = HAPPENINGS[reason]
     annotation = RequestAnnotation(
         operation="",
         idempotent=False,
         strategy=FailFastRetryStrategy(),
         submitted_at=0.0,
         deadline=1.0,
-        service=occasion.service,
+        service=service,
     )
 
-    trial = put_to_machine(occasion, annotation, 0.0, rng=Fixed())
+    trial = put_to_machine(happened, annotation, 0.0, rng=Fixed())
 
     assert reason is trial.machine.last_reason
 
 
 @pytest.mark.parametrize(
-    ("occasion", "kind"),
+    ("service", "happened", "kind"),
     [
-        (kv_answered(0x86), KvVerdict),
-        (service_answered_code(Service.QUERY, 4040, ""), ServiceVerdict),
-        (OCCASIONS[RetryReason.NODE_NOT_AVAILABLE], type(None)),
+        (Service.KV, KvAnswer(0x86), KvVerdict),
+        (Service.QUERY, ErrorCode(4040), ServiceVerdict),
+        (*HAPPENINGS[RetryReason.NODE_NOT_AVAILABLE], type(None)),
     ],
 )
-def test_verdict(occasion: Occasion, kind: type) -> None:
+def test_verdict(service: Service, happened: Happening, kind: type) -> None:
     """The tables say something of an answer, and nothing where none came."""
-    assert kind is type(occasion.verdict("upsert"))
+    assert kind is type(verdict_of(service, "upsert", happened))
