@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, time
 from typing import Generic, TypeVar
@@ -39,13 +39,9 @@ class PolicyChoices(Generic[T]):
     require: Callable[[T], None]
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """All names, ours first."""
-        return (*self.shipped, *self.own)
-
-    def find(self, name: str) -> Callable[..., T]:
-        """Return what makes the policy ``name``, which is one of the names."""
-        return self.shipped[name] if name in self.shipped else self.own[name]
+    def factories(self) -> Mapping[str, Callable[..., T]]:
+        """What makes each policy, ours first."""
+        return {**self.shipped, **self.own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +73,10 @@ def settle(
         InvalidArgumentException: the class is not known, or an option is not one of its, or one that it needs is missing.
     """
     name = tree.get(CLASS, base.name)
-    if not isinstance(name, str) or name not in choices.names:
-        raise wrong(key_path(path, CLASS), f"={shown(name)} is not known; choose one of {', '.join(choices.names)}")
-    factory = choices.find(name)
+    factories = choices.factories
+    if not isinstance(name, str) or name not in factories:
+        raise wrong(key_path(path, CLASS), f"={shown(name)} is not known; choose one of {', '.join(factories)}")
+    factory = factories[name]
     inherited = base.options if factory is base.factory else {}
     options = {**inherited, **{option: value for option, value in tree.items() if option != CLASS}}
     _require_options(options, path, name, factory)
@@ -132,8 +129,8 @@ def _key(value: object) -> Hashable:
             return id(value)
 
 
-def make_policies(settings: Iterable[PolicySettings[T]], choices: PolicyChoices[T]) -> Mapping[Hashable, T]:
-    """Return one policy for each key that the settings have.
+def make_policies(settings: Sequence[PolicySettings[T]], choices: PolicyChoices[T]) -> Sequence[T]:
+    """Return the policy of each settings; those of one key share one.
 
     Ours are made first: that finds what is wrong with their options before any code of the embedder's has run.
 
@@ -141,12 +138,11 @@ def make_policies(settings: Iterable[PolicySettings[T]], choices: PolicyChoices[
         InvalidArgumentException: an option has a value that its class refuses, a class raised something else, or made
             what is no policy. The cause is what it raised.
     """
-    found = list(settings)
     made: dict[Hashable, T] = {}
-    for one in sorted(found, key=lambda one: one.name not in choices.shipped):
+    for one in sorted(settings, key=lambda one: one.name not in choices.shipped):
         if one.key not in made:
             made[one.key] = _make(one, choices)
-    return made
+    return [made[one.key] for one in settings]
 
 
 def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:

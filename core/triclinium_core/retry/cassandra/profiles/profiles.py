@@ -41,6 +41,8 @@ from triclinium_core.retry.cassandra.requests.speculation import (
 )
 from triclinium_core.shown import shown
 
+_POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
+
 PolicyFactory = Callable[..., RetryPolicy]
 """What makes a retry policy of the options that a document gives, which it is passed by name: mostly a class."""
 
@@ -175,20 +177,12 @@ class ExecutionProfiles:
         """
         retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy)
         settings = read_profiles(document, retry)
-        speculative = make_policies((one.speculative_execution_policy for one in settings), SPECULATIVE_EXECUTION)
-        policy = make_policies((one.retry_policy for one in settings), retry)
+        speculative = make_policies([one[_SPECULATION] for one in settings], SPECULATIVE_EXECUTION)
+        made = make_policies([one[_POLICY] for one in settings], retry)
         return cls(
             *(
-                ExecutionProfile(
-                    name=one.name,
-                    retry_policy=policy[one.retry_policy.key],
-                    speculative_execution_policy=speculative[one.speculative_execution_policy.key],
-                    default_idempotence=one.default_idempotence,
-                    request_timeout=one.request_timeout,
-                    consistency=one.consistency,
-                    serial_consistency=one.serial_consistency,
-                )
-                for one in settings
+                ExecutionProfile(**{**one, _POLICY: policy, _SPECULATION: speculation})
+                for one, policy, speculation in zip(settings, made, speculative, strict=True)
             )
         )
 

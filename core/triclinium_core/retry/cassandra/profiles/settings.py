@@ -6,9 +6,8 @@ Source: the Cassandra Java driver, "Using multiple policies" and its configurati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypedDict, TypeVar
+from typing import Any, TypedDict
 
 from triclinium_core.checks import check_flag
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
@@ -21,7 +20,7 @@ from triclinium_core.retry.cassandra.profiles.policy_settings import (
     settle,
     wrong,
 )
-from triclinium_core.retry.cassandra.requests.request import TIMEOUT_DEFAULT, check_timeout
+from triclinium_core.retry.cassandra.requests.request import check_timeout
 from triclinium_core.retry.cassandra.requests.speculation import (
     ConstantSpeculativeExecutionPolicy,
     NoSpeculativeExecution,
@@ -29,8 +28,6 @@ from triclinium_core.retry.cassandra.requests.speculation import (
     require_speculation,
 )
 from triclinium_core.shown import shown
-
-T = TypeVar("T")
 
 DEFAULT_PROFILE = "default"
 """The name of the profile that the top level of a document describes."""
@@ -75,31 +72,17 @@ class ProfilesDocument(ProfileDocument, total=False):
     profiles: Mapping[str, ProfileDocument]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileSettings:
-    """What a profile means, with all that it inherits; its policies are not made yet."""
+ProfileSettings = Mapping[str, Any]
+"""What a profile means, with all that it inherits, by the parameters of ``ExecutionProfile``. Those that no profile names are
+missing, and its policies are not made yet: they are PolicySettings."""
 
-    name: str
-    default_idempotence: bool
-    request_timeout: float
-    consistency: ConsistencyLevel
-    serial_consistency: ConsistencyLevel
-    retry_policy: PolicySettings[RetryPolicy]
-    speculative_execution_policy: PolicySettings[SpeculativeExecutionPolicy]
-
-
-_BUILT_IN = ProfileSettings(
-    name=DEFAULT_PROFILE,
-    default_idempotence=False,
-    request_timeout=TIMEOUT_DEFAULT,
-    consistency=ConsistencyLevel.LOCAL_ONE,
-    serial_consistency=ConsistencyLevel.SERIAL,
-    retry_policy=PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
-    speculative_execution_policy=PolicySettings(
+_BUILT_IN: ProfileSettings = {
+    "retry_policy": PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
+    "speculative_execution_policy": PolicySettings(
         "speculative_execution_policy", "NoSpeculativeExecutionPolicy", NoSpeculativeExecution, {}
     ),
-)
-"""What holds where a document says nothing: the driver's own defaults."""
+}
+"""Which policies hold where a document says nothing: the driver's own defaults."""
 
 _PROFILES = "profiles"
 OPTIONS: Sequence[str] = tuple(ProfileDocument.__annotations__)
@@ -130,28 +113,29 @@ def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequen
 def _read(
     table: Mapping[str, object], path: str, name: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
 ) -> ProfileSettings:
-    for option in table:
-        if option not in OPTIONS:
-            raise wrong(key_path(path, option), f" is not known; a profile has {', '.join(OPTIONS)}")
-
-    def place(option: str) -> tuple[object, str]:
-        return table.get(option, getattr(base, option)), key_path(path, option)
-
-    return ProfileSettings(
-        name=name,
-        default_idempotence=check_flag(*place("default_idempotence")),
-        request_timeout=check_timeout(*place("request_timeout")),
-        consistency=_named_level(*place("consistency"), LEVELS),
-        serial_consistency=_named_level(*place("serial_consistency"), SERIAL_LEVELS),
-        retry_policy=_policy(*place("retry_policy"), retry, base.retry_policy),
-        speculative_execution_policy=_policy(
-            *place("speculative_execution_policy"), SPECULATIVE_EXECUTION, base.speculative_execution_policy
-        ),
-    )
+    return {**base, "name": name} | {
+        option: _read_option(option, value, key_path(path, option), base, retry) for option, value in table.items()
+    }
 
 
-def _policy(value: object, path: str, choices: PolicyChoices[T], base: PolicySettings[T]) -> PolicySettings[T]:
-    return base if value is base else settle(_require_table(path, value), path, choices, base)
+def _read_option(
+    option: str, value: object, path: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
+) -> object:
+    match option:
+        case "default_idempotence":
+            return check_flag(value, path)
+        case "request_timeout":
+            return check_timeout(value, path)
+        case "consistency":
+            return _named_level(value, path, LEVELS)
+        case "serial_consistency":
+            return _named_level(value, path, SERIAL_LEVELS)
+        case "retry_policy":
+            return settle(_require_table(path, value), path, retry, base[option])
+        case "speculative_execution_policy":
+            return settle(_require_table(path, value), path, SPECULATIVE_EXECUTION, base[option])
+        case _:
+            raise wrong(path, f" is not known; a profile has {', '.join(OPTIONS)}")
 
 
 def _require_table(path: str, value: object) -> Mapping[str, object]:
