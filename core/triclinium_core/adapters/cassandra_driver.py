@@ -13,10 +13,8 @@ Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFutur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
-from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
@@ -37,6 +35,7 @@ from triclinium_core.retry.cassandra.errors import (
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.judgement import Step, judge
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest, RequestKind
+from triclinium_core.retry.tables import table_of
 
 try:
     import cassandra
@@ -57,63 +56,32 @@ else:
 DriverAnswer = tuple[int, int | None]
 """What the driver takes: one of its decisions, and the level to retry at; None for the same."""
 
-Word = TypeVar("Word", bound=Enum)
-
-
-def by_value(words: Iterable[Word], values: Mapping[str, int]) -> Mapping[int, Word]:
-    """Return our words by the driver's value of the same name.
-
-    Raises:
-        RuntimeError: the driver lacks one, or has one value for two.
-    """
-    rows: dict[int, Word] = {}
-    for word in words:
-        value = values.get(word.name)
-        if value is None or value in rows:
-            raise RuntimeError(f"{word!r} has no value of its own in cassandra-driver {cassandra.__version__}")
-        rows[value] = word
-    return MappingProxyType(rows)
-
-
-def by_class(pairs: Iterable[tuple[type, type[CoordinatorError]]]) -> Mapping[type, type[CoordinatorError]]:
-    """Return our errors by the driver's class for the same code.
-
-    Raises:
-        RuntimeError: the codes differ, or a class stands in two rows.
-    """
-    rows: dict[type, type[CoordinatorError]] = {}
-    for theirs, ours in pairs:
-        if theirs in rows or getattr(theirs, "error_code", None) != ours.code:
-            raise RuntimeError(f"{theirs.__name__} is not the one class of cassandra-driver for code 0x{ours.code:04X}")
-        rows[theirs] = ours
-    return MappingProxyType(rows)
-
-
-LEVELS: Mapping[int, ConsistencyLevel] = by_value(ConsistencyLevel, cassandra.ConsistencyLevel.name_to_value)
+LEVELS: Mapping[int, ConsistencyLevel] = table_of(
+    (cassandra.ConsistencyLevel.name_to_value[level.name], level) for level in ConsistencyLevel
+)
 """Consistency levels by the driver's value."""
 
-WRITE_TYPES: Mapping[int, WriteType] = by_value(WriteType, cassandra.WriteType.name_to_value)
+WRITE_TYPES: Mapping[int, WriteType] = table_of(
+    (cassandra.WriteType.name_to_value[kind.name], kind) for kind in WriteType
+)
 """Write types by the driver's value."""
 
-ERRORS: Mapping[type, type[CoordinatorError]] = by_class(
-    [
-        (protocol.ServerError, ServerError),
-        (protocol.OverloadedErrorMessage, Overloaded),
-        (protocol.IsBootstrappingErrorMessage, Bootstrapping),
-        (protocol.TruncateError, TruncateError),
-    ]
-)
+ERRORS: Mapping[type, type[CoordinatorError]] = {
+    protocol.ServerError: ServerError,
+    protocol.OverloadedErrorMessage: Overloaded,
+    protocol.IsBootstrappingErrorMessage: Bootstrapping,
+    protocol.TruncateError: TruncateError,
+}
 """The answers about which the driver asks ``on_request_error``. About all that is missing here it asks nobody."""
 
-DECISIONS: Mapping[Step, int] = MappingProxyType(
-    {
-        Step.RETRY_SAME: policies.RetryPolicy.RETRY,
-        Step.RETRY_NEXT: policies.RetryPolicy.RETRY_NEXT_HOST,
-        Step.GO_ON: policies.RetryPolicy.RETRY_NEXT_HOST,
-        Step.RAISE: policies.RetryPolicy.RETHROW,
-        Step.IGNORE: policies.RetryPolicy.IGNORE,
-    }
-)
+DECISIONS: Mapping[Step, int] = {
+    Step.RETRY_SAME: policies.RetryPolicy.RETRY,
+    Step.RETRY_NEXT: policies.RetryPolicy.RETRY_NEXT_HOST,
+    Step.GO_ON: policies.RetryPolicy.RETRY_NEXT_HOST,
+    Step.RAISE: policies.RetryPolicy.RETHROW,
+    Step.IGNORE: policies.RetryPolicy.IGNORE,
+}
+
 """What the driver calls what happens next. It prepares anew by itself, and takes what it does not know for IGNORE."""
 
 _RETHROW: DriverAnswer = (policies.RetryPolicy.RETHROW, None)
@@ -161,11 +129,7 @@ class DriverRetryPolicy(_DriverBase):
         data_retrieved: bool,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return what the policy's ``on_read_timeout`` says, for any statement.
-
-        Raises:
-            PolicyFailed: the policy raised, or answered what is no verdict.
-        """
+        """Return what the policy's ``on_read_timeout`` says, for any statement."""
         failure = _understood(
             lambda: ReadTimeout(
                 consistency=LEVELS[consistency],
@@ -185,11 +149,7 @@ class DriverRetryPolicy(_DriverBase):
         received_responses: int,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW.
-
-        Raises:
-            PolicyFailed: the policy raised, or answered what is no verdict.
-        """
+        """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW."""
         failure = _understood(
             lambda: WriteTimeout(
                 consistency=LEVELS[consistency],
@@ -203,11 +163,7 @@ class DriverRetryPolicy(_DriverBase):
     def on_unavailable(
         self, query: object, consistency: int, required_replicas: int, alive_replicas: int, retry_num: int
     ) -> DriverAnswer:
-        """Return what the policy's ``on_unavailable`` says, for any statement.
-
-        Raises:
-            PolicyFailed: the policy raised, or answered what is no verdict.
-        """
+        """Return what the policy's ``on_unavailable`` says, for any statement."""
         failure = _understood(
             lambda: Unavailable(consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas)
         )
@@ -221,8 +177,6 @@ class DriverRetryPolicy(_DriverBase):
         ``on_error_response`` is asked about the answers in ``ERRORS``, ``on_request_aborted`` about the rest; the driver
         does not tell an unanswered heartbeat from any other loss. For a statement that is not idempotent it is RETHROW.
 
-        Raises:
-            PolicyFailed: the policy raised, or answered what is no verdict.
         """
         return self._answer(query, _failure_of(error), retry_num)
 

@@ -69,25 +69,11 @@ def test_every_step_but_one_has_a_decision() -> None:
     assert {SAME, NEXT, THROW, IGNORED} == set(adapter.DECISIONS.values())
 
 
-@rows("values", [{"ONE": 1}, dict.fromkeys(ConsistencyLevel.__members__, 1)])
-def test_a_driver_of_other_words(values: dict[str, int]) -> None:
-    """A driver that lacks a word, or has one value for two, is found out when the module is imported."""
-    with pytest.raises(RuntimeError, match="has no value of its own in cassandra-driver"):
-        adapter.by_value(ConsistencyLevel, values)
-
-
-@rows(
-    "pairs",
-    [
-        [(protocol.ServerError, errors.Overloaded)],
-        [(ValueError, errors.Overloaded)],
-        [(protocol.ServerError, errors.ServerError)] * 2,
-    ],
-)
-def test_a_driver_of_other_codes(pairs: list[tuple[type, type[errors.CoordinatorError]]]) -> None:
-    """A class with another code, without one, or in two rows is found out when the module is imported."""
-    with pytest.raises(RuntimeError, match="is not the one class of cassandra-driver for code"):
-        adapter.by_class(pairs)
+def test_errors_have_the_codes_of_the_driver() -> None:
+    """A class of the driver stands beside ours for the same code."""
+    assert {getattr(theirs, "error_code", None): ours for theirs, ours in adapter.ERRORS.items()} == {
+        ours.code: ours for ours in adapter.ERRORS.values()
+    }
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

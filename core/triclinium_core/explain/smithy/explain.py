@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from triclinium_core.checks import check_seconds
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, plain_seconds
-from triclinium_core.explain.smithy.script import ERRORS, PlayedAttempt, Response, play
+from triclinium_core.explain.smithy.script import PlayedAttempt, Response, play
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
@@ -126,8 +126,8 @@ def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
         return f"succeeds.{_quota(attempt, before)}"
     ended = f"ends with {attempt.response.meaning}."
     if attempt.next_delay is None:
-        permitted = ERRORS[attempt.response].is_retry_safe is True
-        clause = REFUSAL_CLAUSE if permitted else CLASSIFICATION_CLAUSE
+        is_hopeless = attempt.response is Response.NOT_RETRY_SAFE
+        clause = CLASSIFICATION_CLAUSE if is_hopeless else REFUSAL_CLAUSE
         return f"{ended} The strategy permits no further attempt: {attempt.refusal} ({clause})."
     return f"{ended} It is tried again in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
 

@@ -5,50 +5,39 @@ Source: the Smithy Python retry design, "Specification": what a client does arou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
-from types import MappingProxyType
+from typing import Self
 
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy
 
 
 @unique
 class Response(StrEnum):
-    """What an attempt ends with; the value is what a script calls it."""
+    """What an attempt ends with.
 
-    RETRY_SAFE = "E"
-    THROTTLING = "T"
-    TIMEOUT = "TO"
-    NOT_RETRY_SAFE = "N"
-    OK = "ok"
+    Layout of a row: what a script calls it, its name in words, what the error says of itself.
+    """
 
-    @property
-    def meaning(self) -> str:
-        """The name in words."""
-        return _MEANINGS[self]
+    meaning: str
+    """The name in words."""
+    info: ErrorInfo | None
+    """What the error says of itself; None for a success."""
 
+    def __new__(cls, name: str, meaning: str = "", info: ErrorInfo | None = None) -> Self:
+        """Build one row; the enum machinery calls this."""
+        row = str.__new__(cls, name)
+        row._value_ = name
+        row.meaning, row.info = meaning, info
+        return row
 
-_MEANINGS: Mapping[Response, str] = MappingProxyType(
-    {
-        Response.RETRY_SAFE: "an error that is safe to retry",
-        Response.THROTTLING: "a throttling error",
-        Response.TIMEOUT: "a timeout",
-        Response.NOT_RETRY_SAFE: "an error that is not safe to retry",
-        Response.OK: "success",
-    }
-)
-
-ERRORS: Mapping[Response, ErrorInfo] = MappingProxyType(
-    {
-        Response.RETRY_SAFE: ErrorInfo(is_retry_safe=True),
-        Response.THROTTLING: ErrorInfo(is_retry_safe=True, is_throttling_error=True),
-        Response.TIMEOUT: ErrorInfo(is_retry_safe=True, is_timeout_error=True),
-        Response.NOT_RETRY_SAFE: ErrorInfo(is_retry_safe=False),
-    }
-)
-"""What each error says of itself."""
+    RETRY_SAFE = "E", "an error that is safe to retry", ErrorInfo(is_retry_safe=True)
+    THROTTLING = "T", "a throttling error", ErrorInfo(is_retry_safe=True, is_throttling_error=True)
+    TIMEOUT = "TO", "a timeout", ErrorInfo(is_retry_safe=True, is_timeout_error=True)
+    NOT_RETRY_SAFE = "N", "an error that is not safe to retry", ErrorInfo(is_retry_safe=False)
+    OK = "ok", "success"
 
 
 class ScriptedClock:
@@ -66,18 +55,6 @@ class ScriptedClock:
     def wait(self, seconds: float) -> None:
         """Move on."""
         self._now += seconds
-
-
-class ScriptedError(Exception):
-    """Says of itself what a response of the script is."""
-
-    def __init__(self, response: Response, retry_after: float | None) -> None:
-        info = ERRORS[response]
-        super().__init__(response.meaning)
-        self.is_retry_safe: bool | None = info.is_retry_safe
-        self.retry_after: float | None = retry_after
-        self.is_throttling_error: bool = info.is_throttling_error
-        self.is_timeout_error: bool = info.is_timeout_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +101,11 @@ def play(
         delay = token.retry_delay
         if wait is not None:
             wait(delay)
-        if response is Response.OK:
+        if response.info is None:
             strategy.record_success(token=token)
             steps.append(PlayedAttempt(delay, response, available()))
             break
-        error = ScriptedError(response, retry_after)
+        error = ClassifiedError(Exception(response.meaning), response.info._replace(retry_after=retry_after))
         try:
             token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
         except RetryError as refused:

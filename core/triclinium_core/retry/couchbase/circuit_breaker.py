@@ -114,35 +114,27 @@ class CircuitBreaker:
         self._options = options if options is not None else CircuitBreakerOptions()
         self.allows_operations: bool = True
         """Whether an operation may be dispatched."""
-        self._state = BreakerState.CLOSED
+        self.state: BreakerState = BreakerState.CLOSED
+        self.canary_timeout: float = self._options.canary_timeout
+        """Seconds after which an unanswered canary counts as failed."""
         self._window_start = -math.inf
         self._operations = 0
         self._failures = 0
         self._opened_at: float | None = None
 
     def __repr__(self) -> str:
-        return f"<CircuitBreaker: {self._state.name} operations={self._operations} failures={self._failures}>"
-
-    @property
-    def state(self) -> BreakerState:
-        """The present state."""
-        return self._state
-
-    @property
-    def canary_timeout(self) -> float:
-        """Seconds after which an unanswered canary counts as failed."""
-        return self._options.canary_timeout
+        return f"<CircuitBreaker: {self.state.name} operations={self._operations} failures={self._failures}>"
 
     @property
     def wakeup(self) -> float:
         """When ``TIME_PASSED`` is due; ``inf`` for never."""
-        if self._state is BreakerState.OPEN and self._opened_at is not None:
+        if self.state is BreakerState.OPEN and self._opened_at is not None:
             return self._opened_at + self._options.sleep_window
         return math.inf
 
     def statistics(self) -> BreakerStatistics:
         """Return a snapshot of the counters."""
-        return BreakerStatistics(self._state, self._operations, self._failures, self._opened_at)
+        return BreakerStatistics(self.state, self._operations, self._failures, self._opened_at)
 
     def handle(self, event: BreakerEvent, now: float, count: int = 1) -> bool:
         """Hear ``event`` and return whether a canary has to be sent now.
@@ -157,7 +149,7 @@ class CircuitBreaker:
             return False
         if event is BreakerEvent.OPERATION_TIMED_OUT:
             self._count(now, count, failed=True)
-        state = BREAKER_TRANSITIONS[self._state].get(event)
+        state = BREAKER_TRANSITIONS[self.state].get(event)
         if (
             state is None
             or (event is BreakerEvent.OPERATION_TIMED_OUT and not self._is_over_threshold())
@@ -168,7 +160,7 @@ class CircuitBreaker:
         return state is BreakerState.HALF_OPEN
 
     def _count(self, now: float, count: int, *, failed: bool = False) -> None:
-        if self._state is not BreakerState.CLOSED:
+        if self.state is not BreakerState.CLOSED:
             return
         if now - self._window_start >= self._options.rolling_window:
             self._window_start, self._operations, self._failures = now, 0, 0
@@ -182,7 +174,7 @@ class CircuitBreaker:
         )
 
     def _enter(self, state: BreakerState, now: float) -> None:
-        self._state = state
+        self.state = state
         self.allows_operations = state is BreakerState.CLOSED
         if state is BreakerState.OPEN:
             self._opened_at = now
