@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from triclinium_core.retry.backoff import controlled, exponential
     from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
     from triclinium_core.retry.couchbase.machine import RetryMachine
-    from triclinium_core.retry.couchbase.request import RetryRequest
     from triclinium_core.retry.couchbase.strategy import (
         AsyncRetryStrategy,
         BestEffortRetryStrategy,
         ErrorMapRetryStrategy,
         FastFailOnTerminalErrorRetryStrategy,
         RetryAction,
+        RetryRequest,
         RetryStrategy,
     )
     from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -98,7 +98,7 @@ _MODULE_OF = {
     "RetryAction": "triclinium_core.retry.couchbase.strategy",
     "RetryMachine": "triclinium_core.retry.couchbase.machine",
     "RetryReason": "triclinium_core.retry.couchbase.tables.reasons",
-    "RetryRequest": "triclinium_core.retry.couchbase.request",
+    "RetryRequest": "triclinium_core.retry.couchbase.strategy",
     "RetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "TimeoutOptions": "triclinium_core.options",
     "Transcoder": "triclinium_core.transcoding.transcoder",

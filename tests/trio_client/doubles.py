@@ -17,7 +17,7 @@ from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
 from triclinium_core.kv.events import Event, OperationSubmitted, StreamId
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryRequest
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.driver_laws import ScriptedMachine
 

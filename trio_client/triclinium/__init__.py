@@ -100,7 +100,6 @@ from triclinium_core.retry.couchbase.circuit_breaker import (
     BreakerStatistics as BreakerStatistics,
     CircuitBreakerOptions as CircuitBreakerOptions,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest as RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy as AnyRetryStrategy,
     AsyncRetryStrategy as AsyncRetryStrategy,
@@ -108,6 +107,7 @@ from triclinium_core.retry.couchbase.strategy import (
     ErrorMapRetryStrategy as ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy as FastFailOnTerminalErrorRetryStrategy,
     RetryAction as RetryAction,
+    RetryRequest as RetryRequest,
     RetryStrategy as RetryStrategy,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason as RetryReason

@@ -10,8 +10,7 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
+    RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import DATA_OPCODES, Fault, Faults, refuse_connection

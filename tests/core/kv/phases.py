@@ -9,8 +9,7 @@ from tests.core.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, re
 from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.faults import (
     Fault,

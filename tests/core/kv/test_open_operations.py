@@ -66,13 +66,13 @@ from triclinium_core.kv.operation.requests import (
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, GetResult, MutationResult
 from triclinium_core.kv.wire.constants import Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
+    RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

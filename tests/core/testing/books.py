@@ -12,7 +12,7 @@ from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.couchbase.strategy import RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand

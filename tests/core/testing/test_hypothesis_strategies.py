@@ -17,8 +17,7 @@ from triclinium_core.kv.operation.requests import (
     Count,
     Store,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, is_async
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.fakes.faults import DATA_OPCODES, Faults, RefuseConnection

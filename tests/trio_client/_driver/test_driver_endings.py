@@ -39,8 +39,7 @@ from triclinium_core.kv.events import (
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedMachine, on
 from triclinium_core.testing.fakes.faults import drop_response

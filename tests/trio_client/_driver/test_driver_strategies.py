@@ -28,8 +28,7 @@ from triclinium_core.kv.events import (
     StrategyDecided,
     Token,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.driver_laws import ScriptedMachine
 

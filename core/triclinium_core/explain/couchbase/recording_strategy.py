@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from triclinium_core.explain.explanation import milliseconds
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
+    RetryRequest,
     RetryStrategy,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

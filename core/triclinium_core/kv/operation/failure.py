@@ -15,8 +15,7 @@ from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.couchbase.events import KvResponse
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
 
 _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
 

@@ -18,8 +18,7 @@ from triclinium_core.kv.operation.reports import PingResult, Ready
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase.failures import at_path
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import Transcoder
 

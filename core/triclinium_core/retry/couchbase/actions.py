@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.events import Response
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy
+from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.values import lean
 

@@ -8,7 +8,7 @@ from enum import Enum, unique
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
-from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.values import lean

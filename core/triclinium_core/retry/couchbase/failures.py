@@ -20,8 +20,7 @@ from triclinium_core.errors import (
 )
 from triclinium_core.retry.couchbase.events import KvResponse, Load
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
-from triclinium_core.retry.couchbase.tables.kv_status import status_name
-from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, status_name
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 

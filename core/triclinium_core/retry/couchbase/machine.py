@@ -53,9 +53,8 @@ from triclinium_core.retry.couchbase.orchestrator import (
     decide_without_strategy,
     judge,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, is_async
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass

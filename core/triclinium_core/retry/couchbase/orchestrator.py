@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.backoff import RESOLUTION, cap, controlled
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.values import lean
 

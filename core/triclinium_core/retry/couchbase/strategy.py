@@ -1,23 +1,54 @@
-"""Retry strategies: who decides whether, and when, a failed request is sent again.
+"""Retry strategies: who decides whether, and when, a failed request is sent again; what they see of it, and answer.
 
-Source: SDK-RFC 0049 rev 16 "Retry Strategies"; decisions C1, C14 to C16.
+Source: SDK-RFC 0049 rev 16 "Retry Strategies", "Request Annotation", "Accessible Context in the RetryStrategy"; decisions
+C1, C14 to C16.
 """
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol, TypeGuard
 
 from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.retry.backoff import RESOLUTION, Backoff, exponential
-from triclinium_core.retry.couchbase.request import RetryRequest
+from triclinium_core.retry.backoff import RESOLUTION, Backoff, Random, exponential
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.kinds import COUCHBASE, other_kind
 from triclinium_core.retry.values import lean
 from triclinium_core.shown import shown
+
+
+@lean
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRequest:
+    """A snapshot of a request at the moment of a failure. Durations are seconds."""
+
+    service: Service
+    operation: str
+    idempotent: bool
+    rng: Random
+    """Randomness for jitter; draw nothing from elsewhere, or a replay will differ."""
+    key: str | None = None
+    retry_attempts: int = 0
+    """Retries already done, whatever their reasons."""
+    retry_reasons: frozenset[RetryReason] = frozenset()
+    """Reasons of earlier failures; the present one is passed beside the request."""
+    age: float = 0.0
+    """Since submission."""
+    remaining: float
+    """Until the deadline."""
+    since_first_failure: float = 0.0
+    attempts_this_status: int = 0
+    """Retries done since the status last changed (RFC 0013 "Questions"); the schedule of an error map counts these."""
+    error_map_entry: ErrorMapEntry | None = None
+    """What the node says of the status, where the client does not know it."""
+    client_context: Mapping[str, object] = field(default_factory=dict)
+    """What the application attached to the request."""
 
 
 @lean

@@ -31,8 +31,7 @@ from triclinium_core.kv.events import (
     StreamOpened,
     TimePassed,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.testing.driver_laws.driver import OpenDriver

@@ -24,13 +24,13 @@ from triclinium_core.explain.vectors.couchbase import STRATEGIES
 from triclinium_core.explain.vectors.questions import answer
 from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
     BestEffortRetryStrategy,
     ErrorMapRetryStrategy,
     FailFastRetryStrategy,
     RetryAction,
+    RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.error_map import parse_entry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -8,7 +8,6 @@ from tests.core.retry.couchbase.request_cases import Raises, Says, retry_request
 from tests.rows import rows
 from triclinium_core.errors import DocumentLockedException
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy, words_of_answer
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
     BestEffortRetryStrategy,
@@ -16,6 +15,7 @@ from triclinium_core.retry.couchbase.strategy import (
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
+    RetryRequest,
     RetryStrategy,
 )
 from triclinium_core.retry.couchbase.tables.error_map import parse_entry

@@ -12,7 +12,7 @@ from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
 from triclinium_core.retry.couchbase.events import KvResponse
-from triclinium_core.retry.couchbase.tables.path_failures import FailedPath
+from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
 
 TRAVEL = Keyspace("travel")
 SPECS = mutations(MutateInSpec.upsert("body", 1), MutateInSpec.upsert("attribute", 1, xattr=True))

@@ -11,9 +11,13 @@ from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.couchbase.actions import Fail, RequestAction
 from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import RequestState
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.strategy import (
+    AnyRetryStrategy,
+    BestEffortRetryStrategy,
+    RetryAction,
+    RetryRequest,
+)
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore, parse_entry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service

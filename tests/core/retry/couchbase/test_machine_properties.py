@@ -38,7 +38,6 @@ from triclinium_core.retry.couchbase.events import (
     TimePassed,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
@@ -46,6 +45,7 @@ from triclinium_core.retry.couchbase.strategy import (
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
+    RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason

@@ -53,9 +53,8 @@ from triclinium_core.retry.couchbase.events import (
     TimePassed,
 )
 from triclinium_core.retry.couchbase.machine import RetryMachine
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.states import RequestState
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 R, S = RetryReason, RequestState

@@ -20,8 +20,7 @@ from triclinium_core.retry.couchbase.orchestrator import (
     decide_without_strategy,
     judge,
 )
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryStrategy
+from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest, RetryStrategy
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 R = RetryReason

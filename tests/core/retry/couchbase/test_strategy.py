@@ -15,7 +15,6 @@ from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.backoff import RESOLUTION, Random, exponential
-from triclinium_core.retry.couchbase.request import RetryRequest
 from triclinium_core.retry.couchbase.strategy import (
     TERMINAL_ERRORS,
     BestEffortRetryStrategy,
@@ -23,6 +22,7 @@ from triclinium_core.retry.couchbase.strategy import (
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
+    RetryRequest,
     is_async,
 )
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry

@@ -26,8 +26,7 @@ from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
-from triclinium_core.retry.couchbase.request import RetryRequest
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
+from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore, RetrySpecification
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
 from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES

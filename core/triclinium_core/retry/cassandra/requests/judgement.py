@@ -1,27 +1,98 @@
-"""What becomes of a request that met an error: the table of ways, and the policy where the table says so.
+"""What becomes of a request that met an error: to the policy, on to the next node or to the caller, as a table.
 
-Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules".
+Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers; decisions
+A2 and A7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum, unique
+from typing import NamedTuple
 
-from triclinium_core.retry.cassandra.errors import (
-    CassandraError,
-    CoordinatorError,
-    PolicyFailed,
-    ProtocolError,
-    UnexpectedAnswer,
-)
+from triclinium_core.retry.cassandra import errors as e
 from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.routes import Route, routes_of
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
+from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
+
+
+@unique
+class Route(Enum):
+    """What happens to a request that met an error."""
+
+    ASK = "ask"
+    """The policy decides, whatever the statement."""
+    ASK_IF_IDEMPOTENT = "ask if idempotent"
+    """The policy decides where the request is idempotent; else the error is raised."""
+    NEXT = "next"
+    """The next node gets it, whatever the statement, and nothing is counted: it was certainly not executed."""
+    REPREPARE = "reprepare"
+    """The node gets the statement's text, and then the request again; nothing is counted."""
+    RAISE = "raise"
+    """The caller gets the error."""
+    RAISE_AS_PROTOCOL_ERROR = "raise as protocol error"
+    """The caller gets a ProtocolError, with the error as its cause."""
+    RAISE_AS_UNEXPECTED = "raise as unexpected"
+    """The caller gets an UnexpectedAnswer, with the error as its cause: no PREPARE can meet it."""
+
+
+class Routes(NamedTuple):
+    """The ways of one class of errors, by what was sent."""
+
+    of_statement: Route
+    of_prepare: Route
+    """A PREPARE that the caller asked for."""
+    of_repreparation: Route
+    """A PREPARE that comes in between, for a node that has forgotten a statement."""
+
+
+_ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
+_PREPARE, _RAISE = Route.REPREPARE, Route.RAISE
+_PROTOCOL, _WRONG = Route.RAISE_AS_PROTOCOL_ERROR, Route.RAISE_AS_UNEXPECTED
+
+ROUTES: Mapping[type[e.CassandraError], Routes] = table_of(
+    (
+        (e.ReadTimeout, Routes(_ASK, _WRONG, _NEXT)),
+        (e.Unavailable, Routes(_ASK, _WRONG, _NEXT)),
+        (e.WriteTimeout, Routes(_IF, _WRONG, _NEXT)),
+        (e.ReadFailure, Routes(_IF, _WRONG, _NEXT)),
+        (e.WriteFailure, Routes(_IF, _WRONG, _NEXT)),
+        (e.TruncateError, Routes(_IF, _WRONG, _NEXT)),
+        (e.ServerError, Routes(_IF, _ASK, _NEXT)),
+        (e.Overloaded, Routes(_IF, _ASK, _NEXT)),
+        (e.CdcWriteFailure, Routes(_IF, _ASK, _NEXT)),
+        (e.CasWriteUnknown, Routes(_IF, _ASK, _NEXT)),
+        (e.RequestAborted, Routes(_IF, _ASK, _NEXT)),
+        (e.Bootstrapping, Routes(_NEXT, _NEXT, _NEXT)),
+        (e.Unprepared, Routes(_PREPARE, _WRONG, _NEXT)),
+        (e.AlreadyExists, Routes(_RAISE, _WRONG, _RAISE)),
+        (e.QueryValidationError, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.FunctionFailure, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.ProtocolError, Routes(_RAISE, _RAISE, _RAISE)),
+        (e.AuthenticationError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (e.FrameTooLong, Routes(_RAISE, _RAISE, _NEXT)),
+        (e.RequestThrottled, Routes(_RAISE, _RAISE, _RAISE)),
+        # What has no class of its own: a code that is not known.
+        (e.CoordinatorError, Routes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+    )
+)
+"""The ways of each class of errors; a class without a row goes the way of the nearest base that has one."""
+
+
+def routes_of(error: e.CassandraError) -> Routes:
+    """Return the ways of an error that an attempt can meet.
+
+    Raises:
+        KeyError: no attempt can meet it.
+    """
+    for kind in type(error).__mro__:
+        if kind in ROUTES:
+            return ROUTES[kind]
+    raise KeyError(type(error))
 
 
 @unique
@@ -50,14 +121,14 @@ class Judgement:
     """What becomes of a request that met an error."""
 
     step: Step
-    error: CassandraError
+    error: e.CassandraError
     """What the caller gets if it gets an error: the one that was met, or what stands for it."""
     verdict: RetryVerdict | None = None
     """The policy's; None where it was not asked, or gave none."""
 
 
 def judge(
-    request: CassandraRequest, error: CassandraError, *, node: Hashable, retry_count: int, preparing: bool
+    request: CassandraRequest, error: e.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
 ) -> Judgement:
     """Return what becomes of a request that met ``error``; a policy that fails makes it fail.
 
@@ -78,13 +149,13 @@ def judge(
         case Route.RAISE:
             return _raised(error)
         case Route.RAISE_AS_PROTOCOL_ERROR:
-            return _raised(ProtocolError(f"{type(error).__name__}: {error}"), cause=error)
+            return _raised(e.ProtocolError(f"{type(error).__name__}: {error}"), cause=error)
         case Route.RAISE_AS_UNEXPECTED:
             text = f"{node} answered a PREPARE with {type(error).__name__}: {error}"
-            return _raised(UnexpectedAnswer(text), cause=error)
+            return _raised(e.UnexpectedAnswer(text), cause=error)
 
 
-def route_of(request: CassandraRequest, error: CassandraError, *, preparing: bool) -> Route:
+def route_of(request: CassandraRequest, error: e.CassandraError, *, preparing: bool) -> Route:
     """Return the way that the table has for an error of this request."""
     routes = routes_of(error)
     if preparing:
@@ -92,28 +163,28 @@ def route_of(request: CassandraRequest, error: CassandraError, *, preparing: boo
     return routes.of_prepare if request.is_prepare else routes.of_statement
 
 
-def _asked(request: CassandraRequest, error: CassandraError, node: Hashable, retry_count: int) -> Judgement:
+def _asked(request: CassandraRequest, error: e.CassandraError, node: Hashable, retry_count: int) -> Judgement:
     try:
         verdict = verdict_on(request.policy, error, retry_count=retry_count)
     except Exception as raised:
         text = f"the retry policy failed on {type(error).__name__} of {node}: {shown(raised)}"
-        return _raised(PolicyFailed(text), cause=raised)
+        return _raised(e.PolicyFailed(text), cause=raised)
     if verdict.decision is RetryDecision.IGNORE and request.is_prepare:
         text = (
             f"the retry policy ignores {type(error).__name__} of a PREPARE, which must have a result; retry or rethrow"
         )
-        return _raised(PolicyFailed(text), verdict, cause=error)
+        return _raised(e.PolicyFailed(text), verdict, cause=error)
     if verdict.decision is RetryDecision.RETHROW:
         return _raised(error, verdict)
     return Judgement(_STEPS[verdict.decision], error, verdict)
 
 
 def _raised(
-    error: CassandraError, verdict: RetryVerdict | None = None, *, cause: BaseException | None = None
+    error: e.CassandraError, verdict: RetryVerdict | None = None, *, cause: BaseException | None = None
 ) -> Judgement:
     if cause is not None:
         error.__cause__ = cause
-    elif not isinstance(error, CoordinatorError):
+    elif not isinstance(error, e.CoordinatorError):
         # A connection that is gone gives one error to all that were on it, and each request writes into its own.
         twin = copy(error)
         twin.__cause__, twin.__context__ = error.__cause__, error.__context__

@@ -1,7 +1,7 @@
 """The request machine: one request over its query plan, events in, ordered actions out.
 
 It owns no clock, no connection and no policy: ``now`` comes with every event, verdicts come from the policy, and which
-error goes where stands in ``routes``. ``states`` has the theory of operation.
+error goes where stands in ``judgement``. ``states`` has the theory of operation.
 
 Source: the retry page of the Cassandra Java driver; where it is silent, the driver's request handlers.
 """
@@ -50,10 +50,9 @@ from triclinium_core.retry.cassandra.requests.events import (
     TimePassed,
 )
 from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
-from triclinium_core.retry.cassandra.requests.judgement import Judgement, Step, judge, route_of
+from triclinium_core.retry.cassandra.requests.judgement import Judgement, Route, Step, judge, route_of
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 from triclinium_core.retry.cassandra.requests.request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.routes import Route
 from triclinium_core.retry.cassandra.requests.speculation import next_delay
 from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS,

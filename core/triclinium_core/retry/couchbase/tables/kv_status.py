@@ -3,12 +3,13 @@
 A status without a row is *unknown*: the error map of the node that sent it decides (SDK-RFC 0049 "KV Error Map
 Handling"). Five statuses have a row and are left to the map all the same (decision C13).
 
-Source: kv_engine ``include/mcbp/protocol/status.h``; SDK-RFC 0058; decision C13.
+Source: kv_engine ``include/mcbp/protocol/status.h``; SDK-RFC 0058; SDK-RFC 0053 "LookupIn", "MutateIn"; decision C13.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Self
 
@@ -181,3 +182,29 @@ def status_name(status: int) -> str | None:
         return Status(status).name
     except ValueError:
         return None
+
+
+OF_A_PATH: Mapping[int, ErrorClass] = {
+    # A right to the document alone does not open its system attributes.
+    Status.NO_ACCESS: e.XattrNoAccessException,
+}
+"""Statuses that say something else of one path than of a whole document."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedPath:
+    """A spec that failed: its place among those of the operation, counted from 0."""
+
+    index: int
+    path: str
+    status: int
+
+    def __str__(self) -> str:
+        name = status_name(self.status) or "an unknown status"
+        return f"specs[{self.index}], path {self.path!r}: {name} [0x{self.status:02x}]"
+
+    @property
+    def error(self) -> ErrorClass:
+        """The exception that it surfaces as."""
+        row = KV_STATUSES.get(self.status)
+        return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or CouchbaseException
