@@ -87,11 +87,6 @@ _NODE = Layout(
         "LOST": (60, 290),
     },
     frames={
-        "connected": Frame(
-            frozenset({"NEGOTIATING", "AUTHENTICATING", "JOINING", "READY"}),
-            (255, 145, 745, 535),
-            "BYTES_RECEIVED",
-        ),
         "alive": Frame(
             frozenset({"CONNECTING", "NEGOTIATING", "AUTHENTICATING", "JOINING", "READY"}), (225, 15, 760, 550)
         ),
@@ -100,16 +95,15 @@ _NODE = Layout(
         ("CONNECTING", "AUTHENTICATING"): 80,
         ("CONNECTING", "READY"): 170,
         ("NEGOTIATING", "JOINING"): -90,
-        ("NEGOTIATING", "READY"): -150,
-        ("AUTHENTICATING", "READY"): -60,
+        ("AUTHENTICATING", "READY"): -150,
+        ("READY", "AUTHENTICATING"): 60,
     },
     labels={
         ("CONNECTING", "AUTHENTICATING"): 0.72,
         ("CONNECTING", "READY"): 0.55,
-        ("connected", "LOST"): 0.62,
         ("LOST", "CONNECTING"): 0.3,
     },
-    starts={("alive", "LOST"): (225, 260), ("connected", "LOST"): (255, 330)},
+    starts={("alive", "LOST"): (225, 260)},
 )
 
 _CASSANDRA_REQUEST = Layout(

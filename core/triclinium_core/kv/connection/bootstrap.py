@@ -16,7 +16,7 @@ from enum import Enum, unique
 
 from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import NODE_TRANSITIONS, NodeEvent, NodeState
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -188,7 +188,7 @@ class Bootstrap:
         """Outcome of SASL, once there is one."""
         self.bucket_status: int | None = None
         """Outcome of SELECT_BUCKET, once there is one."""
-        self.state: NodeState = NodeState.NEGOTIATING if plan.begins_with_hello else NodeState.AUTHENTICATING
+        self.state: NodeState = NodeState.CONNECTING
 
     @property
     def is_done(self) -> bool:
@@ -211,6 +211,7 @@ class Bootstrap:
 
     def start(self) -> bytes:
         """Return the first burst."""
+        self._move(NodeEvent.HELLO_SENT if self._plan.begins_with_hello else NodeEvent.SASL_SENT)
         burst = self._hello() if self._plan.begins_with_hello else b""
         if self._plan.mechanisms:
             burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
@@ -227,10 +228,13 @@ class Bootstrap:
             return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
         self.has_heard = True
         data = step(frame)
-        if self.state is NodeState.JOINING and not self._steps:
+        if self.state is NodeState.JOINING and not self._steps and self.failure is None:
             # The config may be answered before what was asked earlier; only all of it together makes a connection.
-            self.state = NodeState.READY
+            self._move(NodeEvent.ALL_ANSWERED)
         return data
+
+    def _move(self, event: NodeEvent) -> None:
+        self.state = NODE_TRANSITIONS[self.state][event]
 
     def _request(
         self,
@@ -247,7 +251,6 @@ class Bootstrap:
 
     def _fail(self, text: str, kind: FailureKind = FailureKind.PROTOCOL, status: int | None = None) -> bytes:
         self.failure = BootstrapFailure(kind, text, status)
-        self.state = NodeState.LOST
         self._steps.clear()
         return b""
 
@@ -280,7 +283,7 @@ class Bootstrap:
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
         if self.state is not NodeState.NEGOTIATING:
             return b""
-        self.state = NodeState.AUTHENTICATING
+        self._move(NodeEvent.HELLO_ANSWERED)
         # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
         return b"" if self._plan.mechanisms else self._join()
 
@@ -318,7 +321,7 @@ class Bootstrap:
         return self._join() if self._sasl.is_done else self._say(message)
 
     def _join(self) -> bytes:
-        self.state = NodeState.JOINING
+        self._move(NodeEvent.AUTHENTICATED)
         burst = b"" if self._plan.begins_with_hello else self._hello()
         if self._plan.bucket is not None:
             burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())

@@ -182,7 +182,7 @@ class NodeMachine:
 
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""
-        self._move(NodeEvent.BACKOFF_OVER, NodeState.CONNECTING)
+        self._move(NodeEvent.BACKOFF_OVER)
         self.attempts += 1
         self.choose()
         self._frames_came = self._is_proven = False
@@ -215,11 +215,12 @@ class NodeMachine:
         self.was_reached = True
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         if plan is None:
-            return [self._become_ready(NodeEvent.STREAM_OPENED, now)]
+            self._move(NodeEvent.NOTHING_TO_ASK)
+            return [self._become_ready(now)]
         self._bootstrap = Bootstrap(plan)
         self.authenticator = plan.authenticator
-        self._move(NodeEvent.STREAM_OPENED, self._bootstrap.state)
         burst = self._bootstrap.start()
+        self.state = self._bootstrap.state
         if self._bootstrap.failure is not None:
             return [BecameUnusable(self._bootstrap.failure.text, self._bootstrap.failure)]
         self.in_flight.skip(len(burst), self._bootstrap.last_opaque)
@@ -244,7 +245,7 @@ class NodeMachine:
         if self._again is not None:
             self._again.next_exchange = exchange
             return ()
-        self._move(NodeEvent.CREDENTIALS_CHANGED, NodeState.AUTHENTICATING)
+        self._move(NodeEvent.CREDENTIALS_CHANGED)
         self._again = Reauthentication(exchange, self.bucket)
         news: list[News] = []
         unusable = self._ask(self._again.start(), news)
@@ -292,7 +293,7 @@ class NodeMachine:
             self.losses += 1
             if not self._is_proven:
                 self.failed_attempts += 1
-            self._move(NodeEvent.STREAM_LOST, NodeState.LOST)
+            self._move(NodeEvent.STREAM_LOST)
         self.is_in_use = False
         self.outgoing.clear()
         failure = self._bootstrap.failure if self._bootstrap is not None else None
@@ -348,7 +349,7 @@ class NodeMachine:
             return BecameUnusable(again.failure.text, again.failure)
         if question is None:
             self._again = None
-            self._move(NodeEvent.BYTES_RECEIVED, NodeState.READY)
+            self._move(NodeEvent.AUTHENTICATED_AGAIN)
             news.append(AuthenticatedAgain())
             return None
         opcode, key, value = question
@@ -380,16 +381,14 @@ class NodeMachine:
         if data:
             self.in_flight.skip(len(data), bootstrap.last_opaque)
             news.append(BytesOrdered(data))
+        self.state = bootstrap.state
         if bootstrap.is_done:
             self.negotiated = bootstrap.negotiated
             self.dialect = replace(self.dialect, features=self.negotiated.features)
-            news.append(self._become_ready(NodeEvent.BYTES_RECEIVED, now))
-        else:
-            self._move(NodeEvent.BYTES_RECEIVED, bootstrap.state)
+            news.append(self._become_ready(now))
         return None
 
-    def _become_ready(self, event: NodeEvent, now: float) -> BecameReady:
-        self._move(event, NodeState.READY)
+    def _become_ready(self, now: float) -> BecameReady:
         self.is_in_use = True
         self._bootstrap = None
         self.was_ready = True
@@ -399,9 +398,8 @@ class NodeMachine:
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
         return BecameReady(losses)
 
-    def _move(self, event: NodeEvent, state: NodeState) -> None:
-        assert state in NODE_TRANSITIONS[self.state].get(event, ()), f"{self.state} {event} {state}"
-        self.state = state
+    def _move(self, event: NodeEvent) -> None:
+        self.state = NODE_TRANSITIONS[self.state][event]
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:

@@ -10,8 +10,7 @@ CONNECTING again, with a stream of its own. A connection that is READY and is gi
 AUTHENTICATING once more, on the same stream: what was sent before is still answered, what comes now waits.
 
 Requests wait while the connection is on its way to READY, travel while it is READY, and cannot be dispatched while it is
-LOST. The table names, for each state and event, the states that the event may lead to; a missing pair is a mistake of
-the client machine.
+LOST. The table names the state that each event leads to; any other pair is a mistake of the client machine.
 """
 
 from __future__ import annotations
@@ -39,31 +38,42 @@ class NodeState(Enum):
 
 @unique
 class NodeEvent(Enum):
-    """What a connection hears."""
+    """What happens to a connection."""
 
     BACKOFF_OVER = "backoff_over"
-    STREAM_OPENED = "stream_opened"
-    BYTES_RECEIVED = "bytes_received"
-    STREAM_LOST = "stream_lost"
+    NOTHING_TO_ASK = "nothing_to_ask"
+    HELLO_SENT = "hello_sent"
+    SASL_SENT = "sasl_sent"
+    HELLO_ANSWERED = "hello_answered"
+    AUTHENTICATED = "authenticated"
+    ALL_ANSWERED = "all_answered"
     CREDENTIALS_CHANGED = "credentials_changed"
+    AUTHENTICATED_AGAIN = "authenticated_again"
+    STREAM_LOST = "stream_lost"
 
 
-def _to(*states: NodeState) -> frozenset[NodeState]:
-    return frozenset(states)
-
-
-_C, _N, _A, _J, _R, _L = NodeState
-
-NODE_TRANSITIONS: Mapping[NodeState, Mapping[NodeEvent, frozenset[NodeState]]] = {
-    _C: {NodeEvent.STREAM_OPENED: _to(_N, _A, _R), NodeEvent.STREAM_LOST: _to(_L)},
-    # One piece of bytes may carry the answers to several steps.
-    _N: {NodeEvent.BYTES_RECEIVED: _to(_N, _A, _J, _R, _L), NodeEvent.STREAM_LOST: _to(_L)},
-    _A: {NodeEvent.BYTES_RECEIVED: _to(_A, _J, _R, _L), NodeEvent.STREAM_LOST: _to(_L)},
-    _J: {NodeEvent.BYTES_RECEIVED: _to(_J, _R, _L), NodeEvent.STREAM_LOST: _to(_L)},
-    _R: {
-        NodeEvent.BYTES_RECEIVED: _to(_R, _L),
-        NodeEvent.STREAM_LOST: _to(_L),
-        NodeEvent.CREDENTIALS_CHANGED: _to(_A),
+NODE_TRANSITIONS: Mapping[NodeState, Mapping[NodeEvent, NodeState]] = {
+    NodeState.CONNECTING: {
+        NodeEvent.NOTHING_TO_ASK: NodeState.READY,
+        NodeEvent.HELLO_SENT: NodeState.NEGOTIATING,
+        NodeEvent.SASL_SENT: NodeState.AUTHENTICATING,
+        NodeEvent.STREAM_LOST: NodeState.LOST,
     },
-    _L: {NodeEvent.BACKOFF_OVER: _to(_C)},
+    NodeState.NEGOTIATING: {
+        NodeEvent.HELLO_ANSWERED: NodeState.AUTHENTICATING,
+        # Both were asked at once, and a peer may answer in any order.
+        NodeEvent.AUTHENTICATED: NodeState.JOINING,
+        NodeEvent.STREAM_LOST: NodeState.LOST,
+    },
+    NodeState.AUTHENTICATING: {
+        NodeEvent.AUTHENTICATED: NodeState.JOINING,
+        NodeEvent.AUTHENTICATED_AGAIN: NodeState.READY,
+        NodeEvent.STREAM_LOST: NodeState.LOST,
+    },
+    NodeState.JOINING: {NodeEvent.ALL_ANSWERED: NodeState.READY, NodeEvent.STREAM_LOST: NodeState.LOST},
+    NodeState.READY: {
+        NodeEvent.CREDENTIALS_CHANGED: NodeState.AUTHENTICATING,
+        NodeEvent.STREAM_LOST: NodeState.LOST,
+    },
+    NodeState.LOST: {NodeEvent.BACKOFF_OVER: NodeState.CONNECTING},
 }
