@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from docs._ext.state_diagram import Choice, Frame, Layout, Table
-from triclinium_core.kv.connection.states import NODE_TRANSITIONS
+from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS
 from triclinium_core.retry.cassandra.requests.states import (
     EXECUTION_TRANSITIONS as CASSANDRA_EXECUTION_TRANSITIONS,
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
@@ -148,5 +148,5 @@ MACHINES: Mapping[str, Machine] = {
         _CASSANDRA_EXECUTION,
         "triclinium_core/retry/cassandra/requests/states.py",
     ),
-    "connection": Machine(by_name(NODE_TRANSITIONS), _NODE, "triclinium_core/kv/connection/states.py"),
+    "connection": Machine(by_name(CONNECTION_TRANSITIONS), _NODE, "triclinium_core/kv/connection/states.py"),
 }

@@ -12,8 +12,8 @@ from triclinium_core.kv.actions import Action, OpenStream
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.bootstrap import BootstrapPlan
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
-from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
@@ -242,29 +242,29 @@ def bare() -> Scene:
 SCENES: tuple[Callable[[], Scene], ...] = (bootstrapping, ready, bare)
 
 
-def bootstrapping_node() -> tuple[NodeMachine, bytes]:
+def bootstrapping_node() -> tuple[Connection, bytes]:
     """Return a connection that has sent its first burst, and the honest answers."""
-    node = NodeMachine(
+    connection = Connection(
         "b", (Address("127.0.0.1", 11210),), bare=False, compression=True, circuit_breaker=CircuitBreakerOptions()
     )
-    node.connect()
+    connection.connect()
     plan = BootstrapPlan(
         authenticator=AUTHENTICATOR, bucket="b", tls=False, nonce="nonce", user_agent="fuzz", connection_id="1/2"
     )
-    node.stream_opened(plan, 0.0)
-    return node, BOOTSTRAP_REPLIES
+    connection.stream_opened(plan, 0.0)
+    return connection, BOOTSTRAP_REPLIES
 
 
-def ready_node() -> tuple[NodeMachine, bytes]:
+def ready_node() -> tuple[Connection, bytes]:
     """Return a connection with requests in flight, and the honest answers."""
-    node, honest = bootstrapping_node()
-    node.bytes_received(honest, 0.0)
+    connection, honest = bootstrapping_node()
+    connection.bytes_received(honest, 0.0)
     for token, opcode in enumerate(OPCODES, 1):
-        node.in_flight.add(Probe(token), encode_request(opcode, opaque=node.in_flight.next_opaque))
-    return node, OPERATION_REPLIES
+        connection.in_flight.add(Probe(token), encode_request(opcode, opaque=connection.in_flight.next_opaque))
+    return connection, OPERATION_REPLIES
 
 
-NODES: tuple[Callable[[], tuple[NodeMachine, bytes]], ...] = (bootstrapping_node, ready_node)
+NODES: tuple[Callable[[], tuple[Connection, bytes]], ...] = (bootstrapping_node, ready_node)
 
 
 def _submit(machine: ClientMachine, operations: Sequence[Operation] = OPERATIONS) -> list[Action]:

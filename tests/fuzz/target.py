@@ -26,7 +26,7 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.connection.connection_events import Answered, BecameUnusable, News
 from triclinium_core.kv.connection.in_flight import is_last
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
 
 ACTIONS = get_args(Action)
@@ -153,4 +153,4 @@ def play_node(attack: Attack) -> None:
             break
 
     assert sent == answered + len(list(node.lost("the end")))
-    assert NodeState.LOST is node.state
+    assert ConnectionState.LOST is node.state

@@ -25,6 +25,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import (
     Answered,
     AuthenticatedAgain,
@@ -38,8 +39,7 @@ from triclinium_core.kv.connection.connection_events import (
     Strayed,
 )
 from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import (
     AuthenticatorChanged,
@@ -69,7 +69,7 @@ from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.pool.authentication import check_authenticator
-from triclinium_core.kv.pool.connection_timers import NodeTimers
+from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections, Loss
 from triclinium_core.kv.pool.keepalive import Upkeep
 from triclinium_core.kv.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
@@ -120,7 +120,7 @@ class ClientMachine:
         self._now = -TIME_MAX
         self._orphans = 0
         error_maps, terminal_states = ErrorMapStore(), TerminalStates()
-        destinations, configs, node_timers = Destinations(), KnownConfigs(), NodeTimers(self._timers)
+        destinations, configs, node_timers = Destinations(), KnownConfigs(), ConnectionTimers(self._timers)
         emit = self._actions.append
         self._configs = configs
         self._connections = Connections(
@@ -173,7 +173,7 @@ class ClientMachine:
 
     def __repr__(self) -> str:
         open_operations = len(self._operations.open) + len(self._inquiries)
-        return f"<ClientMachine: connections={len(tuple(self._connections.nodes))} open_operations={open_operations}>"
+        return f"<ClientMachine: connections={len(tuple(self._connections.all))} open_operations={open_operations}>"
 
     @property
     def wakeup(self) -> float:
@@ -251,11 +251,13 @@ class ClientMachine:
 
     def statistics(self) -> ClientStatistics:
         """Return a snapshot."""
-        nodes = tuple(self._connections.nodes)
+        connections = tuple(self._connections.all)
         return ClientStatistics(
-            connections=tuple(describe_connection(node, self._configs.version(node.bucket)) for node in nodes),
+            connections=tuple(
+                describe_connection(connection, self._configs.version(connection.bucket)) for connection in connections
+            ),
             open_operations=len(self._operations.open) + len(self._inquiries),
-            in_flight=sum(len(node.in_flight) for node in nodes),
+            in_flight=sum(len(connection.in_flight) for connection in connections),
             orphans=self._orphans,
             retries_by_reason=self._operations.retries_by_reason,
             topologies=self._keyspaces.topologies,
@@ -365,38 +367,38 @@ class ClientMachine:
             elif kind is TimerKind.PING:
                 self._inquiries.deadline_passed(cast(int, subject), now)
             elif kind is TimerKind.COLLECTION_QUESTION:
-                node, question = cast(tuple[NodeMachine, CollectionQuestion], subject)
-                self._keyspaces.question_overdue(node, question, now)
+                connection, question = cast(tuple[Connection, CollectionQuestion], subject)
+                self._keyspaces.question_overdue(connection, question, now)
             elif kind is TimerKind.SERVICE_LOOKUP:
                 self._connections.open_waiting(self._connections.seeds.give_up(), now)
             elif kind is TimerKind.OPENING:
                 self._connections.open_next(now)
             elif kind in TIMERS_OF_CONNECTIONS:
-                self._connections.on_timer(kind, cast(NodeMachine, subject), now)
+                self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
-                self._upkeep.on_timer(kind, cast(NodeMachine, subject), now)
+                self._upkeep.on_timer(kind, cast(Connection, subject), now)
 
-    def _on_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame, now: float) -> None:
+    def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
         try:
-            answer = self._keyspaces.take_collection_id(node, question, frame)
+            answer = self._keyspaces.take_collection_id(connection, question, frame)
         except MalformedResponse as error:
             # Those who wait were not sent: the question is asked again, like one without an answer.
-            self._report(node, str(error))
+            self._report(connection, str(error))
             return
         if answer.reason is None and answer.error is None:
             self._operations.resume(answer.waiters, now)
             return
         for token in answer.waiters:
             if answer.reason is not None:
-                failed = DispatchFailed(answer.reason, answer.detail, answer.error, node.node)
+                failed = DispatchFailed(answer.reason, answer.detail, answer.error, connection.node)
                 self._operations.collection_not_found(token, failed, now)
             elif answer.error is not None:
                 self._operations.fail_waiting(token, answer.error, answer.detail, now)
         if answer.close_connection is not None:
-            self._connections.close(node, answer.close_connection, now)
+            self._connections.close(connection, answer.close_connection, now)
 
-    def _report(self, node: NodeMachine, text: str) -> None:
-        self._actions.append(ReportConnection(StreamId(node.stream_number), node.node, text))
+    def _report(self, connection: Connection, text: str) -> None:
+        self._actions.append(ReportConnection(StreamId(connection.stream_number), connection.node, text))
 
     # -- What connections tell.
 
@@ -406,117 +408,117 @@ class ClientMachine:
             self._learn(*opened, now)
 
     def _on_bytes_received(self, event: BytesReceived, now: float) -> None:
-        node = self._connections.streams.node(event.stream)
-        if node is None or node.state is NodeState.CONNECTING:
+        connection = self._connections.streams.connection(event.stream)
+        if connection is None or connection.state is ConnectionState.CONNECTING:
             # The stream was given up meanwhile.
             return
-        self._learn(node, node.bytes_received(event.data, now), now)
-        if node.parked.tokens and node.takes_operations:
+        self._learn(connection, connection.bytes_received(event.data, now), now)
+        if connection.waiting.tokens and connection.takes_operations:
             # Once for all the answers of one piece.
-            self._operations.resume_parked(node, now)
+            self._operations.resume_waiting(connection, now)
 
     def _on_stream_lost(self, event: StreamLost, now: float) -> None:
         for owner, handed_over, detail in self._connections.stream_lost(event, now):
             if isinstance(owner, LiveOperation):
                 self._operations.socket_closed(owner, handed_over, detail, now)
 
-    def _learn(self, node: NodeMachine, news: Iterable[News], now: float) -> None:
+    def _learn(self, connection: Connection, news: Iterable[News], now: float) -> None:
         """Draw the conclusions from what a connection tells of its present stream."""
-        stream, answers = node.stream_number, 0
+        stream, answers = connection.stream_number, 0
         for item in news:
             if type(item) is Answered:
                 if item.problem is not None:
-                    self._report(node, f"sent {item.problem}")
+                    self._report(connection, f"sent {item.problem}")
                 owner = item.request.owner
                 if type(owner) is LiveOperation:
                     answers += 1
-                    self._operations.answered(owner, node, item, now)
+                    self._operations.answered(owner, connection, item, now)
                 else:
-                    self._on_own_answer(node, item, now)
+                    self._on_own_answer(connection, item, now)
             elif type(item) is Strayed:
                 self._orphans += 1
-            elif node.state is not NodeState.LOST and node.stream_number == stream:
-                self._conclude(node, item, now)
+            elif connection.state is not ConnectionState.LOST and connection.stream_number == stream:
+                self._conclude(connection, item, now)
             # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
         if answers:
-            node.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now, answers)
-        if node.is_leaving:
-            self._connections.part_with(node, now)
+            connection.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now, answers)
+        if connection.is_leaving:
+            self._connections.part_with(connection, now)
 
-    def _on_own_answer(self, node: NodeMachine, answered: Answered, now: float) -> None:
+    def _on_own_answer(self, connection: Connection, answered: Answered, now: float) -> None:
         """Take the answer to a question of the client's own to where it belongs."""
         owner, frame = answered.request.owner, answered.frame
         if owner is Purpose.KEEP_ALIVE or owner is Purpose.CANARY:
-            self._upkeep.answered(node, owner, now)
+            self._upkeep.answered(connection, owner, now)
         elif owner is Purpose.CONFIG:
-            node.config_asked_at = -math.inf
-            node.questions.rest()
-            self._keyspaces.take_config(node, frame.value if frame.status == Status.SUCCESS else None, now)
+            connection.config_asked_at = -math.inf
+            connection.questions.rest()
+            self._keyspaces.take_config(connection, frame.value if frame.status == Status.SUCCESS else None, now)
             # One more question where the answer is older than what was announced meanwhile, and no third.
-            self._fetch_announced(node, now)
-            node.announced = None
+            self._fetch_announced(connection, now)
+            connection.announced = None
         elif isinstance(owner, AbandonedScan):
-            self._operations.end_scan(node, owner, frame)
+            self._operations.end_scan(connection, owner, frame)
         elif isinstance(owner, CollectionQuestion):
-            self._on_collection_id(node, owner, frame, now)
+            self._on_collection_id(connection, owner, frame, now)
         elif isinstance(owner, Probe):
-            self._orphans += not self._inquiries.answered(node, owner, now)
+            self._orphans += not self._inquiries.answered(connection, owner, now)
         else:
             self._orphans += owner is None
 
-    def _conclude(self, node: NodeMachine, item: News, now: float) -> None:
+    def _conclude(self, connection: Connection, item: News, now: float) -> None:
         """Do what follows from what a connection tells besides answers."""
         match item:
             case BytesOrdered(data):
-                self._connections.order(node, data)
+                self._connections.order(connection, data)
             case SaslAnswered(status):
-                self._connections.sasl_answered(node, status)
+                self._connections.sasl_answered(connection, status)
             case BucketSelected(bucket, status):
-                self._connections.bucket_selected(node, bucket, status)
+                self._connections.bucket_selected(connection, bucket, status)
             case ConfigAnnounced():
-                self._fetch_announced(node, now)
+                self._fetch_announced(connection, now)
             case BecameReady(losses):
-                self._on_ready(node, losses, now)
+                self._on_ready(connection, losses, now)
             case AuthenticatedAgain():
-                self._connections.authenticated_again(node)
-                self._operations.resume_parked(node, now)
-                self._fetch_announced(node, now)
-                self._connections.catch_up(node, now)
+                self._connections.authenticated_again(connection)
+                self._operations.resume_waiting(connection, now)
+                self._fetch_announced(connection, now)
+                self._connections.catch_up(connection, now)
             case BecameUnusable(text, failure):
-                self._connections.close(node, text, now, failure=failure)
+                self._connections.close(connection, text, now, failure=failure)
 
-    def _fetch_announced(self, node: NodeMachine, now: float) -> None:
+    def _fetch_announced(self, connection: Connection, now: float) -> None:
         """Fetch the config that a node announced, unless it is known."""
-        known = self._configs.version(node.bucket)
-        if node.announced is not None and (known is None or known < node.announced):
-            self._upkeep.refresh_config(node, now)
+        known = self._configs.version(connection.bucket)
+        if connection.announced is not None and (known is None or known < connection.announced):
+            self._upkeep.refresh_config(connection, now)
 
-    def _on_ready(self, node: NodeMachine, losses: int, now: float) -> None:
+    def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
         """Use a connection that became ready after so many losses, unless it has brought no config."""
-        self._upkeep.begin(node, now)
-        self._connections.became_ready(node, losses)
-        failure = self._keyspaces.take_config(node, node.negotiated.config, now)
-        if failure is None and node.bucket is not None and node.bucket not in self._configs:
+        self._upkeep.begin(connection, now)
+        self._connections.became_ready(connection, losses)
+        failure = self._keyspaces.take_config(connection, connection.negotiated.config, now)
+        if failure is None and connection.bucket is not None and connection.bucket not in self._configs:
             failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
         if failure is not None:
-            self._connections.close(node, failure.text, now, failure=failure)
+            self._connections.close(connection, failure.text, now, failure=failure)
             return
-        if self._configs.is_lost(node.bucket):
-            self._upkeep.refresh_config(node, now)
-        self._operations.resume_parked(node, now)
-        self._connections.catch_up(node, now)
+        if self._configs.is_lost(connection.bucket):
+            self._upkeep.refresh_config(connection, now)
+        self._operations.resume_waiting(connection, now)
+        self._connections.catch_up(connection, now)
 
     def _on_loss(self, loss: Loss, now: float) -> None:
         """Retry or fail what waited for a connection that is gone, or whose node has left the map."""
-        node = loss.node
-        if not node.is_leaving:
+        connection = loss.connection
+        if not connection.is_leaving:
             # While a map is being followed, the connections to its new nodes are not there yet.
-            self._keyspaces.search_if_lost(node.bucket, now)
-        waiting = [*loss.parked, *self._keyspaces.connection_lost(node)]
-        if node.is_hopeless:
-            self._inquiries.hopeless(node, loss.detail)
+            self._keyspaces.search_if_lost(connection.bucket, now)
+        waiting = [*loss.waiting, *self._keyspaces.connection_lost(connection)]
+        if connection.is_unsupported:
+            self._inquiries.unsupported(connection, loss.detail)
         for token in waiting:
-            self._operations.connection_lost(token, node, loss.detail, now)
+            self._operations.connection_lost(token, connection, loss.detail, now)
 
 
 _HANDLERS: Mapping[type, Callable[..., None]] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.kv.topology.vbuckets import vbucket_of
@@ -24,7 +24,7 @@ class Destination(msgspec.Struct, frozen=True, eq=False):
     map: BucketMap | None
     """By which it was found; None where the bucket has none."""
     vbucket: int
-    node: NodeMachine
+    connection: Connection
     prefix: bytes | None = None
     """What stands before the key; None where that is not known yet."""
 

@@ -17,8 +17,8 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
@@ -33,7 +33,7 @@ from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 
-_READY = NodeState.READY
+_READY = ConnectionState.READY
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
@@ -47,19 +47,19 @@ Undispatched = DispatchFailed | Refused
 """Why an operation was not sent: its strategy decides what becomes of it, or nothing does."""
 
 
-def load_of(node: NodeMachine) -> Load:
+def load_of(connection: Connection) -> Load:
     """Return how much a connection has to do."""
-    return Load(len(node.in_flight), node.parked.peak if node.parked else 0)
+    return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
 
 
-def _check_dialect(operation: LiveOperation, node: NodeMachine) -> None:
+def _check_dialect(operation: LiveOperation, connection: Connection) -> None:
     """Have an operation that a plain memcached cannot carry out fail before it waits for one.
 
     Raises:
         FeatureNotAvailableException: it cannot. What any other server can do shows when the connection is ready.
     """
-    if node.dialect.bare:
-        encode_operation(operation.request, node.dialect, opaque=0, vbucket=0, prefix=b"")
+    if connection.dialect.bare:
+        encode_operation(operation.request, connection.dialect, opaque=0, vbucket=0, prefix=b"")
 
 
 class Dispatcher:
@@ -78,10 +78,10 @@ class Dispatcher:
         self._upkeep = upkeep
         self._terminal_states = terminal_states
         self._destinations = destinations
-        self._waits_for: dict[int, NodeMachine] = {}
+        self._waits_for: dict[int, Connection] = {}
         """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
 
-    def waits_for(self, token: int) -> NodeMachine | None:
+    def waits_for(self, token: int) -> Connection | None:
         """Return the connection that an operation waits for; None for one that does not wait."""
         return self._waits_for.get(token)
 
@@ -91,13 +91,13 @@ class Dispatcher:
 
     def stop_waiting(self, operation: LiveOperation) -> None:
         """Have an operation wait no longer, if it does."""
-        node = self._waits_for.pop(operation.token, None)
-        if node is not None:
+        connection = self._waits_for.pop(operation.token, None)
+        if connection is not None:
             self._keyspaces.stop_waiting(operation.request.keyspace, operation.token)
-            node.parked.leave(operation.token)
+            connection.waiting.leave(operation.token)
 
     def dispatch(
-        self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None
+        self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None
     ) -> Undispatched | None:
         """Send an operation to the node that has its document, now or as soon as that can be.
 
@@ -109,43 +109,43 @@ class Dispatcher:
         """
         request, found = operation.request, None
         # A vbucket of which a node said that it is not there is searched with all that is known.
-        if not operation.led_astray:
+        if not operation.wrong_node_count:
             found = self._destinations.recall(request)
         if found is None:
             found = self._search(operation, now)
             if found is None:
                 return self._lack_node(operation)
-        node, prefix = found.node, found.prefix
+        connection, prefix = found.connection, found.prefix
         operation.map, operation.vbucket = found.map, found.vbucket
         try:
-            if node.state is not _READY or not node.breaker.allows_operations:
-                return self._hold(operation, node)
-            if node.in_flight.is_full or (node.parked.tokens and turn_at is not node):
-                return self._queue(operation, node, now)
-            node.full_since = math.inf
+            if connection.state is not _READY or not connection.breaker.allows_operations:
+                return self._hold(operation, connection)
+            if connection.in_flight.is_full or (connection.waiting.tokens and turn_at is not connection):
+                return self._queue(operation, connection, now)
+            connection.full_since = math.inf
             if prefix is None:
-                prefix = self._prefix(operation, node)
+                prefix = self._prefix(operation, connection)
                 if prefix is None:
-                    return self._wait_for_collection(operation, node, now)
+                    return self._wait_for_collection(operation, connection, now)
             # Decision C29: every attempt is a new frame.
             frame = encode_operation(
                 request,
-                node.dialect,
-                opaque=node.in_flight.next_opaque,
+                connection.dialect,
+                opaque=connection.in_flight.next_opaque,
                 vbucket=operation.vbucket,
                 prefix=prefix,
                 time_left=operation.deadline - now,
             )
         except FeatureNotAvailableException as error:
             return Refused(FeatureNotAvailableException, error.message)
-        operation.opaque, operation.link = node.in_flight.next_opaque, node.link
-        self._connections.send(node, operation, frame)
+        operation.opaque, operation.link = connection.in_flight.next_opaque, connection.link
+        self._connections.send(connection, operation, frame)
         if operation.retry is not None:
-            operation.retry.handle(Dispatched(node.node, operation.opaque, node.link.local_address), now)
+            operation.retry.handle(Dispatched(connection.node, operation.opaque, connection.link.local_address), now)
         return None
 
     def lost(
-        self, operation: LiveOperation, node: NodeMachine, detail: str, *, load: Load | None = None
+        self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None
     ) -> Undispatched:
         """Return why an operation cannot be sent to ``node``, for which it waits no longer.
 
@@ -153,11 +153,11 @@ class Dispatcher:
             load: what the node had to do, where that is why.
         """
         self._waits_for.pop(operation.token, None)
-        if node.is_hopeless:
+        if connection.is_unsupported:
             return Refused(UnsupportedOperationException, detail)
         # Decision C6: a terminal state says better than the socket what is wrong.
-        reason = self.terminal_reason(operation) or node.unavailable_reason
-        return DispatchFailed(reason, detail, node=node.node, load=load)
+        reason = self.terminal_reason(operation) or connection.unavailable_reason
+        return DispatchFailed(reason, detail, node=connection.node, load=load)
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
         """Return what is known to be wrong for good with what an operation needs; None for nothing."""
@@ -171,13 +171,13 @@ class Dispatcher:
         request = operation.request
         known = self._keyspaces.map_of(request.keyspace.bucket)
         if known is not operation.map:
-            operation.map, operation.led_astray = known, 0
+            operation.map, operation.wrong_node_count = known, 0
         # Decision C29: resolved again for every attempt.
         operation.vbucket = self._keyspaces.vbucket(request)
         # Until a newer map comes, the one before and the one after the rebalance are tried in turn.
-        forward = operation.led_astray % 2 == 1
-        node = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
-        return Destination(known, operation.vbucket, node) if node is not None else None
+        forward = operation.wrong_node_count % 2 == 1
+        connection = self._keyspaces.connection_for(request, operation.vbucket, now, forward=forward)
+        return Destination(known, operation.vbucket, connection) if connection is not None else None
 
     def _lack_node(self, operation: LiveOperation) -> Undispatched:
         """Return why no node has an operation's document, or the copy of it."""
@@ -191,32 +191,32 @@ class Dispatcher:
             return Refused(DocumentUnretrievableException, text)
         return DispatchFailed(*self._keyspaces.obstacle(request, operation.vbucket))
 
-    def _hold(self, operation: LiveOperation, node: NodeMachine) -> Undispatched | None:
+    def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
         """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
-        _check_dialect(operation, node)
-        if node.state.is_underway:
-            return self._wait(operation, node)
-        if node.state is NodeState.LOST:
-            return self.lost(operation, node, status_text(node))
-        detail = f"{node.node}: the circuit breaker is {node.breaker.state.value}"
-        return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=node.node)
+        _check_dialect(operation, connection)
+        if connection.state.is_underway:
+            return self._wait(operation, connection)
+        if connection.state is ConnectionState.LOST:
+            return self.lost(operation, connection, status_text(connection))
+        detail = f"{connection.node}: the circuit breaker is {connection.breaker.state.value}"
+        return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=connection.node)
 
-    def _queue(self, operation: LiveOperation, node: NodeMachine, now: float) -> Undispatched | None:
+    def _queue(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
         """Have an operation wait until a connection has room, behind those that do."""
-        _check_dialect(operation, node)
-        if node.in_flight.is_full:
-            self._upkeep.lacks_room(node, now)
-        return self._wait(operation, node)
+        _check_dialect(operation, connection)
+        if connection.in_flight.is_full:
+            self._upkeep.lacks_room(connection, now)
+        return self._wait(operation, connection)
 
-    def _wait(self, operation: LiveOperation, node: NodeMachine) -> Undispatched | None:
+    def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
         """Have an operation wait in order for a connection, unless too many do (decision C37)."""
-        if len(node.parked) >= WAITING_MAX:
-            return self.lost(operation, node, status_text(node), load=load_of(node))
-        self._waits_for[operation.token] = node
-        node.parked.join(operation.token)
+        if len(connection.waiting) >= WAITING_MAX:
+            return self.lost(operation, connection, status_text(connection), load=load_of(connection))
+        self._waits_for[operation.token] = connection
+        connection.waiting.join(operation.token)
         return None
 
-    def _prefix(self, operation: LiveOperation, node: NodeMachine) -> bytes | None:
+    def _prefix(self, operation: LiveOperation, connection: Connection) -> bytes | None:
         """Return what stands before an operation's key, and remember the way; None where an id has to be asked for.
 
         Raises:
@@ -224,20 +224,20 @@ class Dispatcher:
         """
         request = operation.request
         self._keyspaces.check_capability(request)
-        prefix = self._keyspaces.prefix(node, request)
+        prefix = self._keyspaces.prefix(connection, request)
         is_active_copy = isinstance(request, DocumentOperation) and not request.reads_replica
-        if prefix is not None and is_active_copy and not operation.led_astray:
+        if prefix is not None and is_active_copy and not operation.wrong_node_count:
             count = self._keyspaces.vbucket_count(request.keyspace.bucket)
-            found = Destination(operation.map, operation.vbucket, node, prefix)
+            found = Destination(operation.map, operation.vbucket, connection, prefix)
             self._destinations.remember(request.keyspace, count, found)
         return prefix
 
-    def _wait_for_collection(self, operation: LiveOperation, node: NodeMachine, now: float) -> Undispatched | None:
+    def _wait_for_collection(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
         """Have an operation wait for the id of its collection, unless too many do (decision C37)."""
         keyspace = operation.request.keyspace
-        if not self._keyspaces.wait_for_collection(node, keyspace, operation.token, now):
+        if not self._keyspaces.wait_for_collection(connection, keyspace, operation.token, now):
             path = f"{keyspace.scope}.{keyspace.collection}"
-            detail = f"{node.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
-            return self.lost(operation, node, detail)
-        self._waits_for[operation.token] = node
+            detail = f"{connection.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
+            return self.lost(operation, connection, detail)
+        self._waits_for[operation.token] = connection
         return None

@@ -13,9 +13,9 @@ from triclinium_core.errors import CouchbaseException, DecodingFailureException,
 from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import CollectionQuestion
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.events import StreamId
@@ -95,7 +95,7 @@ class Keyspaces:
         self._topologies: dict[str | None, Topology] = {}
         self._reaches_all_nodes = False
         """Whether there has to be a connection to every node, whatever its buckets."""
-        self._global_teller: tuple[NodeMachine, Address] | None = None
+        self._global_teller: tuple[Connection, Address] | None = None
         """Which connection told the newest global config, and at which address."""
         self._collections: dict[str | None, CollectionIds] = {}
 
@@ -139,7 +139,7 @@ class Keyspaces:
 
     def connection_for(
         self, operation: Operation, vbucket: int, now: float, *, forward: bool = False
-    ) -> NodeMachine | None:
+    ) -> Connection | None:
         """Return the connection to the node that has the document, or the copy of it; None where no node has it now.
 
         Args:
@@ -166,14 +166,14 @@ class Keyspaces:
         reason = RetryReason.SERVICE_NOT_AVAILABLE if known.lacks_service(vbucket) else RetryReason.NODE_NOT_AVAILABLE
         return reason, known.obstacle(vbucket)
 
-    def prefix(self, node: NodeMachine, operation: Operation) -> bytes | None:
+    def prefix(self, connection: Connection, operation: Operation) -> bytes | None:
         """Return what stands before the key, or None where a collection's id is not known yet.
 
         Raises:
             FeatureNotAvailableException: the connection knows no collections, and this is not the default one.
         """
         keyspace = operation.keyspace
-        if HelloFeature.COLLECTIONS not in node.dialect.features:
+        if HelloFeature.COLLECTIONS not in connection.dialect.features:
             if not keyspace.is_default_collection:
                 raise FeatureNotAvailableException(
                     f"{keyspace.scope}.{keyspace.collection} is a collection, which this server does "
@@ -187,7 +187,7 @@ class Keyspaces:
         ids = self._collections.get(keyspace.bucket)
         return ids.prefix(_path(keyspace.scope, keyspace.collection)) if ids is not None else None
 
-    def wait_for_collection(self, node: NodeMachine, keyspace: Keyspace, token: int, now: float) -> bool:
+    def wait_for_collection(self, connection: Connection, keyspace: Keyspace, token: int, now: float) -> bool:
         """Have ``token`` wait for a collection's id, which ``node`` is asked for unless somebody was.
 
         Returns:
@@ -197,8 +197,8 @@ class Keyspaces:
         path = _path(keyspace.scope, keyspace.collection)
         if ids.waiting(path) >= WAITING_MAX:
             return False
-        if ids.wait(path, token, now, node):
-            self._ask(node, CollectionQuestion(keyspace.scope, keyspace.collection), now)
+        if ids.wait(path, token, now, connection):
+            self._ask(connection, CollectionQuestion(keyspace.scope, keyspace.collection), now)
         return True
 
     def check_capability(self, operation: Operation) -> None:
@@ -216,37 +216,39 @@ class Keyspaces:
                 f"{operation.keyspace.bucket!r} does not have; its servers may be too old"
             )
 
-    def question_overdue(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
+    def question_overdue(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         """Ask another node for a collection's id, or the same again, where somebody still waits for it."""
-        ids = self._collections.get(node.bucket)
+        ids = self._collections.get(connection.bucket)
         path = _path(question.scope, question.collection)
         # A node that is silent must not hold up those whose documents others have.
-        teller = self._connections.routes.ready_after(node)
-        if teller is None and node.state is NodeState.AUTHENTICATING and node.is_in_use:
-            self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
+        teller = self._connections.routes.ready_after(connection)
+        if teller is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
+            self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (connection, question))
             return
         if ids is None or teller is None or not ids.ask_again(path, now, teller):
             return
         if self._upkeep.may_ask_again(teller, now):
             self._ask(teller, question, now)
 
-    def _ask(self, node: NodeMachine, question: CollectionQuestion, now: float) -> None:
+    def _ask(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         path = _path(question.scope, question.collection).encode()
-        frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=node.in_flight.next_opaque, value=path)
-        self._connections.send(node, question, frame)
-        self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (node, question))
+        frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=connection.in_flight.next_opaque, value=path)
+        self._connections.send(connection, question, frame)
+        self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (connection, question))
 
-    def take_collection_id(self, node: NodeMachine, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
+    def take_collection_id(
+        self, connection: Connection, question: CollectionQuestion, frame: Frame
+    ) -> CollectionAnswer:
         """Take the answer to a question of ours, and return what it means for those who waited.
 
         Raises:
             MalformedResponse: it tells neither an id nor why there is none; they go on waiting.
         """
-        node.questions.rest()
-        bucket, scope, collection = node.bucket, question.scope, question.collection
+        connection.questions.rest()
+        bucket, scope, collection = connection.bucket, question.scope, question.collection
         ids = self._collections.setdefault(bucket, CollectionIds())
         path = _path(scope, collection)
-        entry = self._error_maps.entry(node.node, frame.status)
+        entry = self._error_maps.entry(connection.node, frame.status)
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
         if verdict.error is DecodingFailureException:
             raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
@@ -256,15 +258,15 @@ class Keyspaces:
             self._terminal_states.collection_found(bucket, scope, collection)
             return CollectionAnswer(ids.found(path, collection_id))
         waiters = ids.missing(path)
-        detail = f"{node.node}: bucket {bucket!r} has no collection {path}"
+        detail = f"{connection.node}: bucket {bucket!r} has no collection {path}"
         if frame.status == Status.UNKNOWN_COLLECTION:
             self._terminal_states.collection_missing(bucket, scope, collection)
             return CollectionAnswer(waiters, RetryReason.COLLECTION_NOT_FOUND, detail=detail)
         if frame.status == Status.UNKNOWN_SCOPE:
-            detail = f"{node.node}: bucket {bucket!r} has no scope {scope}"
+            detail = f"{connection.node}: bucket {bucket!r} has no scope {scope}"
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
-        detail = f"{node.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
+        detail = f"{connection.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
         # A lookup concerns no document: what is said of one is no reason to ask again.
         reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
         return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
@@ -282,42 +284,42 @@ class Keyspaces:
         if ids is not None:
             ids.stop_waiting(_path(keyspace.scope, keyspace.collection), token)
 
-    def connection_lost(self, node: NodeMachine) -> Sequence[int]:
+    def connection_lost(self, connection: Connection) -> Sequence[int]:
         """Give up the questions asked on a connection, and return who waited for their answers."""
-        ids = self._collections.get(node.bucket)
-        return ids.connection_lost(node) if ids is not None else ()
+        ids = self._collections.get(connection.bucket)
+        return ids.connection_lost(connection) if ids is not None else ()
 
-    def take_config(self, node: NodeMachine, document: bytes | None, now: float) -> BootstrapFailure | None:
+    def take_config(self, connection: Connection, document: bytes | None, now: float) -> BootstrapFailure | None:
         """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
 
         Args:
             document: the value of the response; None, and an empty one, mean that there is nothing new.
         """
-        if not document or node.state is NodeState.LOST:
+        if not document or connection.state is ConnectionState.LOST:
             return None
         try:
-            config = parse_cluster_config(document, host=node.address.host)
+            config = parse_cluster_config(document, host=connection.address.host)
         except UnsupportedBucketType as error:
-            return self._refuse_config(node, str(error), FailureKind.BUCKET_TYPE)
+            return self._refuse_config(connection, str(error), FailureKind.BUCKET_TYPE)
         except MalformedClusterConfig as error:
-            return self._refuse_config(node, str(error))
-        if node.bucket is not None and config.name != node.bucket:
+            return self._refuse_config(connection, str(error))
+        if connection.bucket is not None and config.name != connection.bucket:
             # Its vbuckets say nothing of where our documents are.
-            return self._refuse_config(node, f"it is not the one of bucket {node.bucket!r}")
-        if self._configs.take(node.bucket, config):
+            return self._refuse_config(connection, f"it is not the one of bucket {connection.bucket!r}")
+        if self._configs.take(connection.bucket, config):
             self._destinations.forget()
-            self._publish(node, config)
-            if node.bucket is not None:
-                self._follow(node, node.bucket, config, now)
+            self._publish(connection, config)
+            if connection.bucket is not None:
+                self._follow(connection, connection.bucket, config, now)
             else:
-                self._connections.seeds.know(self._nodes_of(node, config))
-                self._global_teller = node, node.address
+                self._connections.seeds.know(self._nodes_of(connection, config))
+                self._global_teller = connection, connection.address
                 self._follow_cluster(now)
         return None
 
-    def _nodes_of(self, node: NodeMachine, config: ClusterConfig) -> Sequence[Address]:
-        network = self._network.name(config.nodes_ext, node.address)
-        addresses, _ = addresses_of(config, source=node.address, tls=self._tls, network=network)
+    def _nodes_of(self, connection: Connection, config: ClusterConfig) -> Sequence[Address]:
+        network = self._network.name(config.nodes_ext, connection.address)
+        addresses, _ = addresses_of(config, source=connection.address, tls=self._tls, network=network)
         return addresses
 
     def search_if_lost(self, bucket: str | None, now: float) -> None:
@@ -329,10 +331,13 @@ class Keyspaces:
             self._configs.lose(bucket)
             self._connections.search(bucket, now)
 
-    def _publish(self, node: NodeMachine, config: ClusterConfig) -> None:
-        old = self._topologies.get(node.bucket)
-        new = self._topologies[node.bucket] = topology_of(
-            config, bucket=node.bucket, source=node.address, network=self._network.name(config.nodes_ext, node.address)
+    def _publish(self, connection: Connection, config: ClusterConfig) -> None:
+        old = self._topologies.get(connection.bucket)
+        new = self._topologies[connection.bucket] = topology_of(
+            config,
+            bucket=connection.bucket,
+            source=connection.address,
+            network=self._network.name(config.nodes_ext, connection.address),
         )
         self._emit(PublishTopology(TopologyChange(old, new)))
 
@@ -349,19 +354,21 @@ class Keyspaces:
         if addresses:
             self._connections.follow(teller, addresses, here, now)
 
-    def _follow(self, node: NodeMachine, bucket: str, config: ClusterConfig, now: float) -> None:
-        network = self._network.name(config.nodes_ext, node.address)
-        bucket_map = map_of(config, source=node.address, tls=self._tls, network=network)
+    def _follow(self, connection: Connection, bucket: str, config: ClusterConfig, now: float) -> None:
+        network = self._network.name(config.nodes_ext, connection.address)
+        bucket_map = map_of(config, source=connection.address, tls=self._tls, network=network)
         self._maps[bucket] = bucket_map
         # Whoever tells of no node at all is kept: it may tell of some again.
         if bucket_map.addresses:
-            self._connections.follow(node, bucket_map.addresses, bucket_map.here, now)
+            self._connections.follow(connection, bucket_map.addresses, bucket_map.here, now)
 
-    def _refuse_config(self, node: NodeMachine, why: str, kind: FailureKind = FailureKind.PROTOCOL) -> BootstrapFailure:
+    def _refuse_config(
+        self, connection: Connection, why: str, kind: FailureKind = FailureKind.PROTOCOL
+    ) -> BootstrapFailure:
         problem = f"sent a cluster config that cannot be: {why}"
         if kind is FailureKind.BUCKET_TYPE:
             problem = f"sent a cluster config that is of no use: {why}"
-        self._emit(ReportConnection(StreamId(node.stream_number), node.node, problem))
+        self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, problem))
         return BootstrapFailure(kind, problem)
 
 

@@ -24,10 +24,10 @@ from triclinium_core.kv.actions import (
     ReportRefusal,
     ReportRetry,
 )
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import Answered
 from triclinium_core.kv.connection.in_flight import AbandonedScan, Purpose, is_last
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.dispatcher import Dispatcher, Refused, Undispatched, load_of
 from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
@@ -110,12 +110,12 @@ class Operations:
         if operation is None:
             return None
         context = operation.abandoned_context(now)
-        node = self._dispatcher.waits_for(token)
-        if node is not None:
-            context = replace(context, last_dispatch_error=_obstacle(operation, node))
+        connection = self._dispatcher.waits_for(token)
+        if connection is not None:
+            context = replace(context, last_dispatch_error=_obstacle(operation, connection))
         else:
-            node = self._connections.streams.node(operation.stream)
-        return loaded(context, load_of(node)) if node is not None else context
+            connection = self._connections.streams.connection(operation.stream)
+        return loaded(context, load_of(connection)) if connection is not None else context
 
     def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
         """Begin operations: the first dispatch of each, and its deadline."""
@@ -136,7 +136,7 @@ class Operations:
             if undispatched is not None:
                 self._fail_dispatch(operation, undispatched, now)
 
-    def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: NodeMachine | None = None) -> None:
+    def _dispatch(self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None) -> None:
         undispatched = self._dispatcher.dispatch(operation, now, turn_at=turn_at)
         if undispatched is not None:
             self._fail_dispatch(operation, undispatched, now)
@@ -177,15 +177,15 @@ class Operations:
 
     def deadline_passed(self, operation: LiveOperation, event: TimePassed, now: float) -> None:
         """Fail an operation with a timeout; one whose answer the node owes is a failure to its circuit breaker."""
-        node = self._dispatcher.waits_for(operation.token)
-        if node is not None:
+        connection = self._dispatcher.waits_for(operation.token)
+        if connection is not None:
             # It never left the client: the error tells what it was waiting for.
-            text, load = _obstacle(operation, node), load_of(node)
+            text, load = _obstacle(operation, connection), load_of(connection)
             self._dispatcher.stop_waiting(operation)
-            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, text, load=load), now)
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, connection, text, load=load), now)
             return
-        node, debtor = self._connections.streams.node(operation.stream), self._debtor(operation, event)
-        self._feed(operation, facts.TimePassed(load_of(node) if node is not None else None), now)
+        connection, debtor = self._connections.streams.connection(operation.stream), self._debtor(operation, event)
+        self._feed(operation, facts.TimePassed(load_of(connection) if connection is not None else None), now)
         if debtor is not None:
             self._upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
@@ -194,12 +194,12 @@ class Operations:
         if self._feed(operation, facts.TimePassed(), now):
             self._dispatch(operation, now)
 
-    def resume_parked(self, node: NodeMachine, now: float) -> None:
+    def resume_waiting(self, connection: Connection, now: float) -> None:
         """Dispatch what waits for a connection, in order, as far as that takes it."""
-        while node.parked and node.takes_operations:
-            token = node.parked.take_first()
+        while connection.waiting and connection.takes_operations:
+            token = connection.waiting.take_first()
             self._dispatcher.released(token)
-            self._dispatch(self.open[token], now, turn_at=node)
+            self._dispatch(self.open[token], now, turn_at=connection)
 
     def resume(self, tokens: Iterable[int], now: float) -> None:
         """Dispatch operations that waited for a connection or a collection id."""
@@ -210,7 +210,7 @@ class Operations:
     def answered(
         self,
         operation: LiveOperation,
-        node: NodeMachine,
+        connection: Connection,
         answered: Answered,
         now: float,
     ) -> None:
@@ -220,7 +220,7 @@ class Operations:
             # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
             return
         if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
-            self._refused_by_node(operation, node, frame, now)
+            self._refused_by_node(operation, connection, frame, now)
             return
         try:
             if answered.problem is not None:
@@ -239,25 +239,31 @@ class Operations:
         # To call Token would be a call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
-    def _refused_by_node(self, operation: LiveOperation, node: NodeMachine, frame: Frame, now: float) -> None:
+    def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:
         """Retry or fail an operation whose answer is no success."""
         carried_config = False
         if frame.status == Status.NOT_MY_VBUCKET:
-            operation.led_astray += 1
+            operation.wrong_node_count += 1
             # Decision C10: an embedded config is applied before the retry.
-            carried_config = bool(frame.value) and self._keyspaces.take_config(node, frame.value, now) is None
+            carried_config = bool(frame.value) and self._keyspaces.take_config(connection, frame.value, now) is None
         try:
-            response = read_failure(operation.request, frame, node.node)
+            response = read_failure(operation.request, frame, connection.node)
         except MalformedResponse as error:
             self._fail_unread(operation, frame, str(error), now, is_success=False)
             return
-        self._feed(operation, facts.ResponseReceived(response), now, node=node, carried_config=carried_config)
+        self._feed(
+            operation, facts.ResponseReceived(response), now, connection=connection, carried_config=carried_config
+        )
 
-    def end_scan(self, node: NodeMachine, scan: AbandonedScan, frame: Frame) -> None:
+    def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame) -> None:
         """End a scan that was opened for somebody who has left."""
-        if frame.status == Status.SUCCESS and len(frame.value) == SCAN_ID_SIZE and node.state is NodeState.READY:
-            cancel = encode_cancel(scan.vbucket, frame.value, opaque=node.in_flight.next_opaque)
-            self._connections.send(node, Purpose.SCAN_CANCEL, cancel)
+        if (
+            frame.status == Status.SUCCESS
+            and len(frame.value) == SCAN_ID_SIZE
+            and connection.state is ConnectionState.READY
+        ):
+            cancel = encode_cancel(scan.vbucket, frame.value, opaque=connection.in_flight.next_opaque)
+            self._connections.send(connection, Purpose.SCAN_CANCEL, cancel)
 
     def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
@@ -267,7 +273,7 @@ class Operations:
         reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
         self._feed(operation, facts.SocketClosed(handed_over, detail, reason), now)
 
-    def connection_lost(self, token: int, node: NodeMachine, detail: str, now: float) -> None:
+    def connection_lost(self, token: int, connection: Connection, detail: str, now: float) -> None:
         """Retry or fail an operation that waited for a connection that was lost.
 
         One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
@@ -275,9 +281,9 @@ class Operations:
         """
         if token not in self.open:
             return
-        if self._dispatcher.waits_for(token) is node and not node.is_leaving:
+        if self._dispatcher.waits_for(token) is connection and not connection.is_leaving:
             operation = self.open[token]
-            self._fail_dispatch(operation, self._dispatcher.lost(operation, node, detail), now)
+            self._fail_dispatch(operation, self._dispatcher.lost(operation, connection, detail), now)
         else:
             self.resume([token], now)
 
@@ -315,13 +321,13 @@ class Operations:
         event: facts.RequestEvent,
         now: float,
         *,
-        node: NodeMachine | None = None,
+        connection: Connection | None = None,
         carried_config: bool = False,
     ) -> bool:
         """Feed the operation's retry machine and carry out what it orders; return whether to dispatch it again now.
 
         Args:
-            node: where the response came from.
+            connection: where the response came from.
             carried_config: whether the response carried a cluster config, which was taken already.
         """
         is_to_be_dispatched = False
@@ -337,13 +343,13 @@ class Operations:
                 case orders.Fail(error):
                     self._fail(operation, error)
                 case orders.RefreshTopology():
-                    if node is not None and not carried_config:
-                        self._upkeep.refresh_config(node, now)
+                    if connection is not None and not carried_config:
+                        self._upkeep.refresh_config(connection, now)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
                 case orders.CloseConnection(why):
-                    if node is not None:
-                        self._connections.close(node, why, now)
+                    if connection is not None:
+                        self._connections.close(connection, why, now)
                 case orders.Complete() | orders.Ignore():
                     pass
                 case orders.ConsultStrategy() | orders.ReportRetry() | orders.ReportRefusal():
@@ -358,32 +364,32 @@ class Operations:
         match action:
             case orders.ConsultStrategy(strategy, request, reason):
                 self._emit(ConsultStrategy(token, strategy, request, reason))
-            case orders.ReportRetry(request, reason, delay, dispatches, node):
+            case orders.ReportRetry(request, reason, delay, dispatches, connection):
                 self._retries_by_reason[reason] += 1
-                self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
-            case orders.ReportRefusal(request, reason, error, node):
-                self._emit(ReportRefusal(token, request, reason, error, node))
+                self._emit(ReportRetry(token, request, reason, delay, dispatches, connection))
+            case orders.ReportRefusal(request, reason, error, connection):
+                self._emit(ReportRefusal(token, request, reason, error, connection))
 
-    def _debtor(self, operation: LiveOperation, event: TimePassed) -> NodeMachine | None:
+    def _debtor(self, operation: LiveOperation, event: TimePassed) -> Connection | None:
         """Return the connection that owes an operation its answer; None where the client has not sent it, or not read."""
         if operation.stream is None or operation.opaque is None or operation.stream in event.unread:
             return None
         stream = StreamId(operation.stream)
-        node = self._connections.streams.node(stream)
-        request = node.in_flight.get(operation.opaque) if node is not None else None
+        connection = self._connections.streams.connection(stream)
+        request = connection.in_flight.get(operation.opaque) if connection is not None else None
         if request is None:
             return None
         handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
-        return node if handed_over is not facts.HandedOver.NOTHING else None
+        return connection if handed_over is not facts.HandedOver.NOTHING else None
 
     def _settle(self, operation: LiveOperation) -> None:
         """Forget an operation, wherever it stands; a reply that still comes is an orphan."""
         self._close(operation)
         self._dispatcher.stop_waiting(operation)
-        node = self._connections.streams.node(operation.stream)
-        if node is not None and operation.opaque is not None:
+        connection = self._connections.streams.connection(operation.stream)
+        if connection is not None and operation.opaque is not None:
             opens_scan = isinstance(operation.request, RangeScanCreate)
-            node.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
+            connection.in_flight.abandon(operation.opaque, AbandonedScan(operation.vbucket) if opens_scan else None)
         operation.opaque = None
 
     def _close(self, operation: LiveOperation) -> None:
@@ -395,10 +401,10 @@ class Operations:
             self._timers.cancel(operation.retry_timer)
 
 
-def _obstacle(operation: LiveOperation, node: NodeMachine) -> str:
+def _obstacle(operation: LiveOperation, connection: Connection) -> str:
     """Return what an operation waits for that waits for a connection, or for a collection's id."""
-    text = status_text(node)
-    if node.state is NodeState.READY and operation.token not in node.parked:
+    text = status_text(connection)
+    if connection.state is ConnectionState.READY and operation.token not in connection.waiting:
         keyspace = operation.request.keyspace
         text += f"; it has not told the id of collection {keyspace.scope}.{keyspace.collection}"
     return text

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, SendBytes
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import Event, StreamId, Token
 from triclinium_core.kv.health.statistics import ConnectionStatistics
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
@@ -188,7 +188,7 @@ def ready(
     cluster.map = replace(cluster.map, replicas=(cluster.map.owners,) * replicas)
     simulation.flow()
     simulation.finish(Noop(TRAVEL))
-    assert [NodeState.READY.name] * 2 == [each.state for each in simulation.machine.statistics().connections]
+    assert [ConnectionState.READY.name] * 2 == [each.state for each in simulation.machine.statistics().connections]
     return simulation
 
 

@@ -118,7 +118,7 @@ def stream_to(simulation: Cluster, place: int) -> StreamId:
     return next(
         name
         for name in simulation.links
-        if (node := simulation.clients[0]._connections.streams.node(name)) is not None
+        if (node := simulation.clients[0]._connections.streams.connection(name)) is not None
         and (node.bucket, node.address) == ("travel", address)
     )
 

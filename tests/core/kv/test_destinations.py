@@ -57,7 +57,7 @@ def test_remembered_is_found_afresh(seed: int) -> None:
         for keyspace, way in remembered(client):
             compared += 1
             fresh = found_afresh(client, keyspace, way.vbucket)
-            assert (fresh.map, fresh.node, fresh.prefix) == (way.map, way.node, way.prefix)
+            assert (fresh.map, fresh.connection, fresh.prefix) == (way.map, way.connection, way.prefix)
         return actions
 
     with pytest.MonkeyPatch.context() as patch:

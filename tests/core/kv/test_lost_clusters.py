@@ -103,7 +103,7 @@ def opening(simulation: Cluster, bucket: str | None, place: int) -> StreamId:
     """Let time pass until a bucket's connection to a node is opened again, and nothing else; return its stream."""
     while True:
         for name, link in simulation.links.items():
-            node = simulation.clients[0]._connections.streams.node(name)
+            node = simulation.clients[0]._connections.streams.connection(name)
             if node is not None and node.bucket == bucket and link.node is simulation.nodes[place] and not link.is_open:
                 return name
         simulation.now = simulation.machine.wakeup

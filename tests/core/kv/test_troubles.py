@@ -22,7 +22,7 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.pool.connections import NO_CONFIG_SECONDS
@@ -64,7 +64,7 @@ def test_seeds_of_which_none_is_couchbase() -> None:
     simulation = two_seeds()
     simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
     early = simulation.failure(UnsupportedOperationException, get())
-    while simulation.connection().state != NodeState.CONNECTING.name:
+    while simulation.connection().state != ConnectionState.CONNECTING.name:
         simulation.now = simulation.machine.wakeup
         simulation.tick()
     late = simulation.submit(get())

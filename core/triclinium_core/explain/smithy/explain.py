@@ -126,8 +126,8 @@ def _consequence(attempt: PlayedAttempt, before: int | None) -> str:
         return f"succeeds.{_quota(attempt, before)}"
     ended = f"ends with {attempt.response.meaning}."
     if attempt.next_delay is None:
-        is_hopeless = attempt.response is Response.NOT_RETRY_SAFE
-        clause = CLASSIFICATION_CLAUSE if is_hopeless else REFUSAL_CLAUSE
+        is_unsupported = attempt.response is Response.NOT_RETRY_SAFE
+        clause = CLASSIFICATION_CLAUSE if is_unsupported else REFUSAL_CLAUSE
         return f"{ended} The strategy permits no further attempt: {attempt.refusal} ({clause})."
     return f"{ended} It is tried again in {plain_seconds(attempt.next_delay)} s ({BACKOFF_CLAUSE}).{_quota(attempt, before)}"
 

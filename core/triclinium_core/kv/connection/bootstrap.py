@@ -16,7 +16,7 @@ from enum import Enum, unique
 
 from triclinium_core.kv.connection.sasl import SaslExchange, SaslMessage, mechanisms_of, user_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
-from triclinium_core.kv.connection.states import NODE_TRANSITIONS, NodeEvent, NodeState
+from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
@@ -188,12 +188,12 @@ class Bootstrap:
         """Outcome of SASL, once there is one."""
         self.bucket_status: int | None = None
         """Outcome of SELECT_BUCKET, once there is one."""
-        self.state: NodeState = NodeState.CONNECTING
+        self.state: ConnectionState = ConnectionState.CONNECTING
 
     @property
     def is_done(self) -> bool:
         """Whether the connection is ready."""
-        return self.state is NodeState.READY
+        return self.state is ConnectionState.READY
 
     @property
     def unanswered(self) -> Opcode | None:
@@ -211,7 +211,7 @@ class Bootstrap:
 
     def start(self) -> bytes:
         """Return the first burst."""
-        self._move(NodeEvent.HELLO_SENT if self._plan.begins_with_hello else NodeEvent.SASL_SENT)
+        self._move(ConnectionEvent.HELLO_SENT if self._plan.begins_with_hello else ConnectionEvent.SASL_SENT)
         burst = self._hello() if self._plan.begins_with_hello else b""
         if self._plan.mechanisms:
             burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
@@ -228,13 +228,13 @@ class Bootstrap:
             return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
         self.has_heard = True
         data = step(frame)
-        if self.state is NodeState.JOINING and not self._steps and self.failure is None:
+        if self.state is ConnectionState.JOINING and not self._steps and self.failure is None:
             # The config may be answered before what was asked earlier; only all of it together makes a connection.
-            self._move(NodeEvent.ALL_ANSWERED)
+            self._move(ConnectionEvent.ALL_ANSWERED)
         return data
 
-    def _move(self, event: NodeEvent) -> None:
-        self.state = NODE_TRANSITIONS[self.state][event]
+    def _move(self, event: ConnectionEvent) -> None:
+        self.state = CONNECTION_TRANSITIONS[self.state][event]
 
     def _request(
         self,
@@ -281,9 +281,9 @@ class Bootstrap:
         if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
             return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
-        if self.state is not NodeState.NEGOTIATING:
+        if self.state is not ConnectionState.NEGOTIATING:
             return b""
-        self._move(NodeEvent.HELLO_ANSWERED)
+        self._move(ConnectionEvent.HELLO_ANSWERED)
         # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
         return b"" if self._plan.mechanisms else self._join()
 
@@ -321,7 +321,7 @@ class Bootstrap:
         return self._join() if self._sasl.is_done else self._say(message)
 
     def _join(self) -> bytes:
-        self._move(NodeEvent.AUTHENTICATED)
+        self._move(ConnectionEvent.AUTHENTICATED)
         burst = b"" if self._plan.begins_with_hello else self._hello()
         if self._plan.bucket is not None:
             burst += self._request(Opcode.SELECT_BUCKET, self._on_bucket, key=self._plan.bucket.encode())

@@ -56,7 +56,7 @@ class Strayed(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
-    """The node has another cluster config: the one of ``NodeMachine.announced``."""
+    """The node has another cluster config: the one of ``Connection.announced``."""
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from enum import Enum, unique
 
 
 @unique
-class NodeState(Enum):
+class ConnectionState(Enum):
     """Where a connection stands."""
 
     CONNECTING = "connecting"
@@ -33,11 +33,11 @@ class NodeState(Enum):
     @property
     def is_underway(self) -> bool:
         """Whether the connection is on its way to READY."""
-        return self not in (NodeState.READY, NodeState.LOST)
+        return self not in (ConnectionState.READY, ConnectionState.LOST)
 
 
 @unique
-class NodeEvent(Enum):
+class ConnectionEvent(Enum):
     """What happens to a connection."""
 
     BACKOFF_OVER = "backoff_over"
@@ -52,28 +52,31 @@ class NodeEvent(Enum):
     STREAM_LOST = "stream_lost"
 
 
-NODE_TRANSITIONS: Mapping[NodeState, Mapping[NodeEvent, NodeState]] = {
-    NodeState.CONNECTING: {
-        NodeEvent.NOTHING_TO_ASK: NodeState.READY,
-        NodeEvent.HELLO_SENT: NodeState.NEGOTIATING,
-        NodeEvent.SASL_SENT: NodeState.AUTHENTICATING,
-        NodeEvent.STREAM_LOST: NodeState.LOST,
+CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
+    ConnectionState.CONNECTING: {
+        ConnectionEvent.NOTHING_TO_ASK: ConnectionState.READY,
+        ConnectionEvent.HELLO_SENT: ConnectionState.NEGOTIATING,
+        ConnectionEvent.SASL_SENT: ConnectionState.AUTHENTICATING,
+        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
     },
-    NodeState.NEGOTIATING: {
-        NodeEvent.HELLO_ANSWERED: NodeState.AUTHENTICATING,
+    ConnectionState.NEGOTIATING: {
+        ConnectionEvent.HELLO_ANSWERED: ConnectionState.AUTHENTICATING,
         # Both were asked at once, and a peer may answer in any order.
-        NodeEvent.AUTHENTICATED: NodeState.JOINING,
-        NodeEvent.STREAM_LOST: NodeState.LOST,
+        ConnectionEvent.AUTHENTICATED: ConnectionState.JOINING,
+        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
     },
-    NodeState.AUTHENTICATING: {
-        NodeEvent.AUTHENTICATED: NodeState.JOINING,
-        NodeEvent.AUTHENTICATED_AGAIN: NodeState.READY,
-        NodeEvent.STREAM_LOST: NodeState.LOST,
+    ConnectionState.AUTHENTICATING: {
+        ConnectionEvent.AUTHENTICATED: ConnectionState.JOINING,
+        ConnectionEvent.AUTHENTICATED_AGAIN: ConnectionState.READY,
+        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
     },
-    NodeState.JOINING: {NodeEvent.ALL_ANSWERED: NodeState.READY, NodeEvent.STREAM_LOST: NodeState.LOST},
-    NodeState.READY: {
-        NodeEvent.CREDENTIALS_CHANGED: NodeState.AUTHENTICATING,
-        NodeEvent.STREAM_LOST: NodeState.LOST,
+    ConnectionState.JOINING: {
+        ConnectionEvent.ALL_ANSWERED: ConnectionState.READY,
+        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
     },
-    NodeState.LOST: {NodeEvent.BACKOFF_OVER: NodeState.CONNECTING},
+    ConnectionState.READY: {
+        ConnectionEvent.CREDENTIALS_CHANGED: ConnectionState.AUTHENTICATING,
+        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
+    },
+    ConnectionState.LOST: {ConnectionEvent.BACKOFF_OVER: ConnectionState.CONNECTING},
 }

@@ -8,18 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.reports import ClusterState, EndpointDiagnostics, EndpointState
 from triclinium_core.retry.couchbase.tables.service import Service
 
-ENDPOINT_STATES: Mapping[NodeState, EndpointState] = {
-    NodeState.CONNECTING: EndpointState.CONNECTING,
-    NodeState.NEGOTIATING: EndpointState.CONNECTING,
-    NodeState.AUTHENTICATING: EndpointState.CONNECTING,
-    NodeState.JOINING: EndpointState.CONNECTING,
-    NodeState.READY: EndpointState.CONNECTED,
-    NodeState.LOST: EndpointState.DISCONNECTED,
+ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
+    ConnectionState.CONNECTING: EndpointState.CONNECTING,
+    ConnectionState.NEGOTIATING: EndpointState.CONNECTING,
+    ConnectionState.AUTHENTICATING: EndpointState.CONNECTING,
+    ConnectionState.JOINING: EndpointState.CONNECTING,
+    ConnectionState.READY: EndpointState.CONNECTED,
+    ConnectionState.LOST: EndpointState.DISCONNECTED,
 }
 """What users are told of a connection's state; one whose node has left is DISCONNECTING as long as it is READY."""
 
@@ -31,23 +31,23 @@ def cluster_state(ready: int, count: int) -> ClusterState:
     return ClusterState.ONLINE if ready == count else ClusterState.DEGRADED
 
 
-def endpoint_id(node: NodeMachine) -> str:
+def endpoint_id(connection: Connection) -> str:
     """Return what tells a connection's present stream, or its last one, from all others of the client."""
-    return f"0x{node.stream_number:x}"
+    return f"0x{connection.stream_number:x}"
 
 
-def diagnose(node: NodeMachine, now: float) -> EndpointDiagnostics:
+def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
     """Return what is known of one connection."""
-    state = ENDPOINT_STATES[node.state]
-    if node.is_leaving and state is EndpointState.CONNECTED:
+    state = ENDPOINT_STATES[connection.state]
+    if connection.is_leaving and state is EndpointState.CONNECTED:
         state = EndpointState.DISCONNECTING
     return EndpointDiagnostics(
         type=Service.KV,
-        id=endpoint_id(node),
-        remote=node.node,
-        local=node.link.local_address,
-        namespace=node.bucket,
+        id=endpoint_id(connection),
+        remote=connection.node,
+        local=connection.link.local_address,
+        namespace=connection.bucket,
         state=state,
-        last_activity=now - node.last_heard if node.last_heard > -math.inf else None,
-        details=node.last_error,
+        last_activity=now - connection.last_heard if connection.last_heard > -math.inf else None,
+        details=connection.last_error,
     )

@@ -10,9 +10,9 @@ from typing import assert_never
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import Action
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.health.diagnostics import cluster_state, diagnose
 from triclinium_core.kv.health.pings import Pings
@@ -66,10 +66,10 @@ class Inquiries:
         if inquiry.bucket is None:
             self._keyspaces.reach_all_nodes(now)
         self._connections.of_bucket(inquiry.bucket, now)
-        for node in self._connections.routes.all_of(inquiry.bucket):
-            self._connections.expect(node, now)
+        for connection in self._connections.routes.all_of(inquiry.bucket):
+            self._connections.expect(connection, now)
         # The inquiry has looked at none of them yet.
-        self._connections.routes.fresh = dict.fromkeys(self._connections.nodes)
+        self._connections.routes.fresh = dict.fromkeys(self._connections.all)
         match inquiry:
             case Ping():
                 self._pings.submit(token, inquiry, now)
@@ -100,7 +100,7 @@ class Inquiries:
             connections=tuple(dict.fromkeys(map(status_text, waits_for))),
         )
 
-    def review(self, fresh: Collection[NodeMachine], now: float) -> None:
+    def review(self, fresh: Collection[Connection], now: float) -> None:
         """Let every open inquiry see connections that have taken a step."""
         self._pings.review(fresh, now)
         self._readiness.review()
@@ -111,22 +111,28 @@ class Inquiries:
         Raises:
             InvalidArgumentException: the report cannot be called so.
         """
-        nodes = tuple(self._connections.nodes)
+        connections = tuple(self._connections.all)
         return DiagnosticsResult(
             id=check_report_id(report_id),
             sdk=self._sdk,
-            state=cluster_state(sum(node.state is NodeState.READY for node in nodes), len(nodes)),
-            endpoints={Service.KV: tuple(diagnose(node, now) for node in (*nodes, *self._connections.draining))},
+            state=cluster_state(
+                sum(connection.state is ConnectionState.READY for connection in connections), len(connections)
+            ),
+            endpoints={
+                Service.KV: tuple(
+                    diagnose(connection, now) for connection in (*connections, *self._connections.draining)
+                )
+            },
         )
 
-    def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
+    def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
         """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
-        return self._pings.answered(node, probe, now)
+        return self._pings.answered(connection, probe, now)
 
     def deadline_passed(self, token: int, now: float) -> None:
         """Report what a ping has found until now."""
         self._pings.deadline_passed(token, now)
 
-    def hopeless(self, node: NodeMachine, detail: str) -> None:
+    def unsupported(self, connection: Connection, detail: str) -> None:
         """Record that a peer does not speak our protocol."""
-        self._readiness.hopeless(node, detail)
+        self._readiness.unsupported(connection, detail)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.kv.actions import Action, CompleteOperation
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.health.diagnostics import endpoint_id
 from triclinium_core.kv.operation.inquiries import Ping
@@ -49,19 +49,19 @@ class _OpenPing:
 
     request: Ping
     timer: TimerId
-    targets: dict[NodeMachine, _Target] = field(default_factory=dict)
-    awaited: dict[NodeMachine, _Target] = field(default_factory=dict)
+    targets: dict[Connection, _Target] = field(default_factory=dict)
+    awaited: dict[Connection, _Target] = field(default_factory=dict)
     """Those without a report."""
 
-    def report(self, node: NodeMachine, state: PingState, error: str | None, now: float) -> None:
+    def report(self, connection: Connection, state: PingState, error: str | None, now: float) -> None:
         """Record what became of a connection."""
-        target = self.awaited.pop(node)
+        target = self.awaited.pop(connection)
         target.report = EndpointPingReport(
             type=Service.KV,
-            id=endpoint_id(node),
-            remote=node.node,
-            local=node.link.local_address,
-            namespace=node.bucket,
+            id=endpoint_id(connection),
+            remote=connection.node,
+            local=connection.link.local_address,
+            namespace=connection.bucket,
             state=state,
             latency=now - target.since,
             error=error,
@@ -114,72 +114,76 @@ class Pings:
         ping = self.open.get(token)
         return ping.request if ping is not None else None
 
-    def unreported(self, token: int) -> Sequence[NodeMachine]:
+    def unreported(self, token: int) -> Sequence[Connection]:
         """Return the connections that a ping still waits for."""
         ping = self.open.get(token)
         return tuple(ping.awaited) if ping is not None else ()
 
-    def review(self, fresh: Collection[NodeMachine], now: float) -> None:
+    def review(self, fresh: Collection[Connection], now: float) -> None:
         """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.
 
         Args:
             fresh: the connections that have taken a step.
         """
         # A terminal error of one connection concerns those that were lost before as well.
-        is_terminal = any(node.state is NodeState.LOST and self._terminal(node) is not None for node in fresh)
+        is_terminal = any(
+            connection.state is ConnectionState.LOST and self._terminal(connection) is not None for connection in fresh
+        )
         for token, ping in list(self.open.items()):
-            for node in fresh:
-                self._find_target(ping, node, now)
-            for node in list(ping.awaited) if is_terminal else fresh:
-                self._look_at(token, ping, node, now)
+            for connection in fresh:
+                self._find_target(ping, connection, now)
+            for connection in list(ping.awaited) if is_terminal else fresh:
+                self._look_at(token, ping, connection, now)
             if not ping.awaited:
                 self._complete(token, ping)
 
-    def answered(self, node: NodeMachine, probe: Probe, now: float) -> bool:
+    def answered(self, connection: Connection, probe: Probe, now: float) -> bool:
         """Record an answer to a NOOP, and return whether anybody still waited for it."""
         ping = self.open.get(probe.ping)
-        if ping is None or node not in ping.awaited:
+        if ping is None or connection not in ping.awaited:
             return False
-        ping.report(node, PingState.OK, None, now)
-        self._connections.routes.moved(node)
+        ping.report(connection, PingState.OK, None, now)
+        self._connections.routes.moved(connection)
         return True
 
     def deadline_passed(self, token: int, now: float) -> None:
         """Report what has not answered as it is."""
         ping = self.open[token]
-        for node, target in list(ping.awaited.items()):
-            ping.report(node, PingState.TIMEOUT, self._silence(node, target), now)
+        for connection, target in list(ping.awaited.items()):
+            ping.report(connection, PingState.TIMEOUT, self._silence(connection, target), now)
         self._complete(token, ping)
 
-    def _find_target(self, ping: _OpenPing, node: NodeMachine, now: float) -> None:
-        if node in ping.targets or node.is_leaving or ping.request.bucket not in (None, node.bucket):
+    def _find_target(self, ping: _OpenPing, connection: Connection, now: float) -> None:
+        if connection in ping.targets or connection.is_leaving or ping.request.bucket not in (None, connection.bucket):
             return
-        streams_to_come = node.address_count - (0 if node.state is NodeState.LOST else 1)
-        target = _Target(node.attempts + max(streams_to_come, 0), now)
-        ping.targets[node] = ping.awaited[node] = target
+        streams_to_come = connection.address_count - (0 if connection.state is ConnectionState.LOST else 1)
+        target = _Target(connection.attempts + max(streams_to_come, 0), now)
+        ping.targets[connection] = ping.awaited[connection] = target
 
-    def _look_at(self, token: int, ping: _OpenPing, node: NodeMachine, now: float) -> None:
-        target = ping.awaited.get(node)
+    def _look_at(self, token: int, ping: _OpenPing, connection: Connection, now: float) -> None:
+        target = ping.awaited.get(connection)
         if target is None:
             return
-        if node.state is NodeState.READY:
-            if target.stream_number != node.stream_number:
-                target.stream_number, target.since = node.stream_number, now
-                noop = encode_request(Opcode.NOOP, opaque=node.in_flight.next_opaque)
-                self._connections.send(node, Probe(token), noop)
+        if connection.state is ConnectionState.READY:
+            if target.stream_number != connection.stream_number:
+                target.stream_number, target.since = connection.stream_number, now
+                noop = encode_request(Opcode.NOOP, opaque=connection.in_flight.next_opaque)
+                self._connections.send(connection, Probe(token), noop)
             return
         # A terminal error is mended by none of the addresses that are left to try.
-        is_over = node.attempts >= target.attempt_max or node.is_leaving or self._terminal(node) is not None
-        if node.state is NodeState.LOST and is_over:
-            ping.report(node, PingState.ERROR, status_text(node), now)
+        is_over = (
+            connection.attempts >= target.attempt_max or connection.is_leaving or self._terminal(connection) is not None
+        )
+        if connection.state is ConnectionState.LOST and is_over:
+            ping.report(connection, PingState.ERROR, status_text(connection), now)
 
-    def _terminal(self, node: NodeMachine) -> RetryReason | None:
-        return self._terminal_states.reason_for(Service.KV, bucket=node.bucket)
+    def _terminal(self, connection: Connection) -> RetryReason | None:
+        return self._terminal_states.reason_for(Service.KV, bucket=connection.bucket)
 
-    def _silence(self, node: NodeMachine, target: _Target) -> str:
-        if target.stream_number == node.stream_number and node.state is NodeState.READY:
-            return f"{node.node}: did not answer a NOOP within {self._timeout:g} s"
-        return f"{status_text(node)}, {self._timeout:g} s after the ping began"
+    def _silence(self, connection: Connection, target: _Target) -> str:
+        if target.stream_number == connection.stream_number and connection.state is ConnectionState.READY:
+            return f"{connection.node}: did not answer a NOOP within {self._timeout:g} s"
+        return f"{status_text(connection)}, {self._timeout:g} s after the ping began"
 
     def _complete(self, token: int, ping: _OpenPing) -> None:
         self.abandon(token)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException, UnsupportedOperationException
 from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.health.diagnostics import cluster_state
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
@@ -50,13 +50,17 @@ class Readiness:
         """Return an open wait; None for unknown tokens."""
         return self.open.get(token)
 
-    def not_ready(self, token: int) -> Sequence[NodeMachine]:
+    def not_ready(self, token: int) -> Sequence[Connection]:
         """Return the connections that a wait still waits for."""
         wait = self.open.get(token)
         if wait is None:
             return ()
-        nodes = self._connections.nodes
-        return [node for node in nodes if node.bucket in (None, wait.bucket) and node.state is not NodeState.READY]
+        connections = self._connections.all
+        return [
+            connection
+            for connection in connections
+            if connection.bucket in (None, wait.bucket) and connection.state is not ConnectionState.READY
+        ]
 
     def review(self) -> None:
         """End the waits whose state is reached, or cannot be reached."""
@@ -69,12 +73,12 @@ class Readiness:
             elif error is not None:
                 self._fail(token, error)
 
-    def hopeless(self, node: NodeMachine, detail: str) -> None:
+    def unsupported(self, connection: Connection, detail: str) -> None:
         """Fail the waits for a connection whose peer does not speak our protocol."""
         for token, wait in list(self.open.items()):
-            if node.bucket in (None, wait.bucket) and not node.is_leaving:
+            if connection.bucket in (None, wait.bucket) and not connection.is_leaving:
                 text = f"{wait.name}: {detail}"
-                self._fail(token, UnsupportedOperationException(text, _context(wait, node)))
+                self._fail(token, UnsupportedOperationException(text, _context(wait, connection)))
 
     def _state(self, wait: WaitUntilReady) -> ClusterState:
         routes = self._connections.routes
@@ -88,8 +92,12 @@ class Readiness:
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if reason is None:
             return None
-        nodes = self._connections.nodes
-        lost = [node for node in nodes if node.bucket in (None, wait.bucket) and node.state is NodeState.LOST]
+        connections = self._connections.all
+        lost = [
+            connection
+            for connection in connections
+            if connection.bucket in (None, wait.bucket) and connection.state is ConnectionState.LOST
+        ]
         # A state from before says nothing of a connection that is being opened again.
         if not lost:
             return None
@@ -100,12 +108,12 @@ class Readiness:
         self._emit(FailOperation(Token(token), error))
 
 
-def _context(wait: WaitUntilReady, node: NodeMachine) -> ErrorContext:
+def _context(wait: WaitUntilReady, connection: Connection) -> ErrorContext:
     return ErrorContext(
         service=str(Service.KV),
         operation=wait.name,
         idempotent=True,
         bucket=wait.bucket,
-        last_dispatched_to=node.node,
-        last_dispatch_error=node.last_error,
+        last_dispatched_to=connection.node,
+        last_dispatch_error=connection.last_error,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
@@ -31,7 +31,7 @@ class ConnectionStatistics:
     """``host:port``."""
     bucket: str | None
     state: str
-    """Name of the connection's ``NodeState``."""
+    """Name of the connection's ``ConnectionState``."""
     features: tuple[str, ...] = ()
     """Names of the HELLO features that were granted, sorted."""
     sasl_mechanisms: tuple[str, ...] = ()
@@ -66,24 +66,24 @@ class ClientStatistics:
     """The nodes of the cluster, as they are known: for each bucket that was opened, and for the cluster."""
 
 
-def describe_connection(node: NodeMachine, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
+def describe_connection(connection: Connection, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
     """Return the snapshot of one connection."""
-    error_map = node.negotiated.error_map
-    told = node.server_time
+    error_map = connection.negotiated.error_map
+    told = connection.server_time
     return ConnectionStatistics(
-        node=node.node,
-        bucket=node.bucket,
-        state=node.state.name,
-        features=_feature_names(frozenset(node.negotiated.features)),
-        sasl_mechanisms=node.negotiated.offered_mechanisms,
-        sasl_mechanism=node.negotiated.mechanism,
+        node=connection.node,
+        bucket=connection.bucket,
+        state=connection.state.name,
+        features=_feature_names(frozenset(connection.negotiated.features)),
+        sasl_mechanisms=connection.negotiated.offered_mechanisms,
+        sasl_mechanism=connection.negotiated.mechanism,
         error_map_version=error_map.version if error_map is not None else None,
         error_map_revision=error_map.revision if error_map is not None else None,
         config_revision=config_revision,
-        in_flight=len(node.in_flight),
-        waiting=len(node.parked),
-        last_error=node.last_error,
-        circuit_breaker=node.breaker.statistics(),
+        in_flight=len(connection.in_flight),
+        waiting=len(connection.waiting),
+        last_error=connection.last_error,
+        circuit_breaker=connection.breaker.statistics(),
         server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
         if told.answers
         else None,

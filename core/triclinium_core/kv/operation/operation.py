@@ -89,7 +89,7 @@ class LiveOperation(msgspec.Struct, eq=False):
     vbucket: int = 0
     map: BucketMap | None = None
     """By which the newest attempt was sent."""
-    led_astray: int = 0
+    wrong_node_count: int = 0
     """How many nodes in turn said that the vbucket is not theirs, although that map says so."""
     found: list[ScanResult] | None = None
     """What the answers to a scan have brought of a page that is not whole yet."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import News
-from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.connection.sasl import mechanisms_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
 from triclinium_core.kv.events import AuthenticatorChanged, StreamId
@@ -105,16 +105,16 @@ class Authentication:
         self.authenticator, self._nonce = event.authenticator, event.nonce
         self.salted_passwords = SaltedPasswords()
 
-    def is_outdated(self, node: NodeMachine) -> bool:
+    def is_outdated(self, connection: Connection) -> bool:
         """Tell whether a connection speaks for an earlier authenticator than the present one."""
-        return node.authenticator not in (None, self.authenticator)
+        return connection.authenticator not in (None, self.authenticator)
 
-    def begin_again(self, node: NodeMachine, stream: StreamId) -> Sequence[News] | None:
+    def begin_again(self, connection: Connection, stream: StreamId) -> Sequence[News] | None:
         """Have a connection that is in use authenticate again; None where that is done in the handshake."""
         authenticator, tls = self.authenticator, self._connection_string.tls
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None
-        return node.authenticate_again(
+        return connection.authenticate_again(
             authenticator, tls=tls, nonce=f"{self._nonce}{stream}", salted_passwords=self.salted_passwords
         )
 

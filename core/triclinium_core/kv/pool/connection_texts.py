@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import LossCause, StreamLost
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
 from triclinium_core.shown import cut
@@ -20,48 +20,48 @@ def ready_text(losses: int) -> str:
     return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
 
 
-def status_text(node: NodeMachine) -> str:
+def status_text(connection: Connection) -> str:
     """Return where a connection stands."""
-    if node.state is NodeState.LOST and node.last_error is not None:
-        return node.last_error
-    text = f"{node.node}: {node.state.value}"
-    if node.state is NodeState.READY and node.in_flight.is_full:
-        text += f", with {len(node.in_flight)} requests unanswered"
-    if node.state is NodeState.READY and not node.breaker.allows_operations:
-        text += f", and the circuit breaker is {node.breaker.state.value}"
-    if node.last_error is not None:
-        text += f" after: {node.last_error.removeprefix(f'{node.node}: ')}"
-    return text + _hint_of_silence(node)
+    if connection.state is ConnectionState.LOST and connection.last_error is not None:
+        return connection.last_error
+    text = f"{connection.node}: {connection.state.value}"
+    if connection.state is ConnectionState.READY and connection.in_flight.is_full:
+        text += f", with {len(connection.in_flight)} requests unanswered"
+    if connection.state is ConnectionState.READY and not connection.breaker.allows_operations:
+        text += f", and the circuit breaker is {connection.breaker.state.value}"
+    if connection.last_error is not None:
+        text += f" after: {connection.last_error.removeprefix(f'{connection.node}: ')}"
+    return text + _hint_of_silence(connection)
 
 
-def overdue_text(node: NodeMachine, timeout: float) -> str:
+def overdue_text(connection: Connection, timeout: float) -> str:
     """Return what a connection has not done in time, without its address."""
     # Without the error before this one, which ends in the one before that.
-    return f"still {node.state.value} after {timeout:g} s{_hint_of_silence(node)}"
+    return f"still {connection.state.value} after {timeout:g} s{_hint_of_silence(connection)}"
 
 
-def loss_text(node: NodeMachine, event: StreamLost) -> str:
+def loss_text(connection: Connection, event: StreamLost) -> str:
     """Return how a stream was lost, or why it was not opened."""
     cause = event.cause.value
     said = f" ({cut(event.text)})" if event.text and event.text.casefold() != cause else ""
-    text = f"{node.node}: {cause}{said}"
+    text = f"{connection.node}: {cause}{said}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
         # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
         return f"{text}{_CERTIFICATE_HINT}"
-    if event.cause is not LossCause.TLS and node.unanswered is not None:
-        return f"{text} before it answered {node.unanswered.name}{_hint_of_protocol(node)}"
-    port = node.address.port
+    if event.cause is not LossCause.TLS and connection.unanswered is not None:
+        return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
+    port = connection.address.port
     if port in HTTP_PORTS:
         return f"{text}; {port} is a port of the web console, KV listens on {HTTP_PORTS[port]}"
     return text
 
 
-def _hint_of_silence(node: NodeMachine) -> str:
-    if node.unanswered is None:
+def _hint_of_silence(connection: Connection) -> str:
+    if connection.unanswered is None:
         return ""
-    return f"; it has not answered {node.unanswered.name}{_hint_of_protocol(node)}"
+    return f"; it has not answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
 
 
-def _hint_of_protocol(node: NodeMachine) -> str:
+def _hint_of_protocol(connection: Connection) -> str:
     """Return what a peer may be that has never said a word of the protocol."""
-    return "" if node.has_spoken or node.was_ready else _MEMCACHED_HINT
+    return "" if connection.has_spoken or connection.was_ready else _MEMCACHED_HINT

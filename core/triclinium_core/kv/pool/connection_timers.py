@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.timers import TIMERS_OF_A_STREAM, TimerId, TimerKind, Timers
 
 
-class NodeTimers:
+class ConnectionTimers:
     """By connection and kind."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._ids: dict[tuple[NodeMachine, TimerKind], TimerId] = {}
+        self._ids: dict[tuple[Connection, TimerKind], TimerId] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    def schedule(self, node: NodeMachine, kind: TimerKind, when: float) -> None:
+    def schedule(self, connection: Connection, kind: TimerKind, when: float) -> None:
         """Set a timer, instead of an earlier one of the same kind."""
-        self.cancel(node, kind)
-        self._ids[node, kind] = self._timers.schedule(when, kind, node)
+        self.cancel(connection, kind)
+        self._ids[connection, kind] = self._timers.schedule(when, kind, connection)
 
-    def cancel(self, node: NodeMachine, kind: TimerKind) -> None:
+    def cancel(self, connection: Connection, kind: TimerKind) -> None:
         """Forget a timer, if there is one."""
-        self._timers.cancel(self._ids.pop((node, kind), None))
+        self._timers.cancel(self._ids.pop((connection, kind), None))
 
-    def of_kind(self, kind: TimerKind) -> Sequence[NodeMachine]:
+    def of_kind(self, kind: TimerKind) -> Sequence[Connection]:
         """Return the connections that have a timer of a kind."""
-        return [node for node, found in self._ids if found is kind]
+        return [connection for connection, found in self._ids if found is kind]
 
-    def end_stream(self, node: NodeMachine) -> None:
+    def end_stream(self, connection: Connection) -> None:
         """Forget what concerned the stream that is gone."""
         for kind in TIMERS_OF_A_STREAM:
-            self.cancel(node, kind)
+            self.cancel(connection, kind)

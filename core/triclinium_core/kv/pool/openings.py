@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.timers import TimerKind, Timers
 
@@ -28,19 +28,19 @@ class Openings:
         self._timers = timers
         self._called_at = -math.inf
         """When the timer goes off, or went off last."""
-        self._waiting: dict[NodeMachine, None] = {}
+        self._waiting: dict[Connection, None] = {}
         self._places: dict[StreamId, float] = {}
         """By the stream that has it, until when each place is taken; the first to be free comes first."""
 
-    def wait(self, node: NodeMachine) -> None:
+    def wait(self, connection: Connection) -> None:
         """Let a connection wait for its turn."""
-        self._waiting[node] = None
+        self._waiting[connection] = None
 
-    def stop_waiting(self, node: NodeMachine) -> bool:
+    def stop_waiting(self, connection: Connection) -> bool:
         """Let a connection wait no longer, and return whether it did."""
-        return node in self._waiting and self._waiting.pop(node) is None
+        return connection in self._waiting and self._waiting.pop(connection) is None
 
-    def next(self, now: float) -> NodeMachine | None:
+    def next(self, now: float) -> Connection | None:
         """Return the connection whose turn it is, once; None where none waits or no place is free."""
         while self._places and next(iter(self._places.values())) <= now:
             del self._places[next(iter(self._places))]
@@ -49,9 +49,9 @@ class Openings:
         if len(self._places) >= PLACES_MAX:
             self._have_time_told(now)
             return None
-        node = next(iter(self._waiting))
-        del self._waiting[node]
-        return node
+        connection = next(iter(self._waiting))
+        del self._waiting[connection]
+        return connection
 
     def began(self, stream: StreamId, now: float) -> None:
         """Record that a stream was ordered: it takes a place."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from triclinium_core.kv.connection.bootstrap import BootstrapPlan, plan_of
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.pool.authentication import Authentication
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
@@ -33,18 +33,18 @@ class Plans:
         self._configs = configs
         self._client_id = f"{int(rng.random() * 2**64):016x}"
 
-    def plan_for(self, node: NodeMachine, nonce: str) -> BootstrapPlan | None:
+    def plan_for(self, connection: Connection, nonce: str) -> BootstrapPlan | None:
         """Return the plan for a stream of a connection; None where nothing is negotiated, with a plain memcached."""
         if self._connection_string.scheme is Scheme.MEMCACHED:
             return None
         return plan_of(
             self._options,
             self._authentication.authenticator,
-            bucket=node.bucket,
-            xerror=node.xerror,
+            bucket=connection.bucket,
+            xerror=connection.xerror,
             tls=self._connection_string.tls,
             nonce=nonce,
-            known_config=self._configs.settled_version(node.bucket),
+            known_config=self._configs.settled_version(connection.bucket),
             salted_passwords=self._authentication.salted_passwords,
             connection_id=f"{self._client_id}/{hashlib.sha256(nonce.encode()).hexdigest()[:16]}",
         )

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.node_machine import NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.connection import Connection
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 
 Route = tuple[str | None, Address | None]
@@ -23,10 +23,10 @@ Route = tuple[str | None, Address | None]
 class _Bucket:
     """The connections of one bucket."""
 
-    nodes: dict[Address | None, NodeMachine] = field(default_factory=dict)
-    ready: dict[NodeMachine, None] = field(default_factory=dict)
+    connections: dict[Address | None, Connection] = field(default_factory=dict)
+    ready: dict[Connection, None] = field(default_factory=dict)
     """Those that are ready; the one that was asked last stands at the end."""
-    hopeful: set[NodeMachine] = field(default_factory=set)
+    hopeful: set[Connection] = field(default_factory=set)
     """Those that are in use, or were not opened in vain since they were."""
 
 
@@ -36,54 +36,54 @@ class Routes:
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
         self._buckets: defaultdict[str | None, _Bucket] = defaultdict(_Bucket)
-        self.fresh: dict[NodeMachine, None] = {}
+        self.fresh: dict[Connection, None] = {}
         """Connections that were opened, lost or became ready, or whose node left the map, since somebody looked."""
 
     @property
-    def nodes(self) -> Iterable[NodeMachine]:
+    def all(self) -> Iterable[Connection]:
         """All connections, bucket by bucket, in the order in which they were first needed."""
-        return (node for bucket in self._buckets.values() for node in bucket.nodes.values())
+        return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
-    def get(self, route: Route) -> NodeMachine | None:
+    def get(self, route: Route) -> Connection | None:
         """Return the connection of a route, or None where there is none."""
         bucket, address = route
-        return self._buckets[bucket].nodes.get(address)
+        return self._buckets[bucket].connections.get(address)
 
-    def add(self, route: Route, node: NodeMachine) -> None:
+    def add(self, route: Route, connection: Connection) -> None:
         """Record a new connection."""
         bucket, address = route
-        self._buckets[bucket].nodes[address] = node
-        self.moved(node)
+        self._buckets[bucket].connections[address] = connection
+        self.moved(connection)
 
-    def moved(self, node: NodeMachine) -> None:
+    def moved(self, connection: Connection) -> None:
         """Record where a connection stands now."""
         self._destinations.forget()
-        self.fresh[node] = None
-        if node.is_leaving:
+        self.fresh[connection] = None
+        if connection.is_leaving:
             return
-        bucket = self._buckets[node.bucket]
-        if node.state is NodeState.READY:
-            bucket.ready.setdefault(node)
+        bucket = self._buckets[connection.bucket]
+        if connection.state is ConnectionState.READY:
+            bucket.ready.setdefault(connection)
         else:
-            bucket.ready.pop(node, None)
-        if node.is_in_use or not node.failed_attempts:
-            bucket.hopeful.add(node)
+            bucket.ready.pop(connection, None)
+        if connection.is_in_use or not connection.failed_attempts:
+            bucket.hopeful.add(connection)
         else:
-            bucket.hopeful.discard(node)
+            bucket.hopeful.discard(connection)
 
-    def take_fresh(self) -> Collection[NodeMachine]:
+    def take_fresh(self) -> Collection[Connection]:
         """Return what is fresh; from now on nothing is."""
         fresh, self.fresh = self.fresh, {}
         return fresh
 
-    def all_of(self, bucket: str | None) -> Collection[NodeMachine]:
+    def all_of(self, bucket: str | None) -> Collection[Connection]:
         """Return the connections of a bucket."""
-        return self._buckets[bucket].nodes.values()
+        return self._buckets[bucket].connections.values()
 
-    def any_of(self, bucket: str | None) -> NodeMachine | None:
+    def any_of(self, bucket: str | None) -> Connection | None:
         """Return a connection of a bucket, a ready one if there is any; None where there is none at all."""
         found = self._buckets[bucket]
-        return next(iter(found.ready), None) or next(iter(found.nodes.values()), None)
+        return next(iter(found.ready), None) or next(iter(found.connections.values()), None)
 
     def ready_count(self, bucket: str | None) -> int:
         """Return how many connections of a bucket are ready."""
@@ -92,33 +92,35 @@ class Routes:
     def is_cut_off(self, bucket: str | None) -> bool:
         """Whether a bucket has connections, and none of them can be used, or was opened again since it was lost."""
         found = self._buckets[bucket]
-        return bool(found.nodes) and not found.hopeful
+        return bool(found.connections) and not found.hopeful
 
-    def ready_after(self, node: NodeMachine) -> NodeMachine | None:
+    def ready_after(self, connection: Connection) -> Connection | None:
         """Return the ready connection of the same bucket whose turn it is to be asked; None where none is ready.
 
         It is another one than ``node``, if there is another.
         """
-        ready = self._buckets[node.bucket].ready
-        found = next((other for other in ready if other is not node), node if node in ready else None)
+        ready = self._buckets[connection.bucket].ready
+        found = next((other for other in ready if other is not connection), connection if connection in ready else None)
         if found is not None:
             del ready[found]
             ready[found] = None
         return found
 
-    def identify(self, node: NodeMachine, address: Address) -> None:
+    def identify(self, connection: Connection, address: Address) -> None:
         """Record that a connection is the one to the node with this address, unless there is another one."""
-        bucket = self._buckets[node.bucket]
-        if address not in bucket.nodes:
-            bucket.nodes = {known: other for known, other in bucket.nodes.items() if other is not node}
-            bucket.nodes[address] = node
+        bucket = self._buckets[connection.bucket]
+        if address not in bucket.connections:
+            bucket.connections = {
+                known: other for known, other in bucket.connections.items() if other is not connection
+            }
+            bucket.connections[address] = connection
 
-    def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[NodeMachine]:
+    def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
         """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
         kept, found = frozenset(addresses), self._buckets[bucket]
-        gone = {address: node for address, node in found.nodes.items() if address not in kept}
-        for address, node in gone.items():
-            del found.nodes[address]
-            found.ready.pop(node, None)
-            found.hopeful.discard(node)
+        gone = {address: connection for address, connection in found.connections.items() if address not in kept}
+        for address, connection in gone.items():
+            del found.connections[address]
+            found.ready.pop(connection, None)
+            found.hopeful.discard(connection)
         return tuple(gone.values())

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from triclinium_core.kv.actions import Action, LookUpService, ReportConnection
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.events import ServiceLookedUp, StreamId
 from triclinium_core.kv.pool.routes import Routes
 from triclinium_core.kv.timers import TimerId, TimerKind, Timers
@@ -55,7 +55,7 @@ class Seeds:
         self._emit = emit
         self._asked_at = -math.inf
         self._timer: TimerId | None = None
-        self._waiting: dict[NodeMachine, None] = {}
+        self._waiting: dict[Connection, None] = {}
         self._known: Sequence[Address] = ()
         self._all: tuple[Address, ...] = ()
         """The seeds and the nodes that are known, each once."""
@@ -84,7 +84,7 @@ class Seeds:
             return False
         self._sought_at[bucket] = now
         self.look_up(now, again=True)
-        tried = {node.address for node in self._routes.all_of(bucket)}
+        tried = {connection.address for connection in self._routes.all_of(bucket)}
         is_of_use = self.service is not None or not tried.issuperset(self.addresses(bucket))
         return is_of_use and self._routes.get((bucket, None)) is None
 
@@ -106,17 +106,17 @@ class Seeds:
         self._timers.cancel(self._timer)
         self._timer = self._timers.schedule(now + LOOKUP_PATIENCE, TimerKind.SERVICE_LOOKUP, self)
 
-    def wait(self, node: NodeMachine) -> bool:
+    def wait(self, connection: Connection) -> bool:
         """Return whether a connection has to wait until the seeds are known; ``answered`` or ``give_up`` returns it."""
         if self._timer is not None:
-            self._waiting[node] = None
+            self._waiting[connection] = None
         return self._timer is not None
 
-    def stop_waiting(self, node: NodeMachine) -> bool:
+    def stop_waiting(self, connection: Connection) -> bool:
         """Let a connection wait no longer, and return whether it did."""
-        return node in self._waiting and self._waiting.pop(node) is None
+        return connection in self._waiting and self._waiting.pop(connection) is None
 
-    def answered(self, event: ServiceLookedUp) -> Sequence[NodeMachine]:
+    def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
         """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
         if event.service != self.service:
             return ()
@@ -132,7 +132,7 @@ class Seeds:
         self._emit(ReportConnection(NO_STREAM, event.service, f"looked up: {found}"))
         return self.give_up()
 
-    def give_up(self) -> Sequence[NodeMachine]:
+    def give_up(self) -> Sequence[Connection]:
         """Wait for the answer no longer, and return the connections that did."""
         self._timers.cancel(self._timer)
         self._timer = None

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from triclinium_core.kv.actions import Action, OpenStream
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import InFlightRequest, Owner
-from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.events import StreamId
 from triclinium_core.retry.couchbase.events import HandedOver
 
@@ -45,30 +45,30 @@ class Streams:
         self._emit = emit
         self._tls = tls
         self._last = 0
-        self._nodes: dict[StreamId, NodeMachine] = {}
-        self._present: dict[NodeMachine, StreamId] = {}
+        self._nodes: dict[StreamId, Connection] = {}
+        self._present: dict[Connection, StreamId] = {}
         self._closed: dict[StreamId, ClosedStream] = {}
 
-    def node(self, stream: int | None) -> NodeMachine | None:
+    def connection(self, stream: int | None) -> Connection | None:
         """Return the connection that a stream belongs to, or None once it is lost."""
         return None if stream is None else self._nodes.get(StreamId(stream))
 
-    def of(self, node: NodeMachine) -> StreamId | None:
+    def of(self, connection: Connection) -> StreamId | None:
         """Return the present stream of a connection; None where it has none."""
-        return self._present.get(node)
+        return self._present.get(connection)
 
-    def open(self, node: NodeMachine) -> StreamId:
+    def open(self, connection: Connection) -> StreamId:
         """Order a stream to the address that a connection has chosen, and return it."""
-        self._last = node.stream_number = self._last + 1
+        self._last = connection.stream_number = self._last + 1
         stream = StreamId(self._last)
-        self._nodes[stream] = node
-        self._present[node] = stream
-        self._emit(OpenStream(stream, node.address.host, node.address.port, self._tls))
+        self._nodes[stream] = connection
+        self._present[connection] = stream
+        self._emit(OpenStream(stream, connection.address.host, connection.address.port, self._tls))
         return stream
 
-    def forget(self, node: NodeMachine, stream: StreamId) -> None:
+    def forget(self, connection: Connection, stream: StreamId) -> None:
         """Take the present stream from a connection."""
-        del self._present[node], self._nodes[stream]
+        del self._present[connection], self._nodes[stream]
 
     def keep(self, stream: StreamId, requests: Sequence[InFlightRequest], detail: str) -> None:
         """Remember what travelled on a stream that is being closed: only the driver knows how much of it has left."""

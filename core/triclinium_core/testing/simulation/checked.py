@@ -22,7 +22,7 @@ from triclinium_core.kv.actions import (
     SendBytes,
 )
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import (
     Event,
     LossCause,
@@ -112,7 +112,7 @@ class CheckedSimulation(Simulation):
         return (
             self.is_quiet
             and not any(self.excuses.is_stuck(stream) for stream in self.links)
-            and all(connection.state == NodeState.READY.name for connection in connections)
+            and all(connection.state == ConnectionState.READY.name for connection in connections)
             and not self._open_breakers()
         )
 
@@ -339,7 +339,7 @@ class CheckedSimulation(Simulation):
         ill = {self._node_of[stream] for stream in self.links if self.excuses.is_stuck(stream)}
         for connection in self.machine.statistics().connections:
             is_closed = connection.circuit_breaker is None or connection.circuit_breaker.state is BreakerState.CLOSED
-            if connection.state != NodeState.READY.name or not is_closed:
+            if connection.state != ConnectionState.READY.name or not is_closed:
                 ill.add(self._index_at[connection.node])
         return ill
 

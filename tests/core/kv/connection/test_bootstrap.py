@@ -29,7 +29,7 @@ from triclinium_core.kv.connection.bootstrap import (
     BootstrapFailure,
     FailureKind,
 )
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import CertificateAuthenticator, PasswordAuthenticator
@@ -168,12 +168,12 @@ def test_answers_in_any_order(order: tuple[int, ...]) -> None:
     while len(pending) < 4:
         pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
     answers = [node.answer(request) for request in pending]
-    states: list[NodeState] = []
+    states: list[ConnectionState] = []
     for position in order:
         bootstrap.receive(as_frame(answers[position]))
         states.append(bootstrap.state)
 
-    assert [NodeState.JOINING] * 3 + [NodeState.READY] == states
+    assert [ConnectionState.JOINING] * 3 + [ConnectionState.READY] == states
     assert frozenset(FEATURES) == bootstrap.negotiated.features
     assert bootstrap.negotiated.error_map is not None
     assert CONFIG.encode() == bootstrap.negotiated.config
@@ -187,7 +187,7 @@ def test_not_ready_before_hello_is_answered() -> None:
         for last in take_apart(bootstrap.receive(as_frame(node.answer(request)))):
             bootstrap.receive(as_frame(node.answer(last)))
 
-    assert NodeState.JOINING is bootstrap.state
+    assert ConnectionState.JOINING is bootstrap.state
 
     bootstrap.receive(as_frame(node.answer(hello)))
 

@@ -8,7 +8,7 @@ from tests.core.kv.simulated import Recorded, get
 from tests.core.kv.test_cluster import Cluster, owner_of
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.health.diagnostics import ENDPOINT_STATES
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
@@ -28,7 +28,7 @@ def endpoints(simulation: Recorded) -> tuple[EndpointDiagnostics, ...]:
 
 def test_every_state_is_reported() -> None:
     """All that a connection goes through has a word for users."""
-    assert set(NodeState) == set(ENDPOINT_STATES)
+    assert set(ConnectionState) == set(ENDPOINT_STATES)
 
 
 def test_before_the_beginning() -> None:

@@ -19,7 +19,7 @@ from triclinium_core.errors import (
 )
 from triclinium_core.kv.actions import Action, CloseStream, OpenStream, SendBytes
 from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import AuthenticatorChanged, LossCause, StreamId
 from triclinium_core.kv.pool.authentication import check_authenticator, check_change
 from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
@@ -178,14 +178,14 @@ def test_ready_connections_authenticate_again() -> None:
     actions = change(simulation, SAME)
 
     assert [Opcode.SASL_AUTH] * 2 == opcodes(actions, simulation)
-    assert [NodeState.AUTHENTICATING.name] * 2 == states(simulation)
+    assert [ConnectionState.AUTHENTICATING.name] * 2 == states(simulation)
     nonces = [requests[-1].value for requests in simulation.requests.values()]
     assert 2 == len(set(nonces))
     assert all(b"a-nonce-of-the-user-" in nonce for nonce in nonces)
 
     simulation.flow()
 
-    assert [NodeState.READY.name] * 2 == states(simulation)
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
     assert before + 4 == len(simulation.commands(*SASL))
     assert 2 == len(simulation.opened_at)
     assert 2 == sum(text.endswith(" authenticated again") for text in simulation.log)
@@ -270,7 +270,7 @@ def test_a_refusal_is_terminal(opcode: Opcode, code: Status) -> None:
     assert ("AUTHENTICATION_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
     assert "refused the credentials of 'Administrator'" in str(error)
     assert ("expired" in str(error)) == (code is Status.AUTH_STALE)
-    assert [NodeState.LOST.name] * 2 == states(simulation)
+    assert [ConnectionState.LOST.name] * 2 == states(simulation)
 
 
 def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
@@ -282,7 +282,7 @@ def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
 
     assert ("BUCKET_ACCESS_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
     assert ["bucket 'travel' does not exist, or user 'Administrator' may not open it"] == simulation.closings()
-    assert [NodeState.READY.name, NodeState.LOST.name] == states(simulation)
+    assert [ConnectionState.READY.name, ConnectionState.LOST.name] == states(simulation)
 
 
 def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
@@ -356,7 +356,7 @@ def test_an_answer_that_costs_the_connection_amid_an_exchange(code: Status) -> N
     assert CloseStream is type(left[-1])
     simulation.live(1.0)
     assert token in simulation.settled_at
-    assert [NodeState.READY.name] * 2 == states(simulation)
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
 
 
 def test_an_exchange_that_is_not_answered() -> None:
@@ -407,7 +407,7 @@ def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authe
     simulation.live(5.0)
 
     simulation.result(upsert())
-    assert [NodeState.READY.name] * 2 == states(simulation)
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
 
 
 def test_answers_in_pieces() -> None:
@@ -421,7 +421,7 @@ def test_answers_in_pieces() -> None:
             simulation.deliver(stream, 1)
 
     assert token in simulation.settled_at
-    assert [NodeState.READY.name] * 2 == states(simulation)
+    assert [ConnectionState.READY.name] * 2 == states(simulation)
 
 
 # Connections that are something else.
@@ -626,7 +626,7 @@ def test_a_certificate_is_for_new_connections() -> None:
 
     assert [] == actions
     assert [] == simulation.commands(Opcode.SASL_LIST_MECHS, *SASL)
-    assert [NodeState.READY.name] == states(simulation)
+    assert [ConnectionState.READY.name] == states(simulation)
 
 
 def test_a_refused_certificate_is_tried_again_at_once() -> None:

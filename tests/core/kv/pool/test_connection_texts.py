@@ -6,8 +6,8 @@ import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
 from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import REQUESTS_MAX
-from triclinium_core.kv.connection.node_machine import NodeMachine
 from triclinium_core.kv.events import LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.kv.pool.connection_texts import loss_text, overdue_text, status_text
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
@@ -16,18 +16,18 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 ONE = StreamId(1)
 
 
-def node_of(simulation: Recorded) -> NodeMachine:
+def node_of(simulation: Recorded) -> Connection:
     """Return the connection that was opened last."""
-    return [*simulation.clients[0]._connections.nodes][-1]
+    return [*simulation.clients[0]._connections.all][-1]
 
 
 def test_full() -> None:
     """Tells how many requests are unanswered (decision C37)."""
-    node = node_of(ready())
+    connection = node_of(ready())
     for _ in range(REQUESTS_MAX):
-        node.in_flight.add(None, bytes(HEADER_SIZE))
+        connection.in_flight.add(None, bytes(HEADER_SIZE))
 
-    assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(node)
+    assert f"127.0.0.1:11210: ready, with {REQUESTS_MAX} requests unanswered" == status_text(connection)
 
 
 def test_lost() -> None:
@@ -80,8 +80,12 @@ def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_
     for opcode in (blamed,) if answers else Opcode:
         simulation.node.faults.always(opcode, drop_response())
     simulation.live(0.1)
-    node = node_of(simulation)
-    texts = overdue_text(node, 3.0), status_text(node), loss_text(node, StreamLost(ONE, LossCause.END_OF_STREAM))
+    connection = node_of(simulation)
+    texts = (
+        overdue_text(connection, 3.0),
+        status_text(connection),
+        loss_text(connection, StreamLost(ONE, LossCause.END_OF_STREAM)),
+    )
 
     assert [True] * 3 == [f"answered {blamed.name}" in text for text in texts]
     assert [not answers] * 3 == ["memcached://" in text for text in texts]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-from tests.core.kv.pool.test_routes import node
-from triclinium_core.kv.pool.connection_timers import NodeTimers
+from tests.core.kv.pool.test_routes import connection
+from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.timers import TimerKind, Timers
 
 
 def test_the_newest_of_a_kind_counts() -> None:
     """For each connection by itself."""
     timers = Timers()
-    of_nodes, first, second = NodeTimers(timers), node(None), node(None)
+    of_nodes, first, second = ConnectionTimers(timers), connection(None), connection(None)
     of_nodes.schedule(first, TimerKind.CONNECT, 1.0)
     of_nodes.schedule(second, TimerKind.CONNECT, 2.0)
     of_nodes.schedule(first, TimerKind.CONNECT, 3.0)
@@ -24,7 +24,7 @@ def test_the_newest_of_a_kind_counts() -> None:
 def test_what_ends_with_a_stream() -> None:
     """All but the next attempt to connect."""
     timers = Timers()
-    of_nodes, one = NodeTimers(timers), node(None)
+    of_nodes, one = ConnectionTimers(timers), connection(None)
     for when, kind in enumerate((TimerKind.KEEP_ALIVE, TimerKind.DRAIN, TimerKind.RECONNECT, TimerKind.CANARY), 1):
         of_nodes.schedule(one, kind, float(when))
     of_nodes.end_stream(one)

@@ -36,7 +36,7 @@ from triclinium_core.kv.actions import (
 )
 from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.grace_period import SECONDS_MAX
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import (
     BytesReceived,
     LossCause,
@@ -663,7 +663,7 @@ def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
     simulation.flow()
     simulation.live(5.0)
 
-    assert NodeState.READY.name == simulation.connection(None).state
+    assert ConnectionState.READY.name == simulation.connection(None).state
 
 
 def test_config_is_asked_for_again_on_a_new_stream() -> None:

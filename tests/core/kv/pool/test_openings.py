@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.core.kv.pool.test_routes import node
-from triclinium_core.kv.connection.node_machine import NodeMachine
+from tests.core.kv.pool.test_routes import connection
+from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX, Openings
 from triclinium_core.kv.timers import Timers
@@ -15,12 +15,12 @@ class Queue:
     def __init__(self, count: int) -> None:
         self.timers = Timers()
         self.openings = Openings(self.timers)
-        self.nodes = [node("travel") for _ in range(count)]
+        self.nodes = [connection("travel") for _ in range(count)]
         self.streams = 0
         for each in self.nodes:
             self.openings.wait(each)
 
-    def open(self, now: float) -> list[NodeMachine]:
+    def open(self, now: float) -> list[Connection]:
         """Order the streams of those whose turn it is, and return them."""
         opened = []
         while (each := self.openings.next(now)) is not None:

@@ -18,7 +18,7 @@ from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
 from triclinium._cli.demo.scenarios import SUCCESS, Scenario
 from triclinium.testing import serve_tcp
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.testing import FakeNodeOptions
 
 HOST = "127.0.0.1"
@@ -108,7 +108,7 @@ class Stage:
     async def _wait_until_ready(self) -> None:
         """Wait until a connection that an earlier scenario has cost is there again."""
         while not all(
-            connection.state == NodeState.READY.name
+            connection.state == ConnectionState.READY.name
             for connection in self._cluster.statistics().connections
             if connection.bucket == BUCKET
         ):

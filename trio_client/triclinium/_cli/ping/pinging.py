@@ -28,7 +28,7 @@ from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
 from triclinium_core.retry.couchbase.failures import subject
@@ -192,12 +192,12 @@ def _next_step(text: str, scheme: Scheme) -> str:
 
 
 SILENCE: Mapping[str, str] = {
-    NodeState.CONNECTING.name: "took no connection; a firewall may swallow it",
-    NodeState.NEGOTIATING.name: "took a connection and did not answer HELLO; a plain memcached needs memcached://, a "
+    ConnectionState.CONNECTING.name: "took no connection; a firewall may swallow it",
+    ConnectionState.NEGOTIATING.name: "took a connection and did not answer HELLO; a plain memcached needs memcached://, a "
     "port with TLS couchbases://",
-    NodeState.AUTHENTICATING.name: "did not finish authentication",
-    NodeState.JOINING.name: "did not answer with a bucket and a cluster config",
-    NodeState.READY.name: "did not answer a NOOP",
+    ConnectionState.AUTHENTICATING.name: "did not finish authentication",
+    ConnectionState.JOINING.name: "did not answer with a bucket and a cluster config",
+    ConnectionState.READY.name: "did not answer a NOOP",
 }
 """What a node failed to do in time, by where its connection stands."""
 
@@ -211,7 +211,7 @@ def describe_silence(connections: Sequence[ConnectionStatistics], limit: float, 
     if silence is None:
         reason = (newest.last_error or "the connection was lost").removeprefix(f"{newest.node}: ")
         return _one_line(f"{newest.node}: {reason}; not done within {limit:g} s")
-    if tls and newest.state == NodeState.CONNECTING.name:
+    if tls and newest.state == ConnectionState.CONNECTING.name:
         silence = SILENCE_BEFORE_TLS
     return _one_line(f"{newest.node}: within {limit:g} s it {silence}")
 

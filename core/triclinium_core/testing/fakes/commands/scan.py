@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.scans import LIFETIME_SECONDS, SCANS_MAX, FakeScan, Found, sampled, within
-from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
+from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
 
 ITEMS_OF_A_REPLY = 8
 """A page with more is answered in several parts."""
@@ -58,7 +58,7 @@ class _Scan(msgspec.Struct):
     snapshot_requirements: _Snapshot | None = None
 
 
-def _create(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _create(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
     try:
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
@@ -101,7 +101,7 @@ def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes,
     return term, excluded is not None
 
 
-def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
+def _check_snapshot(node: ConnectionState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
     bucket, vbucket = request.address.bucket, request.address.vbucket
     if wanted.vb_uuid != str(vbucket_uuid(vbucket)):
         raise Refused(Status.VBUCKET_UUID_NOT_EQUAL)
@@ -111,7 +111,7 @@ def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found:
         raise Refused(Status.NOT_STORED)
 
 
-def _continue(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _continue(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
     scan = _open_scan(node, request)
     item_limit, _, byte_limit = _LIMITS.unpack_from(request.extras, _SCAN_ID_SIZE)
     items = scan.take(item_limit, byte_limit, node.documents.unix_expiry)
@@ -129,13 +129,13 @@ def _continue(node: NodeState, connection: ClientConnection, request: Request) -
     )
 
 
-def _cancel(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
+def _cancel(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
     _open_scan(node, request)
     del node.scans[request.extras]
     return Answer()
 
 
-def _open_scan(node: NodeState, request: Request) -> FakeScan:
+def _open_scan(node: ConnectionState, request: Request) -> FakeScan:
     scan = node.open_scans().get(request.extras[:_SCAN_ID_SIZE])
     if scan is None or scan.vbucket != request.address.vbucket:
         raise Refused(Status.KEY_NOT_FOUND)

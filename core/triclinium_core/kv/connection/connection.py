@@ -32,7 +32,7 @@ from triclinium_core.kv.connection.reauthentication import Question, Reauthentic
 from triclinium_core.kv.connection.sasl import SaslExchange
 from triclinium_core.kv.connection.scram import SaltedPasswords
 from triclinium_core.kv.connection.server_time import ServerTime
-from triclinium_core.kv.connection.states import NODE_TRANSITIONS, NodeEvent, NodeState
+from triclinium_core.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState
 from triclinium_core.kv.connection.waiting_line import WaitingLine
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.operation import Link
@@ -52,7 +52,7 @@ _SNAPPY, _SERVER_REQUEST, _AUTHENTICATION = int(Datatype.SNAPPY), int(Magic.SERV
 """Plain numbers: looking at a member of an enumeration takes far longer."""
 
 
-class NodeMachine:
+class Connection:
     """One connection.
 
     Args:
@@ -83,14 +83,14 @@ class NodeMachine:
         self.address: Address = addresses[0]
         self.node: str = str(self.address)
         """The node's name in logs and errors: ``host:port``."""
-        self.state: NodeState = NodeState.LOST
+        self.state: ConnectionState = ConnectionState.LOST
         self.is_in_use: bool = False
         """Whether the bootstrap of the present stream is over: it is ready, or authenticates again."""
         self.dialect: Dialect = Dialect(bare=bare)
         self.negotiated: Negotiated = Negotiated()
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.in_flight: InFlightTable = InFlightTable()
-        self.parked: WaitingLine = WaitingLine()
+        self.waiting: WaitingLine = WaitingLine()
         """Who waits until the connection is ready and has room."""
         self.outgoing: list[bytes] = []
         """Frames that go out when the present event is handled."""
@@ -128,7 +128,7 @@ class NodeMachine:
         """Streams that were lost one after the other before a request was answered on them."""
         self.losses: int = 0
         """How often a stream was lost, or could not be opened, since the connection was last ready."""
-        self.is_hopeless: bool = False
+        self.is_unsupported: bool = False
         """Whether all addresses were tried and the last peer speaks another protocol, or the bucket is of no use."""
         self.is_seeking: bool = is_seeking
         """Whether it may be to any node of the cluster, so that the addresses to try are those of the seeds."""
@@ -168,7 +168,7 @@ class NodeMachine:
     @property
     def takes_operations(self) -> bool:
         """Whether an operation can be sent now: it is ready, has room, and its breaker is closed."""
-        return self.state is NodeState.READY and not self.in_flight.is_full and self.breaker.allows_operations
+        return self.state is ConnectionState.READY and not self.in_flight.is_full and self.breaker.allows_operations
 
     @property
     def has_spoken(self) -> bool:
@@ -182,7 +182,7 @@ class NodeMachine:
 
     def connect(self) -> Address:
         """Begin a new stream, and return where to."""
-        self._move(NodeEvent.BACKOFF_OVER)
+        self._move(ConnectionEvent.BACKOFF_OVER)
         self.attempts += 1
         self.choose()
         self._frames_came = self._is_proven = False
@@ -215,7 +215,7 @@ class NodeMachine:
         self.was_reached = True
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         if plan is None:
-            self._move(NodeEvent.NOTHING_TO_ASK)
+            self._move(ConnectionEvent.NOTHING_TO_ASK)
             return [self._become_ready(now)]
         self._bootstrap = Bootstrap(plan)
         self.authenticator = plan.authenticator
@@ -245,7 +245,7 @@ class NodeMachine:
         if self._again is not None:
             self._again.next_exchange = exchange
             return ()
-        self._move(NodeEvent.CREDENTIALS_CHANGED)
+        self._move(ConnectionEvent.CREDENTIALS_CHANGED)
         self._again = Reauthentication(exchange, self.bucket)
         news: list[News] = []
         unusable = self._ask(self._again.start(), news)
@@ -289,17 +289,17 @@ class NodeMachine:
 
     def lost(self, detail: str) -> Iterator[InFlightRequest]:
         """Record that the stream is gone, and return the requests that had no answer, oldest first."""
-        if self.state is not NodeState.LOST:
+        if self.state is not ConnectionState.LOST:
             self.losses += 1
             if not self._is_proven:
                 self.failed_attempts += 1
-            self._move(NodeEvent.STREAM_LOST)
+            self._move(ConnectionEvent.STREAM_LOST)
         self.is_in_use = False
         self.outgoing.clear()
         failure = self._bootstrap.failure if self._bootstrap is not None else None
         # Another address may lead to what this one does not.
         is_stranger = failure is not None and failure.kind is FailureKind.NOT_COUCHBASE
-        self.is_hopeless = is_stranger and self.has_tried_all
+        self.is_unsupported = is_stranger and self.has_tried_all
         self.last_error = detail
         self.config_asked_at = -math.inf
         self.questions.rest()
@@ -349,7 +349,7 @@ class NodeMachine:
             return BecameUnusable(again.failure.text, again.failure)
         if question is None:
             self._again = None
-            self._move(NodeEvent.AUTHENTICATED_AGAIN)
+            self._move(ConnectionEvent.AUTHENTICATED_AGAIN)
             news.append(AuthenticatedAgain())
             return None
         opcode, key, value = question
@@ -392,14 +392,14 @@ class NodeMachine:
         self.is_in_use = True
         self._bootstrap = None
         self.was_ready = True
-        self.is_hopeless = False
+        self.is_unsupported = False
         self.last_error = None
         losses, self.losses = self.losses, 0
         self.breaker.handle(BreakerEvent.RECONNECTED, now)
         return BecameReady(losses)
 
-    def _move(self, event: NodeEvent) -> None:
-        self.state = NODE_TRANSITIONS[self.state][event]
+    def _move(self, event: ConnectionEvent) -> None:
+        self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from tests.core.kv.connection.peer import PASSWORD, USERNAME, Answering, plan, respond, take_apart
 from tests.rows import rows
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.connection import UNASKED_MAX, Connection
 from triclinium_core.kv.connection.connection_events import (
     Answered,
     BecameReady,
@@ -22,8 +23,7 @@ from triclinium_core.kv.connection.connection_events import (
     Strayed,
 )
 from triclinium_core.kv.connection.in_flight import Probe, Purpose
-from triclinium_core.kv.connection.node_machine import UNASKED_MAX, NodeMachine
-from triclinium_core.kv.connection.states import NodeState
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
@@ -37,18 +37,18 @@ OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
 
 def machine(
     bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
-) -> NodeMachine:
+) -> Connection:
     """Return a connection that has not begun."""
-    return NodeMachine(
+    return Connection(
         bucket, ADDRESSES, bare=bare, compression=True, circuit_breaker=breaker or CircuitBreakerOptions()
     )
 
 
-def opened(bucket: str | None = "travel", **changes: object) -> tuple[NodeMachine, list[Frame]]:
+def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection, list[Frame]]:
     """Return a connection whose stream was opened, and what it asks."""
-    node = machine(bucket)
-    node.connect()
-    return node, requests_of(node.stream_opened(plan(bucket=bucket, **changes), 1.0))
+    connection = machine(bucket)
+    connection.connect()
+    return connection, requests_of(connection.stream_opened(plan(bucket=bucket, **changes), 1.0))
 
 
 STEPS = frozenset(
@@ -70,11 +70,13 @@ def requests_of(news: Sequence[News]) -> list[Frame]:
     return [frame for item in news if isinstance(item, BytesOrdered) for frame in take_apart(item.data)]
 
 
-def play(node: NodeMachine, pending: list[Frame], peer: Answering, *, until: NodeState = NodeState.READY) -> list[News]:
+def play(
+    connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
+) -> list[News]:
     """Let ``peer`` answer until the connection is in a state, and return all news."""
     told: list[News] = []
-    while node.state is not until:
-        news = node.bytes_received(peer.answer(pending.pop(0)), 2.0)
+    while connection.state is not until:
+        news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
         told += news
         pending += requests_of(news)
         if news and isinstance(news[-1], BecameUnusable):
@@ -82,26 +84,26 @@ def play(node: NodeMachine, pending: list[Frame], peer: Answering, *, until: Nod
     return told
 
 
-def ready(bucket: str | None = "travel") -> NodeMachine:
+def ready(bucket: str | None = "travel") -> Connection:
     """Return a connection that is ready."""
-    node, pending = opened(bucket)
-    play(node, pending, Answering())
-    assert NodeState.READY is node.state
-    return node
+    connection, pending = opened(bucket)
+    play(connection, pending, Answering())
+    assert ConnectionState.READY is connection.state
+    return connection
 
 
-def bare() -> NodeMachine:
+def bare() -> Connection:
     """Return a connection to a plain memcached, which is ready at once."""
-    node = machine(None, bare=True)
-    node.connect()
-    node.stream_opened(None, 1.0)
-    return node
+    connection = machine(None, bare=True)
+    connection.connect()
+    connection.stream_opened(None, 1.0)
+    return connection
 
 
-def send(node: NodeMachine, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
+def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
     """Send a request, and return it as the node gets it."""
-    data = encode_request(opcode, opaque=node.in_flight.next_opaque)
-    node.in_flight.add(Probe(owner) if isinstance(owner, int) else owner, data)
+    data = encode_request(opcode, opaque=connection.in_flight.next_opaque)
+    connection.in_flight.add(Probe(owner) if isinstance(owner, int) else owner, data)
     (request,) = take_apart(data)
     return request
 
@@ -116,63 +118,63 @@ def unusable(news: Sequence[News]) -> BecameUnusable:
 # The table.
 
 
-def in_state(state: NodeState) -> tuple[NodeMachine, list[Frame]]:
+def in_state(state: ConnectionState) -> tuple[Connection, list[Frame]]:
     """Return a connection in a state, and the requests that have no answer."""
-    if state is NodeState.LOST:
+    if state is ConnectionState.LOST:
         return machine(), []
-    if state is NodeState.CONNECTING:
-        node = machine()
-        node.connect()
-        return node, []
-    node, pending = opened()
-    play(node, pending, Answering(), until=state)
-    return node, pending
+    if state is ConnectionState.CONNECTING:
+        connection = machine()
+        connection.connect()
+        return connection, []
+    connection, pending = opened()
+    play(connection, pending, Answering(), until=state)
+    return connection, pending
 
 
-CALLS: dict[str, tuple[frozenset[NodeState], Callable[[NodeMachine], object]]] = {
-    "connect": (frozenset({NodeState.LOST}), lambda node: node.connect()),
-    "stream_opened": (frozenset({NodeState.CONNECTING}), lambda node: node.stream_opened(None, 3.0)),
+CALLS: dict[str, tuple[frozenset[ConnectionState], Callable[[Connection], object]]] = {
+    "connect": (frozenset({ConnectionState.LOST}), lambda connection: connection.connect()),
+    "stream_opened": (frozenset({ConnectionState.CONNECTING}), lambda connection: connection.stream_opened(None, 3.0)),
     "authenticate_again": (
-        frozenset({NodeState.READY}),
-        lambda node: node.authenticate_again(OTHER, tls=False, nonce="again"),
+        frozenset({ConnectionState.READY}),
+        lambda connection: connection.authenticate_again(OTHER, tls=False, nonce="again"),
     ),
-    "lost": (frozenset(NodeState), lambda node: node.lost("gone")),
+    "lost": (frozenset(ConnectionState), lambda connection: connection.lost("gone")),
 }
 """What the client tells a connection, and the states in which it may."""
 
 
 @rows("call", CALLS)
-@rows("state", NodeState)
-def test_calls_in_all_states(state: NodeState, call: str) -> None:
+@rows("state", ConnectionState)
+def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
     """A call in another state is a mistake of the client; but losing what is lost is none."""
-    node, _ = in_state(state)
+    connection, _ = in_state(state)
     allowed, act = CALLS[call]
     if state not in allowed:
         with pytest.raises(KeyError):
-            act(node)
+            act(connection)
         return
-    act(node)
+    act(connection)
 
 
 def test_every_transition_happens() -> None:
     """The answers of one bootstrap, one by one or several at once, lead from state to state."""
-    seen: set[tuple[NodeState, NodeState]] = set()
+    seen: set[tuple[ConnectionState, ConnectionState]] = set()
     for count in range(1, 8):
-        node, pending = opened()
+        connection, pending = opened()
         peer = Answering()
-        states = [node.state]
-        while pending and node.state is not NodeState.READY:
+        states = [connection.state]
+        while pending and connection.state is not ConnectionState.READY:
             asked, pending = pending[:count], pending[count:]
-            pending += requests_of(node.bytes_received(b"".join(map(peer.answer, asked)), 2.0))
-            states.append(node.state)
+            pending += requests_of(connection.bytes_received(b"".join(map(peer.answer, asked)), 2.0))
+            states.append(connection.state)
         seen |= {*pairwise(states)}
 
     assert {
-        (NodeState.NEGOTIATING, NodeState.AUTHENTICATING),
-        (NodeState.AUTHENTICATING, NodeState.AUTHENTICATING),
-        (NodeState.AUTHENTICATING, NodeState.JOINING),
-        (NodeState.JOINING, NodeState.JOINING),
-        (NodeState.JOINING, NodeState.READY),
+        (ConnectionState.NEGOTIATING, ConnectionState.AUTHENTICATING),
+        (ConnectionState.AUTHENTICATING, ConnectionState.AUTHENTICATING),
+        (ConnectionState.AUTHENTICATING, ConnectionState.JOINING),
+        (ConnectionState.JOINING, ConnectionState.JOINING),
+        (ConnectionState.JOINING, ConnectionState.READY),
     } <= seen
 
 
@@ -181,21 +183,21 @@ def test_every_transition_happens() -> None:
 
 def test_news_of_a_bootstrap() -> None:
     """Bytes to send, outcomes of SASL and bucket, readiness: in the order in which they happened."""
-    node, pending = opened()
-    news = play(node, pending, Answering())
+    connection, pending = opened()
+    news = play(connection, pending, Answering())
 
     assert [BytesOrdered, SaslAnswered, BytesOrdered, BucketSelected, BecameReady] == [type(item) for item in news]
     assert SaslAnswered(0) == news[1]
     assert BucketSelected("travel", 0) == news[3]
     assert BecameReady(losses=0) == news[4]
-    assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == node.dialect
+    assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == connection.dialect
 
 
 def test_bootstrap_that_cannot_begin() -> None:
     """Nothing is sent, and the reason is told."""
-    node = machine()
-    node.connect()
-    news = node.stream_opened(plan(nonce=""), 1.0)
+    connection = machine()
+    connection.connect()
+    news = connection.stream_opened(plan(nonce=""), 1.0)
 
     assert [BecameUnusable] == [type(item) for item in news]
     assert "nonce" in unusable(news).text
@@ -203,19 +205,19 @@ def test_bootstrap_that_cannot_begin() -> None:
 
 def test_a_new_stream_knows_nothing_of_the_old() -> None:
     """Neither features nor half a frame nor opaques survive."""
-    node = ready()
-    node.bytes_received(respond(send(node, 1))[:-1], 3.0)
-    node.lost("reset")
-    node.connect()
+    connection = ready()
+    connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
+    connection.lost("reset")
+    connection.connect()
 
-    assert frozenset() == node.dialect.features
-    assert frozenset() == node.negotiated.features
-    assert () == tuple(node.lost("again"))
+    assert frozenset() == connection.dialect.features
+    assert frozenset() == connection.negotiated.features
+    assert () == tuple(connection.lost("again"))
 
-    node.connect()
-    play(node, requests_of(node.stream_opened(plan(), 4.0)), Answering())
+    connection.connect()
+    play(connection, requests_of(connection.stream_opened(plan(), 4.0)), Answering())
 
-    assert node.state is NodeState.READY
+    assert connection.state is ConnectionState.READY
 
 
 # Requests and answers.
@@ -226,76 +228,76 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
 )
 def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
     """It is passed over a few times; a peer that goes on so is somebody else's, and closes the stream."""
-    node = ready()
-    request = send(node, 7)
+    connection = ready()
+    request = send(connection, 7)
     stray = encode_response(opcode, opaque=request.opaque + opaque_off)
-    news = node.bytes_received(stray * UNASKED_MAX + respond(request), 3.0)
+    news = connection.bytes_received(stray * UNASKED_MAX + respond(request), 3.0)
 
     assert [*[Strayed] * UNASKED_MAX, Answered] == [type(item) for item in news]
 
-    stray = encode_response(opcode, opaque=send(node, 8).opaque + opaque_off)
+    stray = encode_response(opcode, opaque=send(connection, 8).opaque + opaque_off)
 
-    assert [Strayed, BecameUnusable] == [type(item) for item in node.bytes_received(stray, 4.0)]
+    assert [Strayed, BecameUnusable] == [type(item) for item in connection.bytes_received(stray, 4.0)]
 
 
 def test_the_next_stream_has_its_own_allowance() -> None:
     """What another stream has sent is not held against it."""
-    node = ready()
+    connection = ready()
     stray = encode_response(NOOP, opaque=0)
-    node.bytes_received(stray * UNASKED_MAX, 3.0)
-    node.lost("gone")
-    node.connect()
-    (burst,) = node.stream_opened(plan(), 4.0)
+    connection.bytes_received(stray * UNASKED_MAX, 3.0)
+    connection.lost("gone")
+    connection.connect()
+    (burst,) = connection.stream_opened(plan(), 4.0)
     assert isinstance(burst, BytesOrdered)
-    play(node, take_apart(burst.data), Answering())
+    play(connection, take_apart(burst.data), Answering())
 
-    assert [Strayed] == [type(item) for item in node.bytes_received(stray, 5.0)]
+    assert [Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
 
 
 def test_answered_twice() -> None:
     """The first answer counts, those after it are passed over, however many."""
-    node = ready()
-    request = send(node, 7)
-    news = node.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
+    connection = ready()
+    request = send(connection, 7)
+    news = connection.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
 
     assert [Answered, *[Strayed] * (1 + UNASKED_MAX)] == [type(item) for item in news]
 
 
 def test_a_bootstrap_that_is_answered_twice() -> None:
     """Whenever the second answers come, they are passed over, and taken for no answer to what was asked since."""
-    node, pending = opened()
+    connection, pending = opened()
     peer = Answering()
     answers = [peer.answer(request) for request in pending]
-    news = [*node.bytes_received(answers[0] * 2, 2.0)]
-    play(node, pending[1:], peer)
-    noop = send(node, 7)
-    news += node.bytes_received(b"".join(answers) * UNASKED_MAX + respond(noop), 3.0)
+    news = [*connection.bytes_received(answers[0] * 2, 2.0)]
+    play(connection, pending[1:], peer)
+    noop = send(connection, 7)
+    news += connection.bytes_received(b"".join(answers) * UNASKED_MAX + respond(noop), 3.0)
 
     assert [*[Strayed] * (1 + UNASKED_MAX * len(answers)), Answered] == [type(item) for item in news]
 
 
 def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
     """A length that is too large swallows the answers that follow, so only a whole frame shows that the node lives."""
-    node = ready()
-    first, second = send(node, 7), send(node, 8)
+    connection = ready()
+    first, second = send(connection, 7), send(connection, 8)
     swallowing = bytearray(respond(first))
     swallowing[8:12] = (100_000).to_bytes(4, "big")
-    node.bytes_received(respond(second), 5.0)
+    connection.bytes_received(respond(second), 5.0)
 
-    assert [] == node.bytes_received(bytes(swallowing), 9.0)
-    assert [] == node.bytes_received(respond(first), 11.0)
-    assert 5.0 == node.last_heard
+    assert [] == connection.bytes_received(bytes(swallowing), 9.0)
+    assert [] == connection.bytes_received(respond(first), 11.0)
+    assert 5.0 == connection.last_heard
 
 
 def test_servers_questions_during_bootstrap() -> None:
     """They do not disturb it either."""
-    node, pending = opened()
+    connection, pending = opened()
     peer = Answering()
     question = encode_server_request(0x01, opaque=pending[0].opaque)
-    while node.state is not NodeState.READY:
-        pending += requests_of(node.bytes_received(question + peer.answer(pending.pop(0)), 2.0))
+    while connection.state is not ConnectionState.READY:
+        pending += requests_of(connection.bytes_received(question + peer.answer(pending.pop(0)), 2.0))
 
-    assert NodeState.READY is node.state
+    assert ConnectionState.READY is connection.state
 
 
 @rows(
@@ -310,8 +312,8 @@ def test_servers_questions_during_bootstrap() -> None:
         (b"\x18\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
     ],
 )
-@rows("state", [NodeState.NEGOTIATING, NodeState.JOINING, NodeState.READY])
-def test_no_frame(state: NodeState, data: bytes, words: str) -> None:
+@rows("state", [ConnectionState.NEGOTIATING, ConnectionState.JOINING, ConnectionState.READY])
+def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
     """A wrong magic or an impossible length ends the stream, however the bytes are cut."""
     whole, _ = in_state(state)
     pieces, _ = in_state(state)
@@ -327,23 +329,23 @@ def test_no_frame(state: NodeState, data: bytes, words: str) -> None:
 
 def test_no_hint_for_a_peer_that_has_spoken() -> None:
     """Who has sent a frame speaks our protocol, whatever comes later."""
-    node, pending = opened()
+    connection, pending = opened()
     data = Answering().answer(pending[0]) + b"HTTP/1.1 400 Bad Request\r\n"
     split, first = opened()
     split.bytes_received(Answering().answer(first[0]), 2.0)
 
-    assert "HTTP" not in unusable(node.bytes_received(data, 2.0)).text
+    assert "HTTP" not in unusable(connection.bytes_received(data, 2.0)).text
     assert "HTTP" not in unusable(split.bytes_received(b"HTTP/1.1 400 Bad Request\r\n", 2.0)).text
 
 
 def test_hint_again_on_the_next_stream() -> None:
     """Another address may be another kind of server."""
-    node = ready()
-    node.lost("reset")
-    node.connect()
-    node.stream_opened(plan(), 3.0)
+    connection = ready()
+    connection.lost("reset")
+    connection.connect()
+    connection.stream_opened(plan(), 3.0)
 
-    assert "HTTP port" in unusable(node.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
+    assert "HTTP port" in unusable(connection.bytes_received(b"HTTP/1.1 400\r\n", 3.0)).text
 
 
 # Losing a stream.
@@ -351,18 +353,18 @@ def test_hint_again_on_the_next_stream() -> None:
 
 def test_failed_attempts() -> None:
     """Streams that came to nothing are counted until one has answered a request, not only until one was ready."""
-    node = machine()
+    connection = machine()
     counts = []
     for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
-        node.connect()
+        connection.connect()
         if outcome != "refused":
-            pending = requests_of(node.stream_opened(plan(), 1.0))
+            pending = requests_of(connection.stream_opened(plan(), 1.0))
             if outcome != "opened":
-                play(node, pending, Answering())
+                play(connection, pending, Answering())
             if outcome == "proven":
-                node.bytes_received(respond(send(node, 1)), 2.0)
-        node.lost(outcome)
-        counts.append(node.failed_attempts)
+                connection.bytes_received(respond(send(connection, 1)), 2.0)
+        connection.lost(outcome)
+        counts.append(connection.failed_attempts)
 
     assert [1, 2, 3, 0, 1, 2, 3] == counts
 
@@ -384,25 +386,25 @@ def signature(news: Sequence[News]) -> list[object]:
     return shown
 
 
-def script(node: NodeMachine, pending: list[Frame]) -> bytes:
+def script(connection: Connection, pending: list[Frame]) -> bytes:
     """Return good answers for everything of the first burst and, on a ready connection, to five requests."""
     peer = Answering()
-    if node.state is not NodeState.READY:
+    if connection.state is not ConnectionState.READY:
         return b"".join(map(peer.answer, pending))
-    return b"".join(respond(send(node, token), value=b"v" * token) for token in range(5))
+    return b"".join(respond(send(connection, token), value=b"v" * token) for token in range(5))
 
 
 @given(
-    state=st.sampled_from([NodeState.NEGOTIATING, NodeState.READY]),
+    state=st.sampled_from([ConnectionState.NEGOTIATING, ConnectionState.READY]),
     cuts=st.lists(st.integers(0, 1_000), max_size=8),
     damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
 )
-def test_any_cut(state: NodeState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
+def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
     """Where the bytes are cut changes nothing, whether they make sense or not."""
     whole, pending = in_state(state)
     pieces, _ = in_state(state)
     data = script(whole, pending)
-    if state is NodeState.READY:
+    if state is ConnectionState.READY:
         script(pieces, [])
     if damage is not None:
         position, nonsense = damage
@@ -438,22 +440,24 @@ def is_hinted(text: object) -> bool:
         ),
         max_size=8,
     ),
-    st.sampled_from([NodeState.NEGOTIATING, NodeState.AUTHENTICATING, NodeState.JOINING, NodeState.READY]),
+    st.sampled_from(
+        [ConnectionState.NEGOTIATING, ConnectionState.AUTHENTICATING, ConnectionState.JOINING, ConnectionState.READY]
+    ),
 )
 def test_frames_that_are_well_formed_nonsense(
-    frames: list[tuple[int, int, int, int, int, bytes]], state: NodeState
+    frames: list[tuple[int, int, int, int, int, bytes]], state: ConnectionState
 ) -> None:
     """Any status, opcode, opaque, datatype and value, at every step; what a node sends by itself is a step."""
-    node, _ = in_state(state)
-    if state is NodeState.READY:
+    connection, _ = in_state(state)
+    if state is ConnectionState.READY:
         for token in range(4):
-            send(node, token)
+            send(connection, token)
     data = b""
     for magic, opcode, opaque, status, datatype, value in frames:
         frame = encode_response(opcode, opaque=opaque, status=status, datatype=datatype, value=value)
         data += bytes([magic]) + frame[1:]
     for position in range(0, len(data), 7):
-        news = node.bytes_received(data[position : position + 7], 2.0)
+        news = connection.bytes_received(data[position : position + 7], 2.0)
         if news and isinstance(news[-1], BecameUnusable):
             break
         for request in requests_of(news):
