@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from tests.architecture.source import Definition, Source, definitions, exported, is_all, statements
@@ -70,7 +71,7 @@ def untrue_exports(sources: Sequence[Source]) -> list[str]:
         names = exported(source)
         defined, own = _bindings(source.tree)
         if names is None:
-            if source.is_package and defined - _imported_as_themselves(source.tree):
+            if source.is_package and _imported_under_one_name(source.tree):
                 findings.append(f"{source.path}: re-exports names without __all__, and not as themselves")
             continue
         findings += [
@@ -82,9 +83,16 @@ def untrue_exports(sources: Sequence[Source]) -> list[str]:
     return findings
 
 
-def _imported_as_themselves(tree: ast.Module) -> set[str]:
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return {alias.name for node in imports for alias in node.names if alias.name == alias.asname}
+def _imported_under_one_name(tree: ast.Module) -> set[str]:
+    """Return what the module imports, but from the standard library, and not as itself."""
+    imports = [node for node in statements(tree.body) if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.name
+        for node in imports
+        if (node.module or "").partition(".")[0] not in sys.stdlib_module_names
+        for alias in node.names
+        if alias.name != alias.asname
+    }
 
 
 def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:

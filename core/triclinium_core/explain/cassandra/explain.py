@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import assert_never
 
 from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
@@ -46,18 +45,34 @@ VERDICT_CLAUSES: Mapping[type[CassandraError], str] = MappingProxyType(
 )
 """Where it stands what policies answer; the first class that an error is of."""
 
-ROUTE_CLAUSES: Mapping[Route, str] = MappingProxyType(
+_NOT_MENDED = "No retry can mend this, so no policy is asked"
+_ROUTES: Mapping[Route, tuple[str, str]] = MappingProxyType(
     {
-        Route.ASK: "decision A2",
-        Route.ASK_IF_IDEMPOTENT: "decision A2",
-        Route.NEXT: f"{PAGE}, Hard-coded rules; decision A8",
-        Route.REPREPARE: f"{PAGE}, Hard-coded rules; decisions A8 and A10",
-        Route.RAISE: f"{PAGE}, Hard-coded rules; decision A9",
-        Route.RAISE_AS_PROTOCOL_ERROR: f"{PAGE}, Hard-coded rules",
-        Route.RAISE_AS_UNEXPECTED: f"{PAGE}, Hard-coded rules",
+        Route.ASK: (
+            "Such an error is brought before the policy, whether the statement is idempotent or not",
+            "decision A2",
+        ),
+        Route.ASK_IF_IDEMPOTENT: (
+            "The statement is not idempotent and may have been executed, so no policy is asked",
+            "decision A2",
+        ),
+        Route.NEXT: (
+            "The node has certainly not executed it, so no policy is asked",
+            f"{PAGE}, Hard-coded rules; decision A8",
+        ),
+        Route.REPREPARE: (
+            "The node does not know the statement any more, so no policy is asked",
+            f"{PAGE}, Hard-coded rules; decisions A8 and A10",
+        ),
+        Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
+        Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+        Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
     }
 )
-"""Where it stands who decides."""
+"""Who decides, in words, and where that stands."""
+
+_IDEMPOTENT = "The statement is idempotent, so such an error is brought before the policy"
+"""The same where the way depends on the statement, and a policy was asked."""
 
 FAILURE_CLAUSE = "decision A12"
 """Where it stands what becomes of a policy that fails."""
@@ -117,12 +132,14 @@ def explain(case: CassandraCase) -> Explanation:
     consistency = None if verdict is None else verdict.consistency
     counts_as_retry = is_asked and outcome in _SENT_AGAIN
     counted = f"This counts as retry {case.retry_count + 1}." if counts_as_retry else "This does not count as a retry."
-    happened, route_clause = _describe(case.error), ROUTE_CLAUSES[route]
+    happened, (who_decides, route_clause) = _describe(case.error), _ROUTES[route]
+    if is_asked and route is Route.ASK_IF_IDEMPOTENT:
+        who_decides = _IDEMPOTENT
     clauses, told = (
         [route_clause],
         [
             Sentence(f"{happened[:1].upper()}{happened[1:]}."),
-            Sentence(f"{_sentence_on_route(route, is_asked=is_asked)} ({route_clause}).{_aside(policy, otherwise)}"),
+            Sentence(f"{who_decides} ({route_clause}).{_aside(policy, otherwise)}"),
         ],
     )
     if is_asked:
@@ -188,24 +205,6 @@ def _words_of(verdict: RetryVerdict) -> str:
 
 def _aside(policy: str, verdict: RetryVerdict | None) -> str:
     return "" if verdict is None else f" If the statement were idempotent, {policy} would say {_words_of(verdict)}."
-
-
-def _sentence_on_route(route: Route, *, is_asked: bool) -> str:
-    match route:
-        case Route.ASK:
-            return "Such an error is brought before the policy, whether the statement is idempotent or not"
-        case Route.ASK_IF_IDEMPOTENT if is_asked:
-            return "The statement is idempotent, so such an error is brought before the policy"
-        case Route.ASK_IF_IDEMPOTENT:
-            return "The statement is not idempotent and may have been executed, so no policy is asked"
-        case Route.NEXT:
-            return "The node has certainly not executed it, so no policy is asked"
-        case Route.REPREPARE:
-            return "The node does not know the statement any more, so no policy is asked"
-        case Route.RAISE | Route.RAISE_AS_PROTOCOL_ERROR | Route.RAISE_AS_UNEXPECTED:
-            return "No retry can mend this, so no policy is asked"
-        case unexpected:
-            assert_never(unexpected)
 
 
 def _sentence_on_outcome(

@@ -125,22 +125,12 @@ def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[Retr
     return strategy, lambda: untouched
 
 
-def _standard(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
-    numbers, capacity, attempts = _settings(question)
-    strategy = StandardRetryStrategy(rng=rng, numbers=numbers, quota_capacity=capacity, max_attempts=attempts)
+def _with_quota(
+    make: Callable[..., StandardRetryStrategy], question: Question, **arguments: object
+) -> tuple[RetryStrategy, Quota]:
+    capacity, attempts = question.count("quota_capacity"), question.count("max_attempts")
+    strategy = make(numbers=_numbers(question), quota_capacity=capacity, max_attempts=attempts, **arguments)
     return strategy, strategy.available_quota
-
-
-def _adaptive(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
-    numbers, capacity, attempts = _settings(question)
-    strategy = AdaptiveRetryStrategy(
-        rng=rng, clock=clock, numbers=numbers, quota_capacity=capacity, max_attempts=attempts
-    )
-    return strategy, strategy.available_quota
-
-
-def _settings(question: Question) -> tuple[AwsRetryNumbers, int, int]:
-    return _numbers(question), question.count("quota_capacity"), question.count("max_attempts")
 
 
 def _numbers(question: Question) -> AwsRetryNumbers:
@@ -150,7 +140,11 @@ def _numbers(question: Question) -> AwsRetryNumbers:
 
 
 STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = MappingProxyType(
-    {"standard": _standard, "adaptive": _adaptive, "simple": _simple}
+    {
+        "standard": lambda question, rng, _: _with_quota(StandardRetryStrategy, question, rng=rng),
+        "adaptive": lambda question, rng, clock: _with_quota(AdaptiveRetryStrategy, question, rng=rng, clock=clock),
+        "simple": _simple,
+    }
 )
 """What makes each strategy of a question."""
 

@@ -49,21 +49,13 @@ class _ShippedPolicy:
         check_flag(self.rethrow_cas_write_unknown, "rethrow_cas_write_unknown")
 
     def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
-        """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read."""
         check_integer(retry_count, "retry_count")
         _require_error(error, RequestAborted)
         return RETRY_NEXT if isinstance(error, ClosedConnection | HeartbeatFailure) else RETHROW
 
     def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
-        """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error."""
         check_integer(retry_count, "retry_count")
         _require_error(error, CoordinatorError)
         if isinstance(error, CasWriteUnknown) and self.rethrow_cas_write_unknown:
@@ -91,17 +83,14 @@ class DefaultRetryPolicy(_ShippedPolicy):
             transaction may have been applied (decision A7).
 
     Raises:
-        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool.
+        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
+            of the wrong type or out of range.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> RetryVerdict:
-        """Return RETRY_SAME, once, where enough replicas answered and only the one with the data was too slow.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return RETRY_SAME, once, where enough replicas answered and only the one with the data was too slow."""
         check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         return RETRY_SAME if retry_count == 0 and received >= block_for and not data_present else RETHROW
@@ -109,11 +98,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return RETRY_SAME, once, for the batch log: the next one goes to replicas that are alive.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return RETRY_SAME, once, for the batch log: the next one goes to replicas that are alive."""
         check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         return RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else RETHROW
@@ -121,11 +106,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> RetryVerdict:
-        """Return RETRY_NEXT, once: the coordinator may be the one that is cut off.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return RETRY_NEXT, once: the coordinator may be the one that is cut off."""
         check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         return RETRY_NEXT if retry_count == 0 else RETHROW
@@ -165,17 +146,14 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
             transaction may have been applied (decision A7).
 
     Raises:
-        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool.
+        InvalidArgumentException: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
+            of the wrong type or out of range.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> RetryVerdict:
-        """Return, once, a retry at the level that answered; at the same one where only the data were missing.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return, once, a retry at the level that answered; at the same one where only the data were missing."""
         check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
@@ -187,11 +165,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return IGNORE for a write that one replica has, a retry for what may be half-done.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return IGNORE for a write that one replica has, a retry for what may be half-done."""
         check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -211,11 +185,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> RetryVerdict:
-        """Return, once, a retry at the level that those alive can hold; on the next node where the level is serial.
-
-        Raises:
-            InvalidArgumentException: an argument is of the wrong type or out of range.
-        """
+        """Return, once, a retry at the level that those alive can hold; on the next node where the level is serial."""
         check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:

@@ -36,31 +36,27 @@ class AsyncShape:
             raise InvalidArgumentException(
                 f"strategy={strategy!r} has to be awaited already; use it as it is", parameter="strategy"
             )
-        self._strategy = strategy
-
-    @property
-    def strategy(self) -> RetryStrategy:
+        self.strategy: RetryStrategy = strategy
         """What answers."""
-        return self._strategy
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
         """Return the token of a request's first attempt, or raise what the strategy raises."""
-        return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
+        return self.strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
         """Return the token of the next attempt, or raise what the strategy raises."""
-        return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
+        return self.strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: RetryToken) -> None:
         """Take back the token of the attempt that succeeded."""
-        self._strategy.record_success(token=token)
+        self.strategy.record_success(token=token)
 
     def abandon(self, *, token: RetryToken) -> None:
         """Take back the token of an attempt that will not be made, where the strategy does.
 
         It is not awaited: whoever gives up because of a cancellation could not wait for it.
         """
-        take_back = getattr(self._strategy, "abandon", None)
+        take_back = getattr(self.strategy, "abandon", None)
         if take_back is not None:
             take_back(token=token)
 

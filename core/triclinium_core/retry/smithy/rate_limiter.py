@@ -52,6 +52,10 @@ class RateLimiter:
 
     All methods take ``now`` in seconds; it must not go back.
 
+    Raises:
+        InvalidArgumentException: from every method, where ``now`` is not finite, or lies before an instant that was told
+            earlier; nothing has changed then.
+
     Source: botocore's rate limiter. Where its windows begin, and who waits, is decision S9.
     """
 
@@ -89,12 +93,7 @@ class RateLimiter:
         return f"<RateLimiter: {f'{self.rate:g} a second' if self.is_enabled else 'no limit'}>"
 
     def advance(self, now: float) -> None:
-        """Let time pass until ``now``.
-
-        Raises:
-            InvalidArgumentException: ``now`` is not finite, or lies before an instant that was told earlier; nothing has
-                changed then.
-        """
+        """Let time pass until ``now``."""
         if not (is_number(now) and -_FAR < now < _FAR):
             raise InvalidArgumentException(f"now={shown(now)} must be a finite number of seconds", parameter="now")
         if self._now is None:
@@ -113,9 +112,6 @@ class RateLimiter:
         """Take a token for one send, or reserve the next that is free, and return the seconds until it may be sent.
 
         ``WAIT_MAX`` means that nothing was reserved.
-
-        Raises:
-            InvalidArgumentException: as ``advance``.
         """
         self.advance(now)
         if not self.is_enabled:
@@ -131,21 +127,13 @@ class RateLimiter:
         self.level = min(self._capacity, self.level + 1.0)
 
     def on_success(self, now: float) -> None:
-        """Count an answer that does not throttle, whatever else it says.
-
-        Raises:
-            InvalidArgumentException: as ``advance``.
-        """
+        """Count an answer that does not throttle, whatever else it says."""
         self.advance(now)
         self._measure(now)
         self._allow(cubic_rate(self._highest, now - self._throttled_at))
 
     def on_throttle(self, now: float) -> None:
-        """Lower the rate for an answer that throttles; from now on sends may have to wait.
-
-        Raises:
-            InvalidArgumentException: as ``advance``.
-        """
+        """Lower the rate for an answer that throttles; from now on sends may have to wait."""
         self.advance(now)
         self._measure(now)
         self._highest = min(self.measured_rate, self.rate) if self.is_enabled else self.measured_rate
