@@ -72,14 +72,17 @@ class FixedPolicy:
     """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
 
     def __init__(self, verdict: RetryVerdict | None) -> None:
-        self.verdict = verdict
+        self.verdict: RetryVerdict | None = verdict
+        self.on_read_timeout: Callable[..., RetryVerdict] = self._answer
+        self.on_write_timeout: Callable[..., RetryVerdict] = self._answer
+        self.on_unavailable: Callable[..., RetryVerdict] = self._answer
+        self.on_request_aborted: Callable[..., RetryVerdict] = self._answer
+        self.on_error_response: Callable[..., RetryVerdict] = self._answer
 
     def _answer(self, **_: object) -> RetryVerdict:
         if self.verdict is None:
             raise AskedPolicy("it must not be asked")
         return self.verdict
-
-    on_read_timeout = on_write_timeout = on_unavailable = on_request_aborted = on_error_response = _answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,13 +118,16 @@ class RetryMachine:
         """Whether the strategy has to be awaited; None until it is looked at."""
         self._rng = rng
         self._error_maps = error_maps if error_maps is not None else ErrorMapStore()
-        self._state = state
+        self.state: RequestState = state
         self._unanswered = state is RequestState.IN_FLIGHT
-        self._retry_attempts = retry_attempts
-        self._retry_reasons: frozenset[RetryReason] = frozenset()
+        self.retry_attempts: int = retry_attempts
+        """Retries ordered so far."""
+        self.retry_reasons: frozenset[RetryReason] = frozenset()
+        """Reasons of the retries ordered so far."""
+        self.last_reason: RetryReason | None = None
+        """Reason of the newest failure; None as long as no failure had one."""
         self._attempts_this_status = retry_attempts
         self._last_status: int | None = None
-        self._last_reason: RetryReason | None = None
         self._first_failure_at = first_failure_at
         self._node = annotation.error_context.last_dispatched_to
         """Where the newest attempt went, or was to go."""
@@ -144,27 +147,7 @@ class RetryMachine:
         self._verdict: Retry | None = None
 
     def __repr__(self) -> str:
-        return f"<RetryMachine {self.annotation.operation}: {self._state.name} retry_attempts={self._retry_attempts}>"
-
-    @property
-    def state(self) -> RequestState:
-        """Where the request stands."""
-        return self._state
-
-    @property
-    def retry_attempts(self) -> int:
-        """Retries ordered so far."""
-        return self._retry_attempts
-
-    @property
-    def retry_reasons(self) -> frozenset[RetryReason]:
-        """Reasons of the retries ordered so far."""
-        return self._retry_reasons
-
-    @property
-    def last_reason(self) -> RetryReason | None:
-        """Reason of the newest failure; None as long as no failure had one."""
-        return self._last_reason
+        return f"<RetryMachine {self.annotation.operation}: {self.state.name} retry_attempts={self.retry_attempts}>"
 
     @property
     def is_ambiguous(self) -> bool:
@@ -177,9 +160,9 @@ class RetryMachine:
         Raises:
             InvalidEvent: the event cannot happen in this state; nothing was changed.
         """
-        handler = _HANDLERS[self._state].get(type(event))
+        handler = _HANDLERS[self.state].get(type(event))
         if handler is None:
-            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
+            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
         return handler(self, event, now)
 
     def snapshot(self, now: float, entry: ErrorMapEntry | None = None) -> RetryRequest:
@@ -192,8 +175,8 @@ class RetryMachine:
         request.idempotent = annotation.idempotent
         request.rng = self._rng
         request.key = annotation.error_context.key
-        request.retry_attempts = self._retry_attempts
-        request.retry_reasons = self._retry_reasons
+        request.retry_attempts = self.retry_attempts
+        request.retry_reasons = self.retry_reasons
         request.age = now - annotation.submitted_at
         request.remaining = annotation.deadline - now
         request.since_first_failure = 0.0 if first is None else now - first
@@ -204,7 +187,7 @@ class RetryMachine:
         return made
 
     def _on_dispatched(self, event: Dispatched, now: float) -> Sequence[RequestAction]:
-        self._state = RequestState.IN_FLIGHT
+        self.state = RequestState.IN_FLIGHT
         self._unanswered = True
         self._node = event.node
         self._dispatched = event
@@ -282,7 +265,7 @@ class RetryMachine:
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
     ) -> Sequence[RequestAction]:
         """Ask whoever decides about a failure; the RFC's ``maybeRetry``."""
-        self._last_reason, self._error, self._entry = reason, error, entry
+        self.last_reason, self._error, self._entry = reason, error, entry
         if self._first_failure_at is None:
             self._first_failure_at = now
         request = self.snapshot(now, entry)
@@ -293,7 +276,7 @@ class RetryMachine:
                 if self._is_async is None:
                     self._is_async = is_async(strategy)
                 if self._is_async:
-                    self._state = RequestState.CONSULTING
+                    self.state = RequestState.CONSULTING
                     return [ConsultStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
                 verdict = judge(request, reason, strategy.retry_after(request, reason))
             except Exception as raised:
@@ -301,7 +284,7 @@ class RetryMachine:
         return self._carry_out(verdict, reason, request, now)
 
     def _on_strategy_decided(self, event: StrategyDecided, now: float) -> Sequence[RequestAction]:
-        reason = cast(RetryReason, self._last_reason)
+        reason = cast(RetryReason, self.last_reason)
         if event.raised is not None:
             return self._refuse(reason, now, None, event.raised)
         request = self.snapshot(now, self._entry)
@@ -318,11 +301,11 @@ class RetryMachine:
             return self._refuse(reason, now, verdict.error)
         if not isinstance(verdict, Retry):
             return self._report_refusal(reason, self._timeout(now), now)
-        self._retry_attempts += 1
+        self.retry_attempts += 1
         # Decision C17: what was retried before any status came is no part of a status's schedule.
         self._attempts_this_status += self._last_status is not None
-        if reason not in self._retry_reasons:
-            self._retry_reasons |= {reason}
+        if reason not in self.retry_reasons:
+            self.retry_reasons |= {reason}
         self._verdict = verdict
         delay, dispatches = verdict.delay, verdict.dispatches
         if dispatches and delay < DELAY_LEAST:
@@ -331,7 +314,7 @@ class RetryMachine:
         # A delay of the least length may reach beyond the deadline.
         deadline = self.annotation.deadline
         self.wakeup = deadline if deadline < self._resume_at else self._resume_at
-        self._state = RequestState.WAITING if dispatches else RequestState.EXPIRING
+        self.state = RequestState.WAITING if dispatches else RequestState.EXPIRING
         return [ReportRetry(request, reason, delay, dispatches, self._node), RetryAfter(delay, dispatches)]
 
     def _refuse(
@@ -353,12 +336,12 @@ class RetryMachine:
         verdict, self._verdict, self._resume_at = cast(Retry, self._verdict), None, math.inf
         self.wakeup = self.annotation.deadline
         if verdict.dispatches and now < self.annotation.deadline:
-            self._state = RequestState.PENDING
+            self.state = RequestState.PENDING
             return [Dispatch()]
         if verdict.times_out or verdict.dispatches:
             return self._time_out(now)
         # Decision C15: the end of the map's schedule fails the request with its own error.
-        reason = cast(RetryReason, self._last_reason)
+        reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
     def _time_out(self, now: float) -> Sequence[RequestAction]:
@@ -366,14 +349,14 @@ class RetryMachine:
 
     def _timeout(self, now: float) -> CouchbaseException:
         context = self.error_context(now)
-        return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self._last_reason)
+        return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self.last_reason)
 
     def _fail(self, error: CouchbaseException) -> Sequence[RequestAction]:
         self._end(RequestState.FAILED)
         return [Fail(error)]
 
     def _end(self, state: RequestState) -> None:
-        self._state = state
+        self.state = state
         self._resume_at = self.wakeup = math.inf
 
     def _count_status(self, status: int) -> None:
@@ -390,8 +373,8 @@ class RetryMachine:
             "service": str(annotation.service),
             "operation": annotation.operation,
             "idempotent": annotation.idempotent,
-            "retry_attempts": self._retry_attempts,
-            "retry_reasons": frozenset(map(str, self._retry_reasons)),
+            "retry_attempts": self.retry_attempts,
+            "retry_reasons": frozenset(map(str, self.retry_reasons)),
             "elapsed": now - annotation.submitted_at,
             "timeout": annotation.deadline - annotation.submitted_at if math.isfinite(annotation.deadline) else None,
             "last_dispatch_error": self._dispatch_error,

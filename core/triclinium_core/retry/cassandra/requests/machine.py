@@ -94,24 +94,19 @@ class RequestMachine:
     def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
         self.request: CassandraRequest = request
         self._plan = QueryPlan(plan)
-        self._state = RequestState.NEW
+        self.state: RequestState = RequestState.NEW
         self._now = -math.inf
         self._deadline = math.inf
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
 
     def __repr__(self) -> str:
-        return f"<RequestMachine {self.request.kind}: {self._state.name}>"
-
-    @property
-    def state(self) -> RequestState:
-        """Where the request stands."""
-        return self._state
+        return f"<RequestMachine {self.request.kind}: {self.state.name}>"
 
     @property
     def wakeup(self) -> float:
         """When ``TimePassed`` is due; ``inf`` for never."""
-        if self._state is not RequestState.RUNNING:
+        if self.state is not RequestState.RUNNING:
             return math.inf
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
 
@@ -122,15 +117,15 @@ class RequestMachine:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
             InvalidArgumentException: ``now`` is no instant, or one before the last; in both cases nothing was changed.
         """
-        state = REQUEST_TRANSITIONS[self._state].get(type(event))
+        state = REQUEST_TRANSITIONS[self.state].get(type(event))
         if state is None:
-            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self._state.value}")
+            raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
         self._require_instant(now)
         if isinstance(event, AttemptEvent):
             return self._handle_of_attempt(event, now)
-        if self._state.is_final:
+        if self.state.is_final:
             return [Ignore()]
-        self._state, self._now = state, now
+        self.state, self._now = state, now
         return _HANDLERS[type(event)](self, now)
 
     def _handle_of_attempt(self, event: AttemptEvent, now: float) -> Sequence[CassandraAction]:
@@ -216,7 +211,7 @@ class RequestMachine:
     def _on_error_received(self, event: ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
         # An answer proves that all was written, even where the driver has not yet said so.
         actions = self._note_first_write(execution)
-        return actions if self._state.is_final else self._judge(execution, event.error)
+        return actions if self.state.is_final else self._judge(execution, event.error)
 
     def _is_raised(self, execution: Execution, error: CassandraError) -> bool:
         preparing = execution.state is ExecutionState.PREPARING
@@ -336,7 +331,7 @@ class RequestMachine:
 
     def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
         """End everything: what is still under way is cancelled first."""
-        self._state = REQUEST_TRANSITIONS[self._state][type(order)]
+        self.state = REQUEST_TRANSITIONS[self.state][type(order)]
         return [*self._history.end(), order]
 
     def _report(
