@@ -5,23 +5,23 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 
 from triclinium._collection.collection import Collection
-from triclinium._diagnostics import diagnostics, ping, wait_until_ready
 from triclinium._driver.driver import Driver
 from triclinium._driver.hidden_nursery import in_background
 from triclinium._driver.subscriptions import TopologyChanges
+from triclinium._health import Watched, named
 from triclinium._keyspace import Bucket
 from triclinium_core.kv.health.statistics import ClientStatistics
-from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, PingResult
+from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Keyspace, Noop
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import Authenticator
 
 
-class Cluster:
+class Cluster(Watched):
     """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
 
     def __init__(self, driver: Driver, connection_string: str) -> None:
-        self._driver = driver
+        super().__init__(driver, None)
         self._connection_string = connection_string
 
     def __repr__(self) -> str:
@@ -75,48 +75,7 @@ class Cluster:
 
         Source: SDK-RFC 0061 "The Diagnostics Command".
         """
-        return diagnostics(self._driver, report_id)
-
-    async def ping(self, *, report_id: str | None = None) -> PingResult:
-        """Have every connection answer a NOOP, all at once: one to each node of the cluster, and those of all buckets.
-
-        The former are opened where they are not, and stay. What does not answer within ``TimeoutOptions.kv``, cannot be
-        connected to or is lost stands in the report; no retry strategy is asked.
-
-        Args:
-            report_id: what the report is called; a name of its own unless given.
-
-        Raises:
-            InvalidArgumentException: the report cannot be called so.
-            trio.ClosedResourceError: the cluster's block was left.
-
-        Cancellation: harmless.
-
-        Source: SDK-RFC 0061 "The ping Command".
-        """
-        return await ping(self._driver, None, report_id)
-
-    async def wait_until_ready(self, *, desired_state: ClusterState = ClusterState.ONLINE) -> None:
-        """Open a connection to every node of the cluster, and wait until they are ready.
-
-        It waits for as long as it takes; a cancel scope limits it. No retry strategy is asked. For documents, wait for
-        their bucket instead: ``cluster.bucket(name).wait_until_ready()``.
-
-        Args:
-            desired_state: ONLINE for all nodes, DEGRADED for at least one.
-
-        Raises:
-            InvalidArgumentException: this is no state that can be waited for.
-            AuthenticationFailureException: the server refused the credentials.
-            TlsException: TLS could not be established.
-            UnsupportedOperationException: the peer does not speak Couchbase's protocol.
-            trio.ClosedResourceError: the cluster's block was left.
-
-        Cancellation: harmless; the connections go on being opened.
-
-        Source: SDK-RFC 0061 "The waitUntilReady Command".
-        """
-        await wait_until_ready(self._driver, None, desired_state)
+        return self._driver.diagnostics(named(report_id))
 
     def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
         """Give the block what changes in the cluster's nodes, beginning with those that are known now.

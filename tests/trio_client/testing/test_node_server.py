@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from tests.trio_client.doubles import HalfDeafStream
 from triclinium.testing import _node_server
 from triclinium.testing._memory_stream import memory_stream_pair
-from triclinium.testing._node_server import NodeServer, serving
+from triclinium.testing._node_server import NodeServer, ReplyQueue, serving
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.testing import FakeNode, FakeNodes, delay, hang_up
@@ -211,3 +211,22 @@ async def test_nobody_is_accepted_outside_the_block() -> None:
         inside = server.accepts()
 
     assert [False, True, False] == [before, inside, server.accepts()]
+
+
+async def test_who_waits_hears_of_what_was_written() -> None:
+    """Whoever waits for replies to be written hears of it then; taking them is not enough."""
+    queue, events = ReplyQueue(), list[str]()
+
+    async def wait() -> None:
+        await queue.wait_written()
+        events.append("written")
+
+    queue.put(b"1")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await queue.take()
+        await trio.testing.wait_all_tasks_blocked()
+        events.append("taken")
+        queue.written()
+
+    assert ["taken", "written"] == events

@@ -39,7 +39,7 @@ def attempts(
     return Attempts(CallTerms(strategy, on, None, token_scope, "attempts" if name is None else name, hooks))
 
 
-class _Stage(Enum):
+class _State(Enum):
     WAITING = "its block was not entered"
     OPEN = "its block is open"
     FAILED = "it has failed, and another one follows"
@@ -52,7 +52,7 @@ class Attempt:
     ``async with attempt:`` does the same, for strategies of both kinds. Neither adds a checkpoint.
     """
 
-    __slots__ = ("_call", "_info", "_stage", "_terms", "number")
+    __slots__ = ("_call", "_info", "_state", "_terms", "number")
 
     def __init__(self, terms: CallTerms[None], call: RetriedCall) -> None:
         self.number: int = call.number
@@ -60,10 +60,10 @@ class Attempt:
         self._terms = terms
         self._call = call
         self._info: ErrorInfo | None = None
-        self._stage = _Stage.WAITING
+        self._state = _State.WAITING
 
     def __repr__(self) -> str:
-        return f"<Attempt {self.number}: {self._stage.value}>"
+        return f"<Attempt {self.number}: {self._state.value}>"
 
     def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
         """Have the attempt count as failed although its block raises nothing: what it got is to be retried.
@@ -76,8 +76,8 @@ class Attempt:
         Raises:
             InvalidArgumentException: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
         """
-        if self._stage is not _Stage.OPEN:
-            raise self._misuse(f": {self._stage.value}; call retry() inside of the block")
+        if self._state is not _State.OPEN:
+            raise self._misuse(f": {self._state.value}; call retry() inside of the block")
         self._info = check_info("info", info)
 
     def __enter__(self) -> Self:
@@ -109,17 +109,17 @@ class Attempt:
         return await self._close(error)
 
     def _open(self) -> None:
-        if self._stage is not _Stage.WAITING:
-            raise self._misuse(f" cannot be entered: {self._stage.value}")
-        self._stage = _Stage.OPEN
+        if self._state is not _State.WAITING:
+            raise self._misuse(f" cannot be entered: {self._state.value}")
+        self._state = _State.OPEN
 
     async def _close(self, error: BaseException | None) -> bool:
         """Tell what became of the attempt, and return whether an error ends here."""
-        self._stage = _Stage.OVER
+        self._state = _State.OVER
         if error is None and self._info is None:
             await self._call.succeed()
         elif (error is None or isinstance(error, Exception)) and await self._call.goes_on(error, self._info):
-            self._stage = _Stage.FAILED
+            self._state = _State.FAILED
             return error is not None
         return False
 
@@ -150,9 +150,9 @@ class Attempts:
     async def __anext__(self) -> Attempt:
         if self._attempt is None:
             await self._call.begin()
-        elif self._attempt._stage is _Stage.FAILED and self._call.is_due:
+        elif self._attempt._state is _State.FAILED and self._call.is_due:
             await self._call.sleep()
-        elif self._attempt._stage is _Stage.OVER:
+        elif self._attempt._state is _State.OVER:
             raise StopAsyncIteration
         else:
             raise InvalidArgumentException(
@@ -166,6 +166,6 @@ class Attempts:
     def _standing(self) -> str:
         if self._attempt is None:
             return "it has not begun"
-        if self._attempt._stage is _Stage.FAILED and not self._call.is_due:
+        if self._attempt._state is _State.FAILED and not self._call.is_due:
             return "it was given up while it waited to begin"
-        return self._attempt._stage.value
+        return self._attempt._state.value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from types import TracebackType
+from types import NoneType, TracebackType
 from typing import Self
 
 import trio
@@ -13,6 +13,7 @@ import trio
 from triclinium._retry.calls import RetriedCall
 from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._trio_run import not_on_trio
+from triclinium_core.checks import check_type
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.calls.history import attempts_of
 from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
@@ -108,11 +109,11 @@ class RetryTransport(httpx.AsyncBaseTransport):
         hooks: Sequence[RetryHook] = (),
         wall_clock: Callable[[], float] | None = None,
     ) -> None:
-        is_transport = transport is None or isinstance(transport, httpx.AsyncBaseTransport)
-        _check("transport", transport, is_transport, "an httpx.AsyncBaseTransport, such as httpx.AsyncHTTPTransport()")
-        _check("rules", rules, rules is None or isinstance(rules, HttpRetryRules), "HttpRetryRules(…)")
-        _check("token_scope", token_scope, token_scope is None or callable(token_scope), "a function of the request")
-        _check("wall_clock", wall_clock, wall_clock is None or callable(wall_clock), "a function such as time.time")
+        check_type(transport, "transport", httpx.AsyncBaseTransport, NoneType)
+        check_type(rules, "rules", HttpRetryRules, NoneType)
+        for name, function in (("token_scope", token_scope), ("wall_clock", wall_clock)):
+            if function is not None and not callable(function):
+                raise InvalidArgumentException(f"{name}={function!r} must be a function", parameter=name)
         self._strategy = StandardRetryStrategy() if strategy is None else strategy
         self._rules = HttpRetryRules() if rules is None else rules
         self._token_scope = host_of if token_scope is None else token_scope
@@ -214,8 +215,3 @@ async def _closed_on_error(response: httpx.Response) -> AsyncIterator[None]:
     except BaseException:
         await response.aclose()
         raise
-
-
-def _check(parameter: str, value: object, is_right: bool, wanted: str) -> None:
-    if not is_right:
-        raise InvalidArgumentException(f"{parameter}={value!r} must be {wanted}", parameter=parameter)

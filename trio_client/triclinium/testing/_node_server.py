@@ -8,6 +8,7 @@ that is being cancelled still finds its node.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count
@@ -16,7 +17,6 @@ from typing import TypeVarTuple
 import trio
 
 from triclinium._driver.hidden_nursery import in_background
-from triclinium.testing._reply_queue import ReplyQueue
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
 UNSENT_SIZE_MAX = 4 * 1024 * 1024
@@ -28,6 +28,43 @@ LINGER_SECONDS = 1.0
 connection and take the last replies with it, so the client is given time to read them and to close its own half."""
 
 Ts = TypeVarTuple("Ts")
+
+
+class ReplyQueue:
+    """What a node has to say to one client and could not write yet; one task takes it out and writes it."""
+
+    def __init__(self) -> None:
+        self._pieces: deque[bytes] = deque()
+        self._has_ended = False
+        self._writer = trio.lowlevel.ParkingLot()
+        self._readers = trio.lowlevel.ParkingLot()
+
+    def put(self, data: bytes) -> None:
+        """Add ``data``, unless the end was called."""
+        if not self._has_ended:
+            self._pieces.append(data)
+            self._writer.unpark_all()
+
+    def end(self) -> None:
+        """Add nothing any more; what is there will still be taken."""
+        self._has_ended = True
+        self._writer.unpark_all()
+
+    async def take(self) -> bytes:
+        """Return all that has piled up, waiting for some; nothing at the end."""
+        while not self._pieces and not self._has_ended:
+            await self._writer.park()
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        return data
+
+    def written(self) -> None:
+        """Wake who waits for replies to be written."""
+        self._readers.unpark_all()
+
+    async def wait_written(self) -> None:
+        """Return once some of what was taken has been written."""
+        await self._readers.park()
 
 
 class NodeServer:

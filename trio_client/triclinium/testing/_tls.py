@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 import trio
 
@@ -74,7 +74,7 @@ async def _let_go(tcp: trio.SocketStream, alert: bytes) -> None:
     await close_forcefully(tcp)
 
 
-def names_of(certificate: Mapping[str, object] | None) -> Collection[str] | None:
+def names_of(certificate: Mapping[str, Any] | None) -> Collection[str] | None:
     """Return the common names and the alternative ones of a certificate that was verified; None where there is none.
 
     Args:
@@ -82,18 +82,5 @@ def names_of(certificate: Mapping[str, object] | None) -> Collection[str] | None
     """
     if not certificate:
         return None
-    names = [name for _, name in _pairs(certificate.get("subjectAltName"))]
-    for part in _items(certificate.get("subject")):
-        names += [name for kind, name in _pairs(part) if kind == "commonName"]
-    return names
-
-
-def _items(value: object) -> Sequence[object]:
-    return value if isinstance(value, tuple) else ()
-
-
-def _pairs(value: object) -> Iterator[tuple[str, str]]:
-    for item in _items(value):
-        match item:
-            case (str() as kind, str() as name):
-                yield kind, name
+    names = [name for _, name in certificate.get("subjectAltName", ())]
+    return names + [name for part in certificate.get("subject", ()) for kind, name in part if kind == "commonName"]

@@ -18,9 +18,6 @@ from triclinium import (
     Cluster,
     ConnectionStatistics,
     PasswordAuthenticator,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
     TimeoutOptions,
     open_cluster,
 )
@@ -32,6 +29,7 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
 from triclinium_core.retry.couchbase.failures import subject
+from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
 
 NOOPS = 9
 """Round trips that are measured; the report has their median."""
@@ -81,7 +79,7 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
         f"{target.scheme}://{target.addresses[0]}?{urlencode(target.options)}".removesuffix("?"),
         plan.authenticator,
         timeouts=TimeoutOptions(kv=math.inf, connect=math.inf),
-        retry_strategy=_GiveUp(),
+        retry_strategy=FailFastRetryStrategy(),
         connector=connector,
     ) as cluster:
         with trio.move_on_after(plan.limit) as scope:
@@ -130,13 +128,6 @@ async def _ping_connection(cluster: Cluster, bucket: str | None, connector: _Not
         round_trips.append(trio.current_time() - began)
     negotiated = next(found for found in cluster.statistics().connections if found.bucket == bucket)
     return PingedConnection(negotiated, connector.tls, ready_after, median(round_trips))
-
-
-class _GiveUp:
-    """A strategy that refuses every retry, so that a ping reports the first failure."""
-
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        return RetryAction.no_retry()
 
 
 class _NotingConnector:

@@ -56,7 +56,7 @@ LABEL_INCHES_LEAST = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Quantity:
     """One kind of figure, over time. Colours are those of Okabe and Ito, which the colour-blind can tell apart."""
 
     title: str
@@ -65,11 +65,11 @@ class Row:
     """Of a bucket, given its width."""
 
 
-GOODPUT = Row("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width)
-ROWS = (
-    Row("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
+GOODPUT = Quantity("goodput\noperations/s", "#0072B2", lambda bucket, width: bucket.succeeded / width)
+QUANTITIES = (
+    Quantity("offered load\nrequests/s", "#D55E00", lambda bucket, width: bucket.sent / width),
     GOODPUT,
-    Row("amplification\nattempts/operation", "#CC79A7", lambda bucket, width: bucket.amplification),
+    Quantity("amplification\nattempts/operation", "#CC79A7", lambda bucket, width: bucket.amplification),
 )
 
 
@@ -95,23 +95,23 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures]) -> Figure:
     width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
     caption = _lines(story(scenario), int(width * CAPTION_CHARACTERS_PER_INCH))
     below = CAPTION_LINE_INCHES * (len(caption) - 1)
-    height = ROW_INCHES * len(ROWS) + MARGIN_INCHES + below
+    height = ROW_INCHES * len(QUANTITIES) + MARGIN_INCHES + below
     figure = Figure(figsize=(width, height))
-    grid = figure.subplots(len(ROWS), len(figures), sharex=True, sharey="row", squeeze=False)
-    for row, axes in zip(ROWS, grid, strict=True):
+    grid = figure.subplots(len(QUANTITIES), len(figures), sharex=True, sharey="row", squeeze=False)
+    for quantity, axes in zip(QUANTITIES, grid, strict=True):
         for column, (panel, found) in enumerate(zip(axes, figures, strict=True)):
-            _draw_panel(panel, row, scenario, found)
+            _draw_panel(panel, quantity, scenario, found)
             if column == 0:
-                panel.set_ylabel(row.title, color=row.colour, fontsize=8.5)
-        top = max(value for found in figures for value in _values(row, found, scenario, 0.0))
-        if row is GOODPUT:
+                panel.set_ylabel(quantity.title, color=quantity.colour, fontsize=8.5)
+        top = max(value for found in figures for value in _values(quantity, found, scenario, 0.0))
+        if quantity is GOODPUT:
             top = max(top, scenario.fleet.demand)
         axes[0].set_ylim(0, max(top * TOP_SHARE, 1.0))
     for panel, found in zip(grid[0], figures, strict=True):
         _entitle(panel, scenario, found)
     for panel in grid[-1]:
         panel.set_xlabel("seconds", color=GREY)
-    _label(grid[ROWS.index(GOODPUT)][0], width / len(figures), scenario)
+    _label(grid[QUANTITIES.index(GOODPUT)][0], width / len(figures), scenario)
     figure.text(0.012, 0.012, "\n".join(caption), color=GREY, fontsize=SMALL_SIZE)
     figure.align_ylabels(grid[:, 0])
     figure.tight_layout(pad=0.6, h_pad=1.0, w_pad=1.1, rect=(0, 0.045 + below / height, 1, 1))
@@ -133,14 +133,14 @@ def _concise(svg: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _draw_panel(panel: Axes, row: Row, scenario: Scenario, found: FleetFigures) -> None:
-    values, edges = _steps(_values(row, found, scenario, float("nan")), scenario)
+def _draw_panel(panel: Axes, quantity: Quantity, scenario: Scenario, found: FleetFigures) -> None:
+    values, edges = _steps(_values(quantity, found, scenario, float("nan")), scenario)
     if scenario.outage is not None:
         panel.axvspan(scenario.outage.start, scenario.outage.end, color=SHADE, linewidth=0)
-    if row is GOODPUT:
+    if quantity is GOODPUT:
         panel.axhline(scenario.fleet.demand, color=GREY, linewidth=0.7, dashes=(2, 2))
-    panel.stairs(values, edges, fill=True, color=row.colour, alpha=0.22, linewidth=0)
-    panel.stairs(values, edges, color=row.colour, linewidth=1.2, baseline=None)
+    panel.stairs(values, edges, fill=True, color=quantity.colour, alpha=0.22, linewidth=0)
+    panel.stairs(values, edges, color=quantity.colour, linewidth=1.2, baseline=None)
     panel.set_xlim(0, scenario.duration)
     panel.locator_params(axis="x", nbins=5)
     panel.locator_params(axis="y", nbins=4)
@@ -158,9 +158,11 @@ def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], li
     return heights, [*edges, scenario.duration]
 
 
-def _values(row: Row, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
+def _values(quantity: Quantity, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
     # The last bucket may be cut short by the duration.
-    values = (row.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets)
+    values = (
+        quantity.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets
+    )
     return [missing if value is None else value for value in values]
 
 
