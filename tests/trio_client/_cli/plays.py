@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from triclinium import Collection, RetryReason
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
-from triclinium._cli.demo.scenarios import Demand, Operation, Scenario
+from triclinium._cli.demo.scenarios import Operation, Scenario
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import CommandFault, LoggedCommand
@@ -21,13 +21,11 @@ SCENARIO = Scenario(
     title="Somebody holds a lock",
     operation=Operation("replace", Opcode.REPLACE, do_nothing),
     key="ada",
-    demand=Demand(
-        reasons=(RetryReason.KV_LOCKED, RetryReason.KV_LOCKED),
-        answer="done",
-        frames=3,
-        applied=1,
-        clause="RFC 0049",
-    ),
+    reasons=(RetryReason.KV_LOCKED, RetryReason.KV_LOCKED),
+    answer="done",
+    frames=3,
+    applied=1,
+    clause="RFC 0049",
 )
 
 

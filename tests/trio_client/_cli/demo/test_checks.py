@@ -42,15 +42,7 @@ def test_what_concerns_other_operations_does_not_count() -> None:
 REFUSED = replace(
     PLAY,
     scenario=replace(
-        SCENARIO,
-        demand=replace(
-            SCENARIO.demand,
-            reasons=(RetryReason.KV_LOCKED,),
-            outcome="DocumentLockedException",
-            answer=None,
-            frames=1,
-            applied=0,
-        ),
+        SCENARIO, reasons=(RetryReason.KV_LOCKED,), outcome="DocumentLockedException", answer=None, frames=1, applied=0
     ),
     entries=(TAKEN[0], decided(100.002, None)),
     outcome="DocumentLockedException",
@@ -87,12 +79,7 @@ def test_a_failure_that_was_not_logged() -> None:
 
 PATIENT = replace(
     PLAY,
-    scenario=replace(
-        SCENARIO,
-        demand=replace(
-            SCENARIO.demand, reasons=(RetryReason.KV_LOCKED,), then=frozenset({RetryReason.SOCKET_NOT_AVAILABLE})
-        ),
-    ),
+    scenario=replace(SCENARIO, reasons=(RetryReason.KV_LOCKED,), then=frozenset({RetryReason.SOCKET_NOT_AVAILABLE})),
 )
 
 

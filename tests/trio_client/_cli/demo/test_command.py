@@ -50,7 +50,7 @@ def test_everything_is_as_the_rfc_demands() -> None:
     assert 0 == result.exit_code
     for number, scenario in enumerate(SCENARIOS, start=1):
         assert f"{number}. {scenario.title}\n" in result.output
-        assert scenario.demand.clause in result.output
+        assert scenario.clause in result.output
     assert LAST_LINE.fullmatch(result.output.splitlines()[-1])
 
 
@@ -84,7 +84,7 @@ def test_the_same_as_one_json_document() -> None:
 
 def test_clauses_fit_on_a_narrow_screen() -> None:
     """On one line each, behind their margin."""
-    assert max(len(scenario.demand.clause) for scenario in SCENARIOS) <= 80 - 4
+    assert max(len(scenario.clause) for scenario in SCENARIOS) <= 80 - 4
 
 
 def test_it_needs_no_terminal_and_no_unicode() -> None:

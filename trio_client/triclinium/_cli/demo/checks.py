@@ -6,13 +6,16 @@ Three witnesses are heard: what the client logs, what it counts and puts into it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from typing import TypeVar
 
 from triclinium._cli.demo.recorder import Play
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
+
+T = TypeVar("T")
 
 RESOLUTION = 1e-6
 """Seconds by which two readings of one clock may differ when they come by different sums."""
@@ -30,46 +33,47 @@ class Check:
 
 def check(play: Play) -> list[Check]:
     """Return every demand of the scenario, held or not."""
-    return [*_of_the_log(play), *_of_the_outcome(play), *_of_the_node(play), *_of_the_other_words(play)]
+    return [*_of_the_log(play), *_of_the_outcome(play), *_of_the_waits(play), *_of_the_other_words(play)]
 
 
 def _of_the_log(play: Play) -> Iterator[Check]:
     """Yield what the client must have logged."""
-    demand, delays = play.scenario.demand, play.delays
+    scenario, delays = play.scenario, play.delays
     reasons = [decision.reason for decision in play.decisions]
-    first, further = reasons[: len(demand.reasons)], reasons[len(demand.reasons) :]
+    first, further = reasons[: len(scenario.reasons)], reasons[len(scenario.reasons) :]
+    then = f", then any number of {', '.join(sorted(scenario.then))}" if scenario.then else ""
     yield Check(
         "reasons",
-        _in_runs(demand.reasons) + (f", then any number of {', '.join(sorted(demand.then))}" if demand.then else ""),
+        _in_runs(scenario.reasons) + then,
         _in_runs(reasons),
-        first == list(demand.reasons) and demand.then.issuperset(further),
+        first == list(scenario.reasons) and scenario.then.issuperset(further),
     )
     # The last decision about an operation that fails is the one that refuses a retry.
-    retries = len(demand.reasons) - (demand.outcome != SUCCESS)
+    retries = len(scenario.reasons) - (scenario.outcome != SUCCESS)
     yield Check(
         "retries",
-        f"at least {retries}" if demand.then else str(retries),
+        f"at least {retries}" if scenario.then else str(retries),
         str(len(delays)),
-        len(delays) >= retries if demand.then else len(delays) == retries,
+        len(delays) >= retries if scenario.then else len(delays) == retries,
     )
-    schedule, told = [*demand.delays_ms[: len(delays)]], [milliseconds(delay) for delay in delays]
-    yield Check("delays", _in_ms(schedule), _in_ms(told), schedule == told)
+    schedule: list[float] = [*scenario.delays_ms[: len(delays)]]
+    yield _equal("delays", schedule, [milliseconds(delay) for delay in delays], _in_ms)
 
 
 def _of_the_outcome(play: Play) -> Iterator[Check]:
-    demand = play.scenario.demand
-    yield Check("outcome", demand.outcome, play.outcome, demand.outcome == play.outcome)
-    if demand.answer is not None:
-        yield Check("answer", str(demand.answer), str(play.answer), demand.answer == play.answer)
+    """Yield what the caller must have got, and what the node's log must tell."""
+    scenario = play.scenario
+    yield _equal("outcome", scenario.outcome, play.outcome)
+    if scenario.answer is not None:
+        yield _equal("answer", scenario.answer, play.answer)
+    yield _equal("frames at the node", scenario.frames, len(play.frames))
+    yield _equal("times applied", scenario.applied, play.applied)
 
 
-def _of_the_node(play: Play) -> Iterator[Check]:
-    """Yield what only the node's log can tell."""
-    demand, frames, delays = play.scenario.demand, play.frames, play.delays
-    yield Check("frames at the node", str(demand.frames), str(len(frames)), demand.frames == len(frames))
-    yield Check("times applied", str(demand.applied), str(play.applied), demand.applied == play.applied)
+def _of_the_waits(play: Play) -> Iterator[Check]:
+    """Yield whether the client has waited as long as it says, where every retry has sent a frame."""
+    frames, delays = play.frames, play.delays
     if delays and len(frames) == len(delays) + 1:
-        # Every retry sent a frame, so the node can tell whether the client has waited as long as it says.
         waits = [after.now - before.now for before, after in pairwise(frames)]
         yield Check(
             "waits by the node's clock",
@@ -81,14 +85,17 @@ def _of_the_node(play: Play) -> Iterator[Check]:
 
 def _of_the_other_words(play: Play) -> Iterator[Check]:
     """Yield whether the client says the same in its statistics and its error as in its log."""
-    retried = Counter(decision.reason for decision in play.decisions if decision.delay is not None)
-    counted = Counter(play.retries_by_reason)
-    yield Check("statistics", _in_sum(retried), _in_sum(counted), retried == counted)
-    if play.context is not None:
-        context, decisions = play.context, play.decisions
+    context, decisions = play.context, play.decisions
+    retried = Counter(decision.reason for decision in decisions if decision.delay is not None)
+    yield _equal("statistics", retried, Counter(play.retries_by_reason), _in_sum)
+    if context is not None:
         logged = len(play.delays), sorted(retried), decisions[-1].reason if decisions else None
         told = context.retry_attempts, sorted(context.retry_reasons), context.refused_reason
-        yield Check("error context", _story(*logged), _story(*told), logged == told)
+        yield _equal("error context", logged, told, lambda story: _story(*story))
+
+
+def _equal(name: str, demanded: T, observed: T, shown: Callable[[T], str] = str) -> Check:
+    return Check(name, shown(demanded), shown(observed), demanded == observed)
 
 
 def _in_runs(reasons: Sequence[str]) -> str:

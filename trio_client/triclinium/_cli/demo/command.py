@@ -85,7 +85,7 @@ def _scenario_as_document(play: Play, checks: Sequence[Check]) -> dict[str, obje
         "title": scenario.title,
         "operation": scenario.operation.name,
         "key": scenario.key,
-        "clause": scenario.demand.clause,
+        "clause": scenario.clause,
         "ok": all(check.holds for check in checks),
         "outcome": play.outcome,
         "message": play.message or None,

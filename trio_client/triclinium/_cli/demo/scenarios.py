@@ -42,10 +42,32 @@ ERROR_MAP_MS = (50, *repeat(10, 50))
 """RFC 0013 "Retry Intervals": the plan of status 0x7ff0 in the node's error map, ``after`` and then ``interval``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """What must come of an operation."""
+class Operation(NamedTuple):
+    """An operation on a document of a key."""
 
+    name: str
+    opcode: Opcode
+    """How it travels; by key and opcode its frames are found in the log of the node."""
+    perform: Callable[[Collection, str], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One operation, what goes wrong with it, and what must come of that."""
+
+    name: str
+    title: str
+    operation: Operation
+    key: str
+    arrange: Operation | None = None
+    """What has to be done before, when nothing goes wrong yet."""
+    fault: Fault | None = None
+    times: int = 1
+    """How many commands the fault strikes."""
+    strategy: AnyRetryStrategy | None = None
+    node_is_late: bool = False
+    """Whether the node is started only once the client has failed to reach it."""
+    password_is_wrong: bool = False
     reasons: tuple[RetryReason, ...]
     """What the client must report, one reason for each decision, in order."""
     then: frozenset[RetryReason] = frozenset()
@@ -61,35 +83,6 @@ class Demand:
     applied: int
     """How often it changes the document."""
     clause: str
-
-
-class Operation(NamedTuple):
-    """An operation on a document of a key."""
-
-    name: str
-    opcode: Opcode
-    """How it travels; by key and opcode its frames are found in the log of the node."""
-    perform: Callable[[Collection, str], Awaitable[object]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """One operation, and what goes wrong with it."""
-
-    name: str
-    title: str
-    operation: Operation
-    key: str
-    arrange: Operation | None = None
-    """What has to be done before, when nothing goes wrong yet."""
-    fault: Fault | None = None
-    times: int = 1
-    """How many commands the fault strikes."""
-    strategy: AnyRetryStrategy | None = None
-    node_is_late: bool = False
-    """Whether the node is started only once the client has failed to reach it."""
-    password_is_wrong: bool = False
-    demand: Demand
 
 
 class Reckless:
@@ -138,13 +131,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         operation=INSERT,
         key="ada",
         node_is_late=True,
-        demand=Demand(
-            reasons=(R.NODE_NOT_AVAILABLE,),
-            then=frozenset({R.NODE_NOT_AVAILABLE}),
-            frames=1,
-            applied=1,
-            clause="RFC 0049 Client Dispatch: nothing was sent, so even a write is tried again",
-        ),
+        reasons=(R.NODE_NOT_AVAILABLE,),
+        then=frozenset({R.NODE_NOT_AVAILABLE}),
+        frames=1,
+        applied=1,
+        clause="RFC 0049 Client Dispatch: nothing was sent, so even a write is tried again",
     ),
     Scenario(
         name="in flight, a read",
@@ -153,14 +144,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         key="ada",
         arrange=UPSERT,
         fault=hang_up_mid_reply(),
-        demand=Demand(
-            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
-            then=frozenset({R.SOCKET_NOT_AVAILABLE}),
-            answer=ADA,
-            frames=2,
-            applied=0,
-            clause="RFC 0049 Network Time: what is idempotent is sent again, and nobody notices",
-        ),
+        reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+        then=frozenset({R.SOCKET_NOT_AVAILABLE}),
+        answer=ADA,
+        frames=2,
+        applied=0,
+        clause="RFC 0049 Network Time: what is idempotent is sent again, and nobody notices",
     ),
     Scenario(
         name="in flight, a write",
@@ -168,13 +157,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         operation=INCREMENT,
         key="visits",
         fault=hang_up_after_applying(),
-        demand=Demand(
-            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
-            outcome="RequestCanceledException",
-            frames=1,
-            applied=1,
-            clause="RFC 0049 Network Time: what is not idempotent fails, twice would be wrong",
-        ),
+        reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+        outcome="RequestCanceledException",
+        frames=1,
+        applied=1,
+        clause="RFC 0049 Network Time: what is not idempotent fails, twice would be wrong",
     ),
     Scenario(
         name="a reckless strategy",
@@ -183,13 +170,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         key="likes",
         fault=hang_up_after_applying(),
         strategy=Reckless(),
-        demand=Demand(
-            reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
-            outcome="RequestCanceledException",
-            frames=1,
-            applied=1,
-            clause="RFC 0049 Retry Orchestration: no strategy can make the client do that",
-        ),
+        reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
+        outcome="RequestCanceledException",
+        frames=1,
+        applied=1,
+        clause="RFC 0049 Retry Orchestration: no strategy can make the client do that",
     ),
     Scenario(
         name="temporary failure",
@@ -198,12 +183,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         key="grace",
         fault=temporary_failure(),
         times=3,
-        demand=Demand(
-            reasons=(R.KV_TEMPORARY_FAILURE,) * 3,
-            frames=4,
-            applied=1,
-            clause="RFC 0049 Response Code Retry List: 0x86, with the best-effort backoff",
-        ),
+        reasons=(R.KV_TEMPORARY_FAILURE,) * 3,
+        frames=4,
+        applied=1,
+        clause="RFC 0049 Response Code Retry List: 0x86, with the best-effort backoff",
     ),
     Scenario(
         name="locked",
@@ -213,12 +196,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         arrange=UPSERT,
         fault=locked(),
         times=2,
-        demand=Demand(
-            reasons=(R.KV_LOCKED,) * 2,
-            frames=3,
-            applied=1,
-            clause="RFC 0049 Response Code Retry List: 0x09, for all but unlock",
-        ),
+        reasons=(R.KV_LOCKED,) * 2,
+        frames=3,
+        applied=1,
+        clause="RFC 0049 Response Code Retry List: 0x09, for all but unlock",
     ),
     Scenario(
         name="unknown status",
@@ -227,12 +208,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         key="alan",
         fault=status(0x7FF0),
         times=2,
-        demand=Demand(
-            reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
-            frames=3,
-            applied=1,
-            clause="RFC 0049 KV Error Map Handling: the map permits it, so the strategy decides",
-        ),
+        reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
+        frames=3,
+        applied=1,
+        clause="RFC 0049 KV Error Map Handling: the map permits it, so the strategy decides",
     ),
     Scenario(
         name="the map's own plan",
@@ -242,13 +221,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         fault=status(0x7FF0),
         times=2,
         strategy=ErrorMapRetryStrategy(),
-        demand=Demand(
-            reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
-            delays_ms=ERROR_MAP_MS,
-            frames=3,
-            applied=1,
-            clause="RFC 0013 Retry Intervals: first `after`, then `interval`",
-        ),
+        reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
+        delays_ms=ERROR_MAP_MS,
+        frames=3,
+        applied=1,
+        clause="RFC 0013 Retry Intervals: first `after`, then `interval`",
     ),
     Scenario(
         name="not my vbucket",
@@ -259,14 +236,12 @@ SCENARIOS: tuple[Scenario, ...] = (
         fault=not_my_vbucket(),
         times=2,
         strategy=FailFastRetryStrategy(),
-        demand=Demand(
-            reasons=(R.KV_NOT_MY_VBUCKET,) * 2,
-            delays_ms=CONTROLLED_MS,
-            answer=ADA,
-            frames=3,
-            applied=0,
-            clause="RFC 0049 Controlled Backoff for Always Retry: no strategy is asked",
-        ),
+        reasons=(R.KV_NOT_MY_VBUCKET,) * 2,
+        delays_ms=CONTROLLED_MS,
+        answer=ADA,
+        frames=3,
+        applied=0,
+        clause="RFC 0049 Controlled Backoff for Always Retry: no strategy is asked",
     ),
     Scenario(
         name="wrong password",
@@ -274,12 +249,10 @@ SCENARIOS: tuple[Scenario, ...] = (
         operation=GET,
         key="ada",
         password_is_wrong=True,
-        demand=Demand(
-            reasons=(R.AUTHENTICATION_ERROR,),
-            outcome="AuthenticationFailureException",
-            frames=0,
-            applied=0,
-            clause="RFC 0049 Fail Fast (Terminal Errors): no retry would help, it fails at once",
-        ),
+        reasons=(R.AUTHENTICATION_ERROR,),
+        outcome="AuthenticationFailureException",
+        frames=0,
+        applied=0,
+        clause="RFC 0049 Fail Fast (Terminal Errors): no retry would help, it fails at once",
     ),
 )

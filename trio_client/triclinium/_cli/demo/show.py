@@ -72,7 +72,7 @@ class Screen:
         timeline.rows[-1].style = "green" if play.outcome == SUCCESS else "yellow"
         self._print(Text())
         self._print(Text.assemble(self._mark(checks), f" {number}. ", (play.scenario.title, "bold")))
-        self._print(_indented(Text(play.scenario.demand.clause, "dim"), 4))
+        self._print(_indented(Text(play.scenario.clause, "dim"), 4))
         self._print(_indented(timeline, 2))
         for check in checks:
             if not check.holds:
