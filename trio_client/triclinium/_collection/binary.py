@@ -40,9 +40,7 @@ class BinaryCollection(CollectionBase):
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
-            MutationResult,
-            lambda: Append(self._keyspace, key, value, cas, durability=durability),
-            retry_strategy,
+            MutationResult, Append, retry_strategy, self._keyspace, key, value, cas, durability=durability
         )
 
     async def prepend(
@@ -63,9 +61,7 @@ class BinaryCollection(CollectionBase):
             ValueTooLargeException: it would become too large.
         """
         return await self._driver.perform(
-            MutationResult,
-            lambda: Prepend(self._keyspace, key, value, cas, durability=durability),
-            retry_strategy,
+            MutationResult, Prepend, retry_strategy, self._keyspace, key, value, cas, durability=durability
         )
 
     async def increment(

@@ -53,7 +53,7 @@ class DocumentOperations(CollectionBase):
 
     async def exists(self, key: str, *, retry_strategy: AnyRetryStrategy | None = None) -> ExistsResult:
         """Ask whether a document exists; the answer is in ``.exists``."""
-        return await self._driver.perform(ExistsResult, lambda: Exists(self._keyspace, key), retry_strategy)
+        return await self._driver.perform(ExistsResult, Exists, retry_strategy, self._keyspace, key)
 
     async def get_and_touch(
         self,
@@ -123,7 +123,7 @@ class DocumentOperations(CollectionBase):
             DocumentNotLockedException: it is not locked.
             CasMismatchException: it is locked with another CAS.
         """
-        await self._driver.perform(Done, lambda: Unlock(self._keyspace, key, cas), retry_strategy)
+        await self._driver.perform(Done, Unlock, retry_strategy, self._keyspace, key, cas)
 
     async def insert(
         self,
@@ -247,5 +247,5 @@ class DocumentOperations(CollectionBase):
             DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
-            MutationResult, lambda: Remove(self._keyspace, key, cas, durability=durability), retry_strategy
+            MutationResult, Remove, retry_strategy, self._keyspace, key, cas, durability=durability
         )

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from triclinium._driver.log import retry_logger
+from triclinium_core.checks import check_integer
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
 from triclinium_core.retry.calls.terms import check_hooks
 
@@ -45,6 +46,29 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
         yield
     finally:
         _hooks.reset(token)
+
+
+@contextmanager
+def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[None]:
+    """Change what ``retry``, ``retried`` and ``attempts`` do in the block, and in the tasks that are started in it.
+
+    Strategies are asked as ever, and their quotas count. Each retry is a checkpoint as ever, too. An inner block replaces
+    what the one around it says.
+
+    Args:
+        attempts: of one call at most, whatever its strategy permits; 1 switches retries off.
+        sleeps: whether delays are slept.
+
+    Raises:
+        InvalidArgumentException: ``attempts`` is no whole number of at least 1.
+    """
+    if attempts is not None:
+        check_integer(attempts, "attempts", 1)
+    token = test_mode.set(TestMode(attempts, sleeps))
+    try:
+        yield
+    finally:
+        test_mode.reset(token)
 
 
 def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:

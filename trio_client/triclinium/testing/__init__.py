@@ -6,9 +6,9 @@ This is all that the tests of an application need to import; ``triclinium_core.t
 from __future__ import annotations
 
 from triclinium._open_cluster import ClientArguments as ClientArguments
+from triclinium._retry.watching import retries as retries
 from triclinium.testing._fake_cluster import FakeCluster as FakeCluster
 from triclinium.testing._memory import FakeConnector as FakeConnector, open_fake_cluster as open_fake_cluster
-from triclinium.testing._retries import retries as retries
 from triclinium.testing._tcp import open_tcp_cluster as open_tcp_cluster, serve_tcp as serve_tcp
 from triclinium_core.kv.wire.constants import Opcode as Opcode
 from triclinium_core.testing import (

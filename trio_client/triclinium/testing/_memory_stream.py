@@ -1,11 +1,13 @@
 """A pair of streams without a network, which behave as sockets do.
 
-Trio has a pair too, in a package that loads pytest where it is installed: too much for a command that starts.
+Trio has a pair too, which takes more passes of its loop than a socket, in a package that loads pytest where it is installed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import cycle
 from operator import index
 from types import TracebackType
@@ -19,101 +21,76 @@ def memory_stream_pair(piece_sizes: Sequence[int] = ()) -> tuple[MemoryStream, M
     Args:
         piece_sizes: how many bytes each end receives at most at a time, in turn; empty for no limit.
     """
-    there, back = _Pipe(), _Pipe()
-    return MemoryStream(there, back, piece_sizes), MemoryStream(back, there, piece_sizes)
+    (there, coming), (back, going) = (trio.open_memory_channel[bytes](math.inf) for _ in range(2))
+    return MemoryStream(there, going, piece_sizes), MemoryStream(back, coming, piece_sizes)
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
     """One end of a pair."""
 
-    def __init__(self, outgoing: _Pipe, incoming: _Pipe, piece_sizes: Sequence[int]) -> None:
+    def __init__(
+        self,
+        outgoing: trio.MemorySendChannel[bytes],
+        incoming: trio.MemoryReceiveChannel[bytes],
+        piece_sizes: Sequence[int],
+    ) -> None:
         self._outgoing = outgoing
         self._incoming = incoming
         self._sizes = cycle(piece_sizes) if piece_sizes else None
         self._sender = _OneTask()
         self._receiver = _OneTask()
+        self._unread = bytearray()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Give ``data`` to the other end."""
         with self._sender:
             await trio.lowlevel.checkpoint()
-            self._outgoing.check_for_sending()
-            self._outgoing.data += data
-            self._outgoing.news.unpark_all()
+            self._outgoing.send_nowait(bytes(data))
 
     async def wait_send_all_might_not_block(self) -> None:
         """Return at once."""
-        with self._sender:
-            await trio.lowlevel.checkpoint()
-            self._outgoing.check_for_sending()
+        await self.send_all(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return what is there, up to the next piece size."""
         if max_bytes is not None and index(max_bytes) < 1:
             raise ValueError(f"max_bytes={max_bytes} must be at least 1")
-        pipe = self._incoming
         with self._receiver:
             await trio.lowlevel.checkpoint()
-            while pipe.is_received and not pipe.data and not pipe.has_ended:
-                await pipe.news.park()
-            if not pipe.is_received:
-                raise trio.ClosedResourceError
-            return pipe.take(self._next_size(max_bytes))
+            try:
+                while not self._take_what_came():
+                    self._unread += await self._incoming.receive()
+            except trio.EndOfChannel:
+                pass
+            size = self._next_size(max_bytes)
+            taken = bytes(self._unread[:size])
+            del self._unread[:size]
+            return taken
 
     async def send_eof(self) -> None:
         """Let the other end read the end."""
         with self._sender:
-            self._outgoing.end()
+            self._outgoing.close()
             await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
         """Close both directions; what was not received is lost."""
-        self._outgoing.end()
-        self._incoming.abandon()
+        self._outgoing.close()
+        self._incoming.close()
         await trio.lowlevel.checkpoint()
+
+    def _take_what_came(self) -> bool:
+        """Take all that does not have to be waited for, and tell whether there is anything."""
+        with suppress(trio.WouldBlock):
+            while True:
+                self._unread += self._incoming.receive_nowait()
+        return bool(self._unread)
 
     def _next_size(self, max_bytes: int | None) -> int | None:
         if self._sizes is None:
             return max_bytes
         size = next(self._sizes)
         return size if max_bytes is None else min(size, max_bytes)
-
-
-class _Pipe:
-    """One direction."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.has_ended = False
-        """The sending end sends nothing any more."""
-        self.is_received = True
-        """The receiving end is open."""
-        self.news = trio.lowlevel.ParkingLot()
-
-    def check_for_sending(self) -> None:
-        """Raise unless bytes may be sent."""
-        if self.has_ended:
-            raise trio.ClosedResourceError
-        if not self.is_received:
-            raise trio.BrokenResourceError("the other end is closed")
-
-    def take(self, size: int | None) -> bytes:
-        """Return the first bytes and forget them."""
-        size = len(self.data) if size is None else size
-        taken = bytes(self.data[:size])
-        del self.data[:size]
-        return taken
-
-    def end(self) -> None:
-        """Send nothing any more."""
-        self.has_ended = True
-        self.news.unpark_all()
-
-    def abandon(self) -> None:
-        """Receive nothing any more."""
-        self.is_received = False
-        self.data.clear()
-        self.news.unpark_all()
 
 
 class _OneTask:
