@@ -1,9 +1,19 @@
-"""What the families of operations of a collection share."""
+"""What the families of operations of a collection share: the client at work, and what they ask of their arguments."""
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
+
 from triclinium._driver.driver import Driver
-from triclinium_core.kv.operation.requests import Keyspace
+from triclinium_core.checks import Duration
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace
+from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.validation import check_transcoder, encode_expiry
+from triclinium_core.transcoding.transcoder import Transcoder
+
+ANY_CAS = Cas(0)
+"""Whatever the document's version."""
 
 
 class CollectionBase:
@@ -16,3 +26,24 @@ class CollectionBase:
     def __repr__(self) -> str:
         keyspace = self._keyspace
         return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"
+
+
+def expiry_field(expiry: Duration | datetime | None) -> int:
+    """Return an expiry as it travels.
+
+    Raises:
+        InvalidArgumentException: wrong type, a moment without a time zone, or one that has passed.
+    """
+    return 0 if expiry is None else encode_expiry(expiry, wall_seconds=time.time())
+
+
+def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
+    """Return the transcoder of a call, JSON unless it has one.
+
+    Raises:
+        InvalidArgumentException: it lacks a method, or is a class rather than an object of it.
+    """
+    if transcoder is None:
+        return JSON_TRANSCODER
+    check_transcoder(transcoder)
+    return transcoder

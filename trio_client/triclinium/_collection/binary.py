@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from triclinium._arguments import ANY_CAS, expiry_field
-from triclinium._collection.base import CollectionBase
+from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field
 from triclinium_core.checks import Duration
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Append, Decrement, Increment, Prepend

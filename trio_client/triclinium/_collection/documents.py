@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
-from triclinium._collection.base import CollectionBase
+from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import DocumentNotFoundException, InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 import trio
 
-from triclinium._arguments import transcoder_or_json
-from triclinium._collection.base import CollectionBase
+from triclinium._collection.base import CollectionBase, transcoder_or_json
 from triclinium._collection.replica_results import ReplicaResults, reading_copies
 from triclinium._context import strategy_for
 from triclinium_core.kv.operation.replica.copies import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
-from triclinium._arguments import transcoder_or_json
-from triclinium._collection.base import CollectionBase
+from triclinium._collection.base import CollectionBase, transcoder_or_json
 from triclinium._collection.scan_results import ScanResults, scanning
 from triclinium._context import strategy_for
 from triclinium_core.checks import check_integer

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from triclinium._arguments import ANY_CAS, expiry_field, transcoder_or_json
-from triclinium._collection.base import CollectionBase
+from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium_core.checks import Duration, check_flag
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel

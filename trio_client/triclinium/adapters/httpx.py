@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, TracebackType
 from typing import Self
 
@@ -169,7 +168,7 @@ class RetryTransport(httpx.AsyncBaseTransport):
     async def _goes_on_after(self, response: httpx.Response, call: RetriedCall, facts: HttpRequestFacts) -> bool:
         """Tell whether another attempt follows ``response``, which is closed then."""
         status, rules = response.status_code, self._rules
-        async with _closed_on_error(response):
+        try:
             if rules.is_success(status):
                 response.extensions[ATTEMPTS] = call.records
                 await call.succeed()
@@ -179,6 +178,10 @@ class RetryTransport(httpx.AsyncBaseTransport):
             if not await call.goes_on(answer, None):
                 response.extensions[ATTEMPTS] = attempts_of(answer)
                 return False
+        except BaseException:
+            # Nobody will get it.
+            await response.aclose()
+            raise
         try:
             # Unread: a body may be without end. Another connection costs little, and may lead to another server.
             await response.aclose()
@@ -205,13 +208,3 @@ def _facts_of(request: httpx.Request) -> HttpRequestFacts:
         has_idempotency_key="idempotency-key" in request.headers,
         is_replayable=isinstance(request.stream, httpx.ByteStream),
     )
-
-
-@asynccontextmanager
-async def _closed_on_error(response: httpx.Response) -> AsyncIterator[None]:
-    """Close the response that nobody will get, for the block has raised, or was cancelled."""
-    try:
-        yield
-    except BaseException:
-        await response.aclose()
-        raise

@@ -64,7 +64,8 @@ async def open_tcp_cluster(
 
     Cancellation: reaches the block and not the nodes.
     """
-    _check_host(host)
+    if host not in LOOPBACK:
+        raise InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
     cluster = _cluster_of(node, nodes, replicas, host)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
@@ -83,7 +84,7 @@ async def open_tcp_cluster(
                 listeners.append(_Listener(place, secure, ssl_context))
         server = await stack.enter_async_context(serving(cluster))
         for listener in listeners:
-            server.start_soon(_accept, server, listener)
+            server.start_soon(trio.serve_listeners, partial(_welcome, server, listener), [listener.socket])
         yield fake_cluster(server, TcpConnector(), host=host)
 
 
@@ -119,11 +120,6 @@ class _Listener(NamedTuple):
     ssl_context: ssl.SSLContext | None
 
 
-def _check_host(host: str) -> None:
-    if host not in LOOPBACK:
-        raise InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
-
-
 def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, host: str) -> FakeNodes:
     check_integer(nodes, "nodes", 1, NODES_MAX)
     if node is None:
@@ -147,10 +143,6 @@ def _port_of(listener: trio.SocketListener) -> int:
     port = listener.socket.getsockname()[1]
     assert isinstance(port, int)
     return port
-
-
-async def _accept(server: NodeServer, listener: _Listener) -> None:
-    await trio.serve_listeners(partial(_welcome, server, listener), [listener.socket])
 
 
 async def _welcome(server: NodeServer, listener: _Listener, tcp: trio.SocketStream) -> None:

@@ -22,9 +22,6 @@ from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
-RETRY_AFTER_MAX = 1e9
-"""Three decades, in seconds: the clock of a strategy holds a few of them."""
-
 
 class SmithyOptions(TypedDict):
     """The options of the command; None for one that was not given."""
@@ -48,13 +45,11 @@ def build_case(options: SmithyOptions) -> SmithyCase:
         raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
     if math.isnan(options["random"]):
         raise WrongInput("--random nan is not a number from 0 to 1")
-    retry_after = options["retry_after"]
-    if retry_after is not None and retry_after > RETRY_AFTER_MAX:
-        raise WrongInput(f"--retry-after {retry_after:g} is too long; {RETRY_AFTER_MAX:g} seconds at most")
     operations = [_operation(text) for text in options["responses"]]
     clock = ScriptedClock()
-    strategy = _strategy(options, clock)
-    return SmithyCase(strategy=strategy, operations=operations, retry_after=retry_after, wait=clock.wait)
+    return SmithyCase(
+        strategy=_strategy(options, clock), operations=operations, retry_after=options["retry_after"], wait=clock.wait
+    )
 
 
 def _operation(text: str) -> Sequence[Response]:
