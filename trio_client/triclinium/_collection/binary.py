@@ -51,14 +51,7 @@ class BinaryCollection(CollectionBase):
         durability: DurabilityLevel = DurabilityLevel.NONE,
         retry_strategy: AnyRetryStrategy | None = None,
     ) -> MutationResult:
-        """Add ``value`` at the beginning of a document that exists.
-
-        Raises:
-            DocumentNotFoundException: it does not exist.
-            CasMismatchException: it has another CAS than ``cas``.
-            DocumentLockedException: it is locked, and a retry was refused.
-            ValueTooLargeException: it would become too large.
-        """
+        """Add ``value`` at the beginning of a document that exists. It raises what ``append`` raises."""
         return await self._driver.perform(
             MutationResult, Prepend, retry_strategy, self._keyspace, key, value, cas, durability=durability
         )
@@ -103,15 +96,7 @@ class BinaryCollection(CollectionBase):
     ) -> CounterResult:
         """Subtract ``delta`` from a counter, which stops at 0, and return what it is then.
 
-        Args:
-            delta: from 0 to 2**64 - 1.
-            initial: what a counter that does not exist is created with, ``delta`` aside; None not to create it.
-            expiry: of a counter that is created.
-
-        Raises:
-            DocumentNotFoundException: it does not exist, and ``initial`` is None.
-            DeltaInvalidException: the document is no counter.
-            DocumentLockedException: it is locked, and a retry was refused.
+        The arguments, and what it raises, are those of ``increment``.
         """
         return await self._driver.perform(
             CounterResult,

@@ -94,7 +94,10 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     option = _option_of_happening(options)
     method = choose_name(options["method"], METHODS, "HTTP method") if options["method"] else ""
     _refuse_useless_flags(service, operation, options)
-    timeout_ms = options["timeout_ms"]
+    # The client has a limit for KV only.
+    timeout = TimeoutOptions().kv if service is Service.KV else math.inf
+    if options["timeout_ms"] is not None:
+        timeout = options["timeout_ms"] / 1000
     try:
         return CouchbaseCase(
             service=service,
@@ -105,7 +108,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
             strategy=choose(options["strategy"], STRATEGIES, "strategy"),
             attempt=options["attempt"],
             elapsed=options["elapsed_ms"] / 1000,
-            timeout=default_timeout(service) if timeout_ms is None else timeout_ms / 1000,
+            timeout=timeout,
         )
     except InvalidArgumentException as error:
         if error.parameter == "reason":
@@ -113,11 +116,6 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
         raise WrongInput(
             f"{spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
         ) from error
-
-
-def default_timeout(service: Service) -> float:
-    """Return the seconds that a request of ``service`` may take unless it is said; the client has a limit for KV only."""
-    return TimeoutOptions().kv if service is Service.KV else math.inf
 
 
 def _operation(service: Service, name: str | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Unpack
@@ -142,6 +143,8 @@ def simulate(
     try:
         if draw is not None:
             draw(scenario, figures)
+    except OSError as error:
+        raise click.ClickException(f"--plot {str(plot)!r} cannot be written: {error.strerror}") from error
     finally:
         # The figures of a picture that could not be drawn are worth as much.
         if as_json:
@@ -167,14 +170,6 @@ def drawing_to(path: Path) -> Callable[[Scenario, Sequence[FleetFigures]], None]
     if not path.parent.is_dir():
         raise WrongInput(f"--plot {str(path)!r}: there is no folder {str(path.parent)!r}; make it first")
     try:
-        draw = import_module("triclinium._cli.simulate.plot").draw
+        return partial(import_module("triclinium._cli.simulate.plot").draw, path=path)
     except ImportError as error:
         raise WrongInput(f"--plot needs matplotlib; install it with triclinium[plot] ({error})") from error
-
-    def draw_to_path(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
-        try:
-            draw(scenario, figures, path)
-        except OSError as error:
-            raise click.ClickException(f"--plot {str(path)!r} cannot be written: {error.strerror}") from error
-
-    return draw_to_path
