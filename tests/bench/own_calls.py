@@ -24,14 +24,27 @@ DOCUMENT = {"name": "Ada Lovelace", "born": 1815, "tags": ["poet", "engine"], "a
 """Some ninety bytes of JSON."""
 
 
-def own_calls(opened: AbstractAsyncContextManager[Collection]) -> Counter[str]:
-    """Return how often each function of our packages is entered in ``GETS`` gets; a coroutine that goes on counts."""
-    found: Counter[str] = Counter()
+class OwnCalls:
+    """How often each function of our packages was entered in ``GETS`` gets; a coroutine that goes on counts."""
 
-    def count(frame: FrameType, event: str, _: object) -> None:
+    def __init__(self) -> None:
+        self.of: Counter[str] = Counter()
+        self.module_changes: int = 0
+        """How often a function was entered that stands in another module than the one before."""
+        self._path = ""
+
+    def count(self, frame: FrameType, event: str, _: object) -> None:
+        """Take an event of ``sys.setprofile``."""
         path = frame.f_code.co_filename
         if event == "call" and path.startswith(PACKAGES) and not path.startswith(NOT_THE_CLIENT):
-            found[f"{Path(path).stem}.{frame.f_code.co_qualname}"] += 1
+            self.of[f"{Path(path).stem}.{frame.f_code.co_qualname}"] += 1
+            self.module_changes += path != self._path
+            self._path = path
+
+
+def own_calls(opened: AbstractAsyncContextManager[Collection]) -> OwnCalls:
+    """Return what is counted in ``GETS`` gets of ``TASKS`` tasks."""
+    found = OwnCalls()
 
     async def main() -> None:
         async with opened as collection:
@@ -47,7 +60,7 @@ def own_calls(opened: AbstractAsyncContextManager[Collection]) -> Counter[str]:
                         nursery.start_soon(get)
 
             await get_in_all_tasks()
-            sys.setprofile(count)
+            sys.setprofile(found.count)
             try:
                 await get_in_all_tasks()
             finally:

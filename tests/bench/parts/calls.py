@@ -24,4 +24,4 @@ def rows(_: Effort) -> Iterator[Row]:
 
 def calls(open_collection: Callable[[], AbstractAsyncContextManager[Collection]]) -> Mapping[str, float]:
     """Return how many functions of ours a get enters."""
-    return {"calls": own_calls(open_collection()).total() / GETS}
+    return {"calls": own_calls(open_collection()).of.total() / GETS}
