@@ -169,6 +169,24 @@ async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() 
     assert [] == machine.submitted
 
 
+async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
+    """What is put aside for the next event is never submitted, and no one else is the worse for it."""
+    machine = ScriptedMachine()
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(perform, driver)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await perform(driver)
+        await trio.testing.wait_all_tasks_blocked()
+        [submitted] = machine.submitted
+        machine.answer = on(BytesReceived, CompleteOperation(submitted.token, DONE))
+        await occur(driver, BytesReceived(STREAM, b""))
+
+    assert scope.cancelled_caught
+    assert 1 == len(machine.submitted)
+
+
 async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
     """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
     error = InvalidArgumentException("wrong", parameter="key")

@@ -207,7 +207,7 @@ class Driver:
 
         Args:
             returns: the type of the result.
-            make: builds the operation out of ``args`` and ``kwargs``, once the caller is known not to be cancelled.
+            make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
             strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
 
         Raises:
@@ -222,7 +222,9 @@ class Driver:
         """
         if get_ident() != self._thread:
             self._run.check_caller()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        if not self._waiters:
+            # What others wait beside is submitted when this task is parked, and so known not to be cancelled.
+            await trio.lowlevel.checkpoint_if_cancelled()
         try:
             operation = make(*args, **kwargs)
             if self._is_closed or self._defect is not None:
@@ -231,6 +233,8 @@ class Driver:
         except Exception:
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
+        if not isinstance(operation, Operation):
+            await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         waiter = self._waiters[token] = Waiter(operation, trio.lowlevel.current_task())
         if not isinstance(operation, Operation):
