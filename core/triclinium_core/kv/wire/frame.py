@@ -82,16 +82,20 @@ def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> Encode
         key: bytes = b"",
         value: bytes = b"",
     ) -> bytes:
-        sizes = key_size, extras_size = len(key), len(extras)
+        key_size, extras_size = len(key), len(extras)
         body_size = len(framing_extras) + extras_size + key_size + len(value)
         if body_size <= BODY_SIZE_MAX:
-            numbers = datatype, status, body_size, opaque, cas
             try:
                 if not framing_extras:
-                    header = PLAIN_HEADER.pack(magic, opcode, *sizes, *numbers)
+                    header = PLAIN_HEADER.pack(
+                        magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas
+                    )
                     return b"".join((header, extras, key, value))
                 if flexible_magic is not None:
-                    header = FLEXIBLE_HEADER.pack(flexible_magic, opcode, len(framing_extras), *sizes, *numbers)
+                    start = flexible_magic, opcode, len(framing_extras)
+                    header = FLEXIBLE_HEADER.pack(
+                        *start, key_size, extras_size, datatype, status, body_size, opaque, cas
+                    )
                     return b"".join((header, framing_extras, extras, key, value))
             except struct.error:
                 pass
