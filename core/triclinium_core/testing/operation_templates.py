@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (
     Append,
@@ -105,36 +103,24 @@ class OperationTemplate:
         """Return the operation; a get where there is no CAS to unlock with, or no value to count with."""
         known = model.known_cas(self.place)
         cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
-        kind = _KINDS[self.kind]
-        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not model.unique_values.has_counters):
+        kind, values = _KINDS[self.kind], model.unique_values
+        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not values.has_counters):
             kind = Get
-        operation = self._make(kind, model, cas)
-        if isinstance(operation, Mutation):
-            return msgspec.structs.replace(operation, durability=self.durability)
-        return operation
-
-    def _make(self, kind: type[Operation], model: Model, cas: Cas) -> DocumentOperation:
-        place, expiry = self.place, self.expiry
-        if issubclass(kind, Store):
-            value = model.unique_values.fragment()
-            if issubclass(kind, Replace):
-                return kind(*place, value, BINARY_FLAGS, expiry, self.flag, cas)
-            if issubclass(kind, Upsert):
-                return kind(*place, value, BINARY_FLAGS, expiry, self.flag)
-            return kind(*place, value, BINARY_FLAGS, expiry)
-        if issubclass(kind, Concatenate):
-            return kind(*place, model.unique_values.fragment(), cas)
+        fields: dict[str, object] = {
+            "flags": BINARY_FLAGS,
+            "expiry": self.expiry,
+            "preserve_expiry": self.flag,
+            "cas": cas,
+            "lock_time": self.lock_time,
+            "durability": self.durability,
+        }
+        if issubclass(kind, Store | Concatenate):
+            fields["value"] = values.fragment()
         if issubclass(kind, Count):
-            delta, initial = model.unique_values.counter()
-            return kind(*place, delta, initial if self.flag else None, expiry)
-        if issubclass(kind, Touch | GetAndTouch):
-            return kind(*place, expiry)
-        if issubclass(kind, GetAndLock):
-            return kind(*place, self.lock_time)
-        if issubclass(kind, Remove | Unlock):
-            return kind(*place, cas)
-        assert issubclass(kind, DocumentOperation)
-        return kind(*place)
+            fields["delta"], initial = values.counter()
+            fields["initial"] = initial if self.flag else None
+        build: Callable[..., DocumentOperation] = kind
+        return build(*self.place, **{name: fields[name] for name in kind.__struct_fields__ if name in fields})
 
 
 def draw_template(kind: str, place: Place, choose: Callable[[Sequence[object]], object]) -> OperationTemplate:

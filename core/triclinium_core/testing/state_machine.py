@@ -176,8 +176,7 @@ class KVStateMachine(RuleBasedStateMachine):
     def go_silent(self, members: list[OperationTemplate]) -> None:
         """Let the node swallow its answers until several operations have timed out, and with luck the breaker opens."""
         self.node.faults.always(None, drop_response())
-        for template in members:
-            self.submit(template.make(self.model))
+        self.simulation.submit_together([(template.make(self.model), None) for template in members])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         self.node.faults.clear()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 from triclinium_core.kv.operation.requests import Keyspace
@@ -33,9 +32,8 @@ class Chaos:
     """All that happens to the nodes of one simulation, and to the collection that comes and goes."""
 
     def __init__(self, simulation: LoggedSimulation, chance: Chance, collection: Keyspace) -> None:
-        self.changes: Counter[str] = Counter()
-        self.faults: Counter[str] = Counter()
         self._simulation = simulation
+        self._changes, self._faults = simulation.figures.changes, simulation.figures.faults
         self._nodes: FakeNodes = simulation.nodes
         self._chance = chance
         self._collection = collection
@@ -89,17 +87,19 @@ class Chaos:
 
     # The map.
 
+    def _changed(self, kind: str, what: str) -> str:
+        self._changes[kind] += 1
+        return f"{what}: revision {self._nodes.map.version.revision}"
+
     def _move(self) -> str:
         vbuckets = range(len(self._nodes.map.owners))
         to = self._chance.choose(self._nodes.map.members)
         self._nodes.move(self._chance.sample(vbuckets, self._chance.between(1, len(vbuckets) // 2)), to)
-        self.changes["moves of vbuckets"] += 1
-        return f"vbuckets move to node {to}: revision {self._nodes.map.version.revision}"
+        return self._changed("moves of vbuckets", f"vbuckets move to node {to}")
 
     def _rebalance(self) -> str:
         self._nodes.rebalance()
-        self.changes["rebalances"] += 1
-        return f"rebalance: revision {self._nodes.map.version.revision}"
+        return self._changed("rebalances", "rebalance")
 
     def _add(self) -> str | None:
         outsiders = [index for index in range(len(self._nodes)) if index not in self._nodes.map.members]
@@ -108,34 +108,31 @@ class Chaos:
         index = self._chance.choose(outsiders)
         self._nodes.add_node(index)
         self._nodes.rebalance()
-        self.changes["nodes added"] += 1
-        return f"node {index} is added: revision {self._nodes.map.version.revision}"
+        return self._changed("nodes added", f"node {index} is added")
 
     def _remove(self) -> str | None:
         if len(self._nodes.map.members) == 1:
             return None
         index = self._chance.choose(self._nodes.map.members)
         self._nodes.remove_node(index)
-        self.changes["nodes removed"] += 1
-        return f"node {index} is removed: revision {self._nodes.map.version.revision}"
+        return self._changed("nodes removed", f"node {index} is removed")
 
     def _fail_over(self) -> str | None:
         if len(self._nodes.map.members) == 1:
             return None
         index = self._chance.choose(self._nodes.map.members)
         self._nodes.fail_over(index)
-        self.changes["failovers"] += 1
-        return f"node {index} is failed over: revision {self._nodes.map.version.revision}"
+        return self._changed("failovers", f"node {index} is failed over")
 
     def _drop_or_create(self) -> str:
         path = f"{self._collection.scope}.{self._collection.collection}"
         self._is_dropped = not self._is_dropped
         if self._is_dropped:
             self._simulation.drop_collection(self._collection)
-            self.changes["collections dropped"] += 1
+            self._changes["collections dropped"] += 1
             return f"collection {path} is dropped"
         self._simulation.create_collection(self._collection)
-        self.changes["collections created"] += 1
+        self._changes["collections created"] += 1
         return f"collection {path} is created"
 
     # The nodes.
@@ -151,7 +148,7 @@ class Chaos:
         if sum(node.is_alive for node in self._nodes) == 1:
             return None
         self._nodes.kill(index)
-        self.faults["deaths of nodes"] += 1
+        self._faults["deaths of nodes"] += 1
         return f"node {index} dies"
 
     def _cut_or_heal(self) -> str:
@@ -159,7 +156,7 @@ class Chaos:
         if self._nodes[index].network.cuts_some:
             self._nodes.heal(index)
             return f"node {index} is reached again"
-        self.faults["partitions"] += 1
+        self._faults["partitions"] += 1
         if self._chance.happens(0.5):
             self._nodes.partition(index)
             return f"node {index} is cut off from everybody"
@@ -173,7 +170,7 @@ class Chaos:
         index = self._any()
         seconds = 0.0 if self._nodes[index].network.slowness else self._chance.choose(SLOWNESSES)
         self._nodes.slow_down(index, seconds)
-        self.faults["slow nodes"] += bool(seconds)
+        self._faults["slow nodes"] += bool(seconds)
         return f"node {index} answers {seconds:g} s late"
 
     def _hold_config(self) -> str:
@@ -182,7 +179,7 @@ class Chaos:
             self._nodes.release_config(index)
             return f"node {index} learns the newest map"
         self._nodes.hold_config(index)
-        self.faults["stale maps"] += 1
+        self._faults["stale maps"] += 1
         return f"node {index} keeps to its map of revision {self._nodes[index].config_version.revision}"
 
     def _set_fault(self) -> str:
@@ -205,5 +202,5 @@ class Chaos:
             return None
         stream = self._chance.choose(streams)
         self._simulation.lose(stream)
-        self.faults["broken streams"] += 1
+        self._faults["broken streams"] += 1
         return f"stream {stream} is broken"

@@ -27,6 +27,7 @@ from triclinium_core.kv.events import (
     Event,
     LossCause,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     StreamId,
     StreamLost,
@@ -216,19 +217,11 @@ class CheckedSimulation(Simulation):
         """Feed an event to the client, carry out what it orders, and check both."""
         self.model.now = self.now
         match event:
-            case OperationSubmitted(token, operation, strategy):
-                strategy = self.options.retry_strategy if strategy is None else strategy
-                self._strategies[token] = strategy
-                deadline = self._deadlines[token] = self.now + timeout_of(operation, self._timeouts_given)
-                submission = self.model.submitted(token, operation)
-                if submission is not None:
-                    self.ledger.submitted(submission, deadline)
-                    self.excuses.submitted(
-                        submission,
-                        ill=self._ill_nodes(),
-                        known=self._revision_known(token),
-                        is_patient=isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy),
-                    )
+            case OperationSubmitted():
+                self._submitted(event)
+            case OperationsSubmitted(submissions):
+                for each in submissions:
+                    self._submitted(each)
             case OperationAbandoned(token):
                 self._deadlines.pop(token, None)
                 self._abandon(token)
@@ -242,6 +235,20 @@ class CheckedSimulation(Simulation):
         for action in actions:
             self._check(action)
         return actions
+
+    def _submitted(self, event: OperationSubmitted) -> None:
+        strategy = self.options.retry_strategy if event.retry_strategy is None else event.retry_strategy
+        self._strategies[event.token] = strategy
+        deadline = self._deadlines[event.token] = self.now + timeout_of(event.operation, self._timeouts_given)
+        submission = self.model.submitted(event.token, event.operation)
+        if submission is not None:
+            self.ledger.submitted(submission, deadline)
+            self.excuses.submitted(
+                submission,
+                ill=self._ill_nodes(),
+                known=self._revision_known(event.token),
+                is_patient=isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy),
+            )
 
     def _check(self, action: Action) -> None:
         if isinstance(action, CompleteOperation | FailOperation):

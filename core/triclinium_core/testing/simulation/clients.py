@@ -17,6 +17,7 @@ from triclinium_core.kv.events import (
     BytesReceived,
     Event,
     OperationsSubmitted,
+    OperationSubmitted,
     ServiceLookedUp,
     StreamId,
     StreamLost,
@@ -49,7 +50,15 @@ class Clients:
         if isinstance(event, AuthenticatorChanged | ServiceLookedUp):
             return [action for index in range(len(self._clients)) for action in self._feed(index, event, now)]
         if isinstance(event, OperationsSubmitted):
-            return [action for each in event.submissions for action in self.handle(each, now)]
+            batches: list[list[OperationSubmitted]] = [[] for _ in self._clients]
+            for each in event.submissions:
+                batches[each.token % len(batches)].append(each)
+            return [
+                action
+                for index, batch in enumerate(batches)
+                if batch
+                for action in self._feed(index, OperationsSubmitted(batch), now)
+            ]
         return self._feed(event.token % len(self._clients), event, now)
 
     def is_ambiguous(self, token: Token) -> bool:

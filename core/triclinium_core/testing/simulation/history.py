@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from triclinium_core.kv.events import Token
-from triclinium_core.kv.operation.requests import Get, Keyspace
+from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
@@ -135,25 +135,21 @@ class ClusterHistory:
     def figures(self) -> Figures:
         """Return what it was like so far."""
         struck = [command.fault for node in self.nodes for command in node.command_log if command.fault is not None]
-        figures = Figures(self.simulation.operations, self.simulation.outcomes.copy())
+        figures = Figures(virtual_seconds=self.simulation.now)
+        figures.add(self.simulation.figures)
         figures.faults.update(_words(type(fault).__name__) for fault in struck)
-        figures.faults.update({"refused connections": self.simulation.refused_connections})
-        figures.faults.update(self.chaos.faults)
-        figures.changes.update(self.chaos.changes)
-        figures.virtual_seconds = self.simulation.now
         return figures
 
     def _ask(self) -> None:
-        for _ in range(self._chance.between(1, BURST_MOST)):
-            self._submit()
+        self.simulation.submit_together([self._draw() for _ in range(self._chance.between(1, BURST_MOST))])
 
-    def _submit(self) -> Token:
+    def _draw(self) -> tuple[Operation, AnyRetryStrategy | None]:
         is_counter = self._chance.happens(0.1)
         place = self._chance.choose(COUNTERS if is_counter else TEXTS)
         kinds = COUNTER_KINDS if is_counter else FREQUENT_KINDS if self._chance.happens(0.4) else TEXT_KINDS
         kind = self._chance.choose(kinds)
         operation = draw_template(kind, place, self._chance.choose).make(self.simulation.model)
-        return self.simulation.submit(operation, retry_strategy=self._chance.weigh(STRATEGIES))
+        return operation, self._chance.weigh(STRATEGIES)
 
     def _leave(self) -> None:
         callers = self.simulation.model.open
@@ -171,7 +167,9 @@ class ClusterHistory:
 
     def _recover(self) -> None:
         """See the clients become healthy, whether they have work meanwhile or not."""
-        self.simulation.recover(self._submit if self._chance.happens(0.5) else None)
+        self.simulation.recover(
+            (lambda: self.simulation.submit_together([self._draw()])) if self._chance.happens(0.5) else None
+        )
         self.simulation.tell("everybody is served")
 
     def _live_in_peace(self) -> None:
@@ -179,8 +177,7 @@ class ClusterHistory:
         for _ in range(PEACE_STEPS):
             self._ask()
             self._chance.weigh(((2, self._pass_time), (1, self.simulation.flow), (1, self.chaos.rearrange)))()
-        for place in [*TEXTS, *COUNTERS]:
-            self.simulation.submit(Get(*place))
+        self.simulation.submit_together([(Get(*place), None) for place in [*TEXTS, *COUNTERS]])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         if self.simulation.open_operations:
             raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
@@ -15,10 +14,11 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import ANSWERS
 from triclinium_core.testing.simulation.checked import CheckedSimulation
+from triclinium_core.testing.simulation.figures import Figures
 
 
 class LoggedSimulation(CheckedSimulation):
-    """``timeline`` is what happened, ``outcomes`` counts how operations ended; the rest is ``CheckedSimulation``."""
+    """``timeline`` is what happened, ``figures`` counts it; the rest is ``CheckedSimulation``."""
 
     def __init__(
         self,
@@ -31,10 +31,7 @@ class LoggedSimulation(CheckedSimulation):
     ) -> None:
         super().__init__(nodes, options, collection_ids, rng=rng, clients=clients)
         self.timeline: list[str] = []
-        self.outcomes: Counter[str] = Counter()
-        self.operations: int = 0
-        self.refused_connections: int = 0
-        """Connections that a living node refused."""
+        self.figures: Figures = Figures()
 
     def tell(self, what: str) -> None:
         """Write down what happens now."""
@@ -44,27 +41,27 @@ class LoggedSimulation(CheckedSimulation):
         """Count the connections that are refused."""
         node = self.links[stream].node
         super().open(stream)
-        self.refused_connections += stream not in self.links and node is not None and node.is_alive
+        is_refused = stream not in self.links and node is not None and node.is_alive
+        self.figures.faults["refused connections"] += is_refused
 
     def _handle(self, event: Event) -> Sequence[Action]:
-        match event:
-            case OperationSubmitted(token, operation):
-                self.operations += 1
-                self.tell(f"{self._who(token)} asks for {token}: {_named(operation)}")
-            case OperationAbandoned(token):
-                self.outcomes["left by their callers"] += 1
-                self.tell(f"{self._who(token)} leaves {token}")
-            case _:
-                pass
+        if isinstance(event, OperationAbandoned):
+            self.figures.outcomes["left by their callers"] += 1
+            self.tell(f"{self._who(event.token)} leaves {event.token}")
         return super()._handle(event)
+
+    def _submitted(self, event: OperationSubmitted) -> None:
+        self.figures.operations += 1
+        self.tell(f"{self._who(event.token)} asks for {event.token}: {_named(event.operation)}")
+        super()._submitted(event)
 
     def _carry_out(self, action: Action) -> None:
         match action:
             case CompleteOperation(token, result):
-                self.outcomes["done"] += 1
+                self.figures.outcomes["done"] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {_content(result)}")
             case FailOperation(token, error):
-                self.outcomes[_kind_of_failure(error)] += 1
+                self.figures.outcomes[_kind_of_failure(error)] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
             case ReportConnection(stream, node, text):
                 self.tell(f"{self._who(stream)}, stream {stream} to {node}: {text}")

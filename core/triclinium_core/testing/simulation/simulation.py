@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -35,6 +35,7 @@ from triclinium_core.kv.events import (
     InquirySubmitted,
     LossCause,
     OperationAbandoned,
+    OperationsSubmitted,
     OperationSubmitted,
     ServiceLookedUp,
     StreamId,
@@ -147,6 +148,10 @@ class Simulation:
         token = self._new_token()
         self.feed(OperationSubmitted(token, operation, retry_strategy, client_context))
         return token
+
+    def submit_together(self, operations: Iterable[tuple[Operation, AnyRetryStrategy | None]]) -> None:
+        """Submit several operations as one event, each with its retry strategy; None for the client's."""
+        self.feed(OperationsSubmitted([OperationSubmitted(self._new_token(), *each) for each in operations]))
 
     def inquire(self, inquiry: Inquiry) -> Token:
         """Submit an inquiry now, and return its token."""

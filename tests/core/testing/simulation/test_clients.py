@@ -88,3 +88,14 @@ def test_a_new_user_is_everybodys() -> None:
     again = {command.connection % 2 for command in simulation.node.command_log[before:]}
 
     assert {0, 1} == again
+
+
+def test_what_is_submitted_together_is_shared_out() -> None:
+    """Each client gets its own operations as one event, and who has none hears of nothing."""
+    simulation = two_clients()
+    simulation.submit_together([(upsert("ada", value=b"1"), None), (get("ada"), None), (get("bob"), None)])
+    alone = [client.statistics().open_operations for client in simulation.clients]
+    simulation.submit_together([(get("ada"), None)])
+
+    assert [1, 2] == alone
+    assert [2, 2] == [client.statistics().open_operations for client in simulation.clients]

@@ -58,7 +58,7 @@ def test_operations_are_told(simulation: LoggedSimulation, operation: Operation,
 
 def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
     """By their kind, in words."""
-    before = simulation.outcomes.copy()
+    before = simulation.figures.outcomes.copy()
     mark = simulation.model.unique_values.fragment
     simulation.submit(upsert(value=mark()))
     simulation.submit(Unlock(TRAVEL, "nobody", Cas(7)))
@@ -81,8 +81,8 @@ def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
         "timed out, not applied": 1,
         "timed out, ambiguous": 1,
         "given up in trouble": 1,
-    } == simulation.outcomes - before
-    assert 8 - 1 == simulation.operations
+    } == simulation.figures.outcomes - before
+    assert 8 - 1 == simulation.figures.operations
 
 
 def test_connections_are_told(simulation: LoggedSimulation) -> None:
@@ -97,4 +97,4 @@ def test_connections_are_told(simulation: LoggedSimulation) -> None:
 
     assert "     0.000  client 0, stream 1 to 127.0.0.1:11210: connection reset" == simulation.timeline[0]
     assert "     0.000  -- something happens" == simulation.timeline[1]
-    assert 1 == simulation.refused_connections
+    assert 1 == simulation.figures.faults["refused connections"]
