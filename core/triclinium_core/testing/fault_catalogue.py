@@ -9,6 +9,7 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.faults import (
+    DATA_OPCODES,
     Fault,
     delay,
     drop_response,
@@ -98,3 +99,14 @@ OWN_OPCODES: Sequence[Opcode] = (
 
 TIMES: Sequence[int] = (1, 1, 2, 5)
 """How often a fault strikes."""
+
+ANY_OPCODE: Sequence[int | None] = (None,)
+"""Any command on a document: the fault will hardly wait in vain."""
+
+TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[Fault]]]]] = (
+    (4, (ANY_OPCODE, REPLY_FAULTS)),
+    (3, (ANY_OPCODE, DATA_FAULTS)),
+    (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
+    (2, (OWN_OPCODES, REPLY_FAULTS)),
+)
+"""Commands and the faults that may strike them, with their weights."""

@@ -19,8 +19,8 @@ from triclinium_core.retry.couchbase.strategy import (
     RetryRequest,
 )
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import DATA_OPCODES, Fault, Faults, refuse_connection
-from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS, TIMES
+from triclinium_core.testing.fakes.faults import Fault, Faults, refuse_connection
+from triclinium_core.testing.fault_catalogue import DATA_FAULTS, TARGETS, TIMES
 from triclinium_core.testing.operation_templates import (
     COUNTER_KINDS,
     DURABILITY_LEVELS,
@@ -62,11 +62,6 @@ class Strike:
         waiting.next(self.opcode, self.fault, self.times)
 
 
-def reply_faults() -> st.SearchStrategy[Fault]:
-    """Return faults that may strike any command: its answer is lost, late, broken, or a failure."""
-    return st.one_of(*map(st.sampled_from, REPLY_FAULTS))
-
-
 def data_faults() -> st.SearchStrategy[Fault]:
     """Return faults for commands on documents; none of them lies about the document."""
     return st.one_of(*map(st.sampled_from, DATA_FAULTS))
@@ -76,9 +71,10 @@ def strikes() -> st.SearchStrategy[Strike]:
     """Return faults of every kind, on data commands, on the bootstrap and on our own requests."""
     times = st.sampled_from(TIMES)
     return st.one_of(
-        st.builds(Strike, st.none(), data_faults(), times),
-        st.builds(Strike, st.sampled_from(sorted(DATA_OPCODES)), data_faults(), times),
-        st.builds(Strike, st.sampled_from(OWN_OPCODES), reply_faults(), times),
+        *(
+            st.builds(Strike, st.sampled_from(opcodes), st.one_of(*map(st.sampled_from, kinds)), times)
+            for _, (opcodes, kinds) in TARGETS
+        ),
         st.builds(Strike, st.none(), st.just(refuse_connection()), times),
     )
 

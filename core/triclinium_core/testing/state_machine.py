@@ -41,6 +41,7 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 BUCKET = "default"
 SCOPE, COLLECTION, COLLECTION_ID = "inventory", "airline", 8
+COLLECTION_IDS = {Keyspace(BUCKET): 0, Keyspace(BUCKET, SCOPE, COLLECTION): COLLECTION_ID}
 
 _positions = st.integers(0, 3)
 
@@ -74,7 +75,7 @@ class KVStateMachine(RuleBasedStateMachine):
     keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
     counters: ClassVar[st.SearchStrategy[str]] = st.just("hits")
     keyspace: ClassVar[Keyspace] = Keyspace(BUCKET)
-    keyspaces: ClassVar[Sequence[Keyspace]] = (keyspace, Keyspace(BUCKET, SCOPE, COLLECTION))
+    keyspaces: ClassVar[Sequence[Keyspace]] = tuple(COLLECTION_IDS)
 
     _templates = operation_templates(
         st.tuples(st.sampled_from(keyspaces), keys).map(lambda parts: Place(*parts)),
@@ -102,7 +103,7 @@ class KVStateMachine(RuleBasedStateMachine):
             # So few that a short history opens it.
             circuit_breaker=CircuitBreakerOptions(volume_threshold=3),
         )
-        return CheckedSimulation(node, options, dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True)))
+        return CheckedSimulation(node, options, COLLECTION_IDS)
 
     # For rules and laws.
 
@@ -132,9 +133,8 @@ class KVStateMachine(RuleBasedStateMachine):
 
     def document(self, place: Place) -> Document | None:
         """Return the document as it is on the node now; None where there is none."""
-        collection_id = dict(zip(self.keyspaces, (0, COLLECTION_ID), strict=True))[place.keyspace]
         self.node.time_passed(self.now)
-        return self.node.documents.get(BUCKET, place.key, collection_id=collection_id)
+        return self.node.documents.get(BUCKET, place.key, collection_id=COLLECTION_IDS[place.keyspace])
 
     # What callers do.
 

@@ -28,7 +28,6 @@ from triclinium_core.testing.hypothesis_strategies import (
     cuts,
     data_faults,
     operation_templates,
-    reply_faults,
     retry_strategies,
     strikes,
 )
@@ -91,7 +90,6 @@ def test_what_is_drawn_is_lawful() -> None:
 def test_every_fault_is_drawn() -> None:
     """All of the catalogue, each of which may strike what it is for."""
     assert set(chain(*DATA_FAULTS)) == set(draws(data_faults()))
-    assert set(chain(*REPLY_FAULTS)) == set(draws(reply_faults()))
 
 
 def test_every_command_is_struck() -> None:

@@ -5,12 +5,10 @@ them, and nothing here repeats their rules. ``testing.simulation`` is something 
 joins real machines and fake nodes byte by byte, and has no load.
 """
 
-from triclinium_core.testing.fleet.couchbase import couchbase_clients
 from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals
 from triclinium_core.testing.fleet.play import play, simulate
 from triclinium_core.testing.fleet.scenario import Fleet, Outage, OutageKind, Overload, Scenario, SimulatedService
-from triclinium_core.testing.fleet.smithy import smithy_clients
-from triclinium_core.testing.fleet.strategies import STRATEGIES
+from triclinium_core.testing.fleet.strategies import STRATEGIES, couchbase_clients, smithy_clients
 
 __all__ = [
     "STRATEGIES",

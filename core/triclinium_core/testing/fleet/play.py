@@ -13,11 +13,10 @@ from heapq import heappop, heappush
 
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fleet.calls import Call, MakeProcess, Process
 from triclinium_core.testing.fleet.figures import FleetFigures, Tally
 from triclinium_core.testing.fleet.scenario import Scenario
 from triclinium_core.testing.fleet.service import AttemptOutcome, ServiceMachine
-from triclinium_core.testing.fleet.strategies import STRATEGIES
+from triclinium_core.testing.fleet.strategies import STRATEGIES, Call, MakeProcess, Process
 
 _Entry = tuple[float, int, Call, AttemptOutcome | None]
 """When, a number that settles who is first at the same instant, and how an attempt ends; None for the next attempt."""

@@ -1,23 +1,252 @@
-"""The strategies that a fleet may have, by the names that the command uses."""
+"""How the clients of a fleet retry: operations of each tradition, and the strategies by the names that the command uses.
+
+Couchbase's operations retry through the retry machine of the core, made at the first failure. A circuit breaker belongs
+to a connection, and would stand between machine and service; it is left out, so that the figures show the strategy alone
+(decision F4). Smithy's retry through tokens of a strategy that the clients of a process share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from triclinium_core.retry.backoff import exponential
+from triclinium_core.retry.backoff import Random, cap, exponential
+from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
+from triclinium_core.retry.couchbase.events import (
+    Dispatched,
+    DispatchFailed,
+    HandedOver,
+    KvResponse,
+    RequestEvent,
+    ResponseReceived,
+    SocketClosed,
+    TimePassed,
+)
+from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
+from triclinium_core.retry.couchbase.states import RequestState
 from triclinium_core.retry.couchbase.strategy import (
     BestEffortRetryStrategy,
     FailFastRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
+    RetryStrategy,
 )
+from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
+from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
 from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
 from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.testing.fleet.calls import Call, MakeProcess
-from triclinium_core.testing.fleet.couchbase import couchbase_clients
-from triclinium_core.testing.fleet.smithy import smithy_clients
+from triclinium_core.testing.fleet.scenario import Fleet
+from triclinium_core.testing.fleet.service import NOT_SENT, AttemptOutcome
+
+
+class Call:
+    """One operation, sent once: it knows no retries. Those that do extend it.
+
+    It ends once: with ``succeed``, with ``expire``, or when ``fail`` or ``resume`` says that it is over.
+    """
+
+    __slots__ = ("began", "deadline")
+
+    hears_success: bool = False
+    """Whether ``succeed`` has to be called, in the order of time, because others profit from it."""
+    attempt_timeout: float = math.inf
+    """Seconds that one attempt may take; ``inf`` where the strategy knows no such thing."""
+
+    def __init__(self, began: float, deadline: float) -> None:
+        self.began: float = began
+        self.deadline: float = deadline
+
+    def begin(self, now: float) -> float | None:
+        """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""
+        return None
+
+    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
+        """Record that an attempt is made; ``outcome`` is what will be heard of it, for it may be that nothing is sent."""
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Record how an attempt ended, and return when to ``resume``; None where the operation is over."""
+        return None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether to send now; otherwise the operation is over."""
+        return False
+
+    def succeed(self, now: float) -> None:
+        """Record the answer."""
+
+    def expire(self, now: float) -> None:
+        """Record that the deadline has passed, and that no answer came."""
+
+
+Process = Callable[[float, float], Call]
+"""Clients that share a strategy: returns a new operation, given when it began and its deadline."""
+
+MakeProcess = Callable[[Fleet, Random], Process]
+
+IDEMPOTENT_OPERATION = "get"
+OTHER_OPERATION = "upsert"
+
+_EVENTS: dict[AttemptOutcome, RequestEvent] = {
+    AttemptOutcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
+    AttemptOutcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
+    AttemptOutcome.CLOSED: SocketClosed(HandedOver.ALL),
+}
+"""What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
+
+_DISPATCHED = Dispatched()
+_TIME_PASSED = TimePassed()
+
+
+def couchbase_clients(make_strategy: Callable[[], RetryStrategy]) -> MakeProcess:
+    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
+
+    def make_process(fleet: Fleet, rng: Random) -> Process:
+        strategy, error_maps = make_strategy(), ErrorMapStore()
+
+        def make_machine(call: Call, state: RequestState) -> RetryMachine:
+            annotation = RequestAnnotation(
+                operation=IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION,
+                idempotent=fleet.idempotent,
+                strategy=strategy,
+                submitted_at=call.began,
+                deadline=call.deadline,
+            )
+            return RetryMachine(annotation, rng=rng, error_maps=error_maps, state=state)
+
+        return partial(CouchbaseCall, make_machine)
+
+    return make_process
+
+
+class CouchbaseCall(Call):
+    """One operation; it has a machine from its first failure on."""
+
+    __slots__ = ("_machine", "_make_machine")
+
+    def __init__(
+        self, make_machine: Callable[[Call, RequestState], RetryMachine], began: float, deadline: float
+    ) -> None:
+        super().__init__(began, deadline)
+        self._make_machine = make_machine
+        self._machine: RetryMachine | None = None
+
+    def dispatch(self, outcome: AttemptOutcome, now: float) -> None:
+        """Tell the machine that a retry was sent."""
+        if self._machine is not None and outcome not in NOT_SENT:
+            self._machine.handle(_DISPATCHED, now)
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        machine = self._machine
+        if machine is None:
+            state = RequestState.PENDING if outcome in NOT_SENT else RequestState.IN_FLIGHT
+            machine = self._machine = self._make_machine(self, state)
+        for action in machine.handle(_EVENTS[outcome], now):
+            if type(action) is RetryAfter:
+                return machine.wakeup
+        return None
+
+    def resume(self, now: float) -> bool:
+        """Tell whether the machine orders a dispatch."""
+        machine = self._machine
+        assert machine is not None
+        return any(type(action) is Dispatch for action in machine.handle(_TIME_PASSED, now))
+
+    def expire(self, now: float) -> None:
+        """Wake the machine at its deadline."""
+        if self._machine is not None:
+            self._machine.handle(_TIME_PASSED, now)
+
+
+MakeStrategy = Callable[[Random, Callable[[], float]], SimpleRetryStrategy | StandardRetryStrategy]
+"""Makes the strategy of one process, given its randomness and its clock."""
+
+
+def _errors(*, idempotent: bool) -> Mapping[AttemptOutcome, Exception]:
+    """Return the error that the strategy gets for each outcome; what may have been applied is safe to retry if idempotent."""
+    infos = {
+        AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
+        AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
+        AttemptOutcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
+        AttemptOutcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
+    }
+    return {outcome: ClassifiedError(ConnectionError(outcome.value), info) for outcome, info in infos.items()}
+
+
+_ERRORS = {idempotent: _errors(idempotent=idempotent) for idempotent in (False, True)}
+
+
+class SmithyProcess:
+    """Clients that share one of Smithy's strategies, its quota and its rate."""
+
+    def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
+        self.now: float = 0.0
+        self.strategy: SimpleRetryStrategy | StandardRetryStrategy = make_strategy(rng, lambda: self.now)
+        self.errors: Mapping[AttemptOutcome, Exception] = _ERRORS[fleet.idempotent]
+        self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
+
+
+def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
+    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
+    return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
+
+
+class SmithyCall(Call):
+    """One operation, and the token of its present attempt."""
+
+    __slots__ = ("_process", "_token", "attempt_timeout")
+    hears_success = True
+
+    def __init__(self, process: SmithyProcess, began: float, deadline: float) -> None:
+        super().__init__(began, deadline)
+        self.attempt_timeout: float = process.attempt_timeout
+        self._process = process
+        process.now = began
+        self._token: RetryToken = process.strategy.acquire_initial_retry_token()
+
+    def begin(self, now: float) -> float | None:
+        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        delay = self._token.retry_delay
+        return min(now + delay, self.deadline) if delay > 0 else None
+
+    def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
+        """Ask for the next token; without one, or without time for it, the operation is over at once (decision F6)."""
+        process = self._process
+        process.now = now
+        try:
+            token = process.strategy.refresh_retry_token_for_retry(
+                token_to_renew=self._token, error=process.errors[outcome]
+            )
+        except RetryError:
+            return None
+        delay, is_in_time = cap(token.retry_delay, self.deadline - now)
+        if not is_in_time:
+            process.strategy.abandon(token=token)
+            return None
+        self._token = token
+        return now + delay
+
+    def resume(self, now: float) -> bool:
+        """Tell whether there is still time; a first attempt may have waited for too long."""
+        if now < self.deadline:
+            return True
+        self._process.now = now
+        self._process.strategy.abandon(token=self._token)
+        return False
+
+    def succeed(self, now: float) -> None:
+        """Give the token back."""
+        process = self._process
+        process.now = now
+        process.strategy.record_success(token=self._token)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,7 @@ from triclinium_core.testing.fakes.faults import (
     WrongLength,
 )
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STATUSES
-from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
-
-CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
-"""Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
+from triclinium_core.testing.oracle.submissions import CHANGING_OPCODES, Instant, Submission, Violation, may_be_applied
 
 SURVIVABLE_DELAY = 0.5
 """Seconds by which an answer may be late and still be in time."""
@@ -161,8 +158,7 @@ class Ledger:
         account, deadline = self._account_of[submission.token], self._deadlines[submission.token]
         if not submission.is_open:
             raise Violation(f"{submission} is retried after it was settled")
-        may_change = submission.operation.opcode in CHANGING_OPCODES
-        if may_change and not report.reason.allows_non_idempotent_retry:
+        if submission.may_change and not report.reason.allows_non_idempotent_retry:
             raise Violation(f"{submission} is retried for {report.reason}: it may have been applied")
         due = now + report.delay
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
@@ -178,7 +174,7 @@ class Ledger:
         account = self._account_of[submission.token]
         account.completed += 1
         account.frames_least += 1
-        if submission.operation.opcode in CHANGING_OPCODES and account.completed > account.applied:
+        if submission.may_change and account.completed > account.applied:
             raise Violation(f"{submission} is acknowledged, but the node has not applied it")
 
     def failed(self, submission: Submission, error: CouchbaseException) -> None:

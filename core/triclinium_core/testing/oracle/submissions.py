@@ -26,7 +26,9 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.testing.fakes.faults import DATA_OPCODES
 
 Instant = tuple[float, int]
 """Seconds, and a count that orders what happens within the same second."""
@@ -36,6 +38,10 @@ BEFORE_ALL: Instant = (-math.inf, 0)
 
 CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock, MutateIn)
 """Operations that give a document another CAS."""
+
+
+CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
+"""Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
 
 
 class Violation(AssertionError):
@@ -77,6 +83,11 @@ class Submission:
     def is_open(self) -> bool:
         """Whether its caller waits."""
         return self.settled == NEVER
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it must not be applied twice."""
+        return self.operation.opcode in CHANGING_OPCODES
 
     @property
     def may_create(self) -> bool:

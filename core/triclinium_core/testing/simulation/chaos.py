@@ -7,20 +7,11 @@ from collections.abc import Callable, Sequence
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.faults import DATA_OPCODES, Fault, refuse_connection
-from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS, TIMES
+from triclinium_core.testing.fakes.faults import refuse_connection
+from triclinium_core.testing.fault_catalogue import TARGETS, TIMES
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
-ANY_OPCODE: Sequence[int | None] = (None,)
-"""Any command on a document: the fault will hardly wait in vain."""
-TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[Fault]]]]] = (
-    (4, (ANY_OPCODE, REPLY_FAULTS)),
-    (3, (ANY_OPCODE, DATA_FAULTS)),
-    (2, (sorted(DATA_OPCODES), DATA_FAULTS)),
-    (2, (OWN_OPCODES, REPLY_FAULTS)),
-)
-"""Commands and the faults that may strike them, with their weights."""
 SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
 """Seconds: within all limits, within the caller's, and beyond."""
 

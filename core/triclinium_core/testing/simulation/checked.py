@@ -52,7 +52,7 @@ from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.excuses import Excuses, Revision
-from triclinium_core.testing.oracle.ledger import CHANGING_OPCODES, Ledger
+from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Submission, Violation
 from triclinium_core.testing.simulation.simulation import Simulation
@@ -317,7 +317,7 @@ class CheckedSimulation(Simulation):
 
     def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
         self._check_refusal(submission, error.context.refused_reason)
-        if isinstance(error, AmbiguousTimeoutException) and not _may_change(submission):
+        if isinstance(error, AmbiguousTimeoutException) and not submission.may_change:
             raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
         self.look_around()
         self.excuses.check_failure(submission, error)
@@ -329,7 +329,7 @@ class CheckedSimulation(Simulation):
         if reason.always_retry:
             raise Violation(f"{submission} is not retried for {reason}, which is always retried")
         if isinstance(strategy, BestEffortRetryStrategy):
-            is_forbidden = _may_change(submission) and not reason.allows_non_idempotent_retry
+            is_forbidden = submission.may_change and not reason.allows_non_idempotent_retry
             is_terminal = isinstance(strategy, FastFailOnTerminalErrorRetryStrategy) and reason in TERMINAL_ERRORS
             if not is_forbidden and not is_terminal:
                 raise Violation(f"{submission} is not retried for {reason}, although its strategy wants it")
@@ -353,7 +353,3 @@ class CheckedSimulation(Simulation):
     def _open_breakers(self) -> list[BreakerState]:
         breakers = [connection.circuit_breaker for connection in self.machine.statistics().connections]
         return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
-
-
-def _may_change(submission: Submission) -> bool:
-    return submission.operation.opcode in CHANGING_OPCODES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from triclinium_core.retry.backoff import Random
-from triclinium_core.testing.fleet.calls import Call, MakeProcess, Process
 from triclinium_core.testing.fleet.scenario import Fleet
 from triclinium_core.testing.fleet.service import AttemptOutcome
+from triclinium_core.testing.fleet.strategies import Call, MakeProcess, Process
 
 
 @dataclass(eq=False, slots=True)

@@ -23,8 +23,8 @@ from triclinium_core.testing.fleet import (
     SimulatedService,
     simulate,
 )
-from triclinium_core.testing.fleet.calls import Call, Process
 from triclinium_core.testing.fleet.play import play
+from triclinium_core.testing.fleet.strategies import Call, Process
 
 SMALL = Scenario(
     fleet=Fleet(clients=20, period=1.0, timeout=1.5, clients_per_process=7),

@@ -20,24 +20,20 @@ class FakeNetwork:
     def __init__(self) -> None:
         self.slowness: float = 0.0
         """Seconds by which every reply is late."""
-        self._cuts_all = False
+        self.cuts_all: bool = False
+        """Whether nobody reaches the node."""
         self._cut: set[int] = set()
         self._held_actions: list[NodeAction] = []
         self._held_requests: list[tuple[int, bytes]] = []
 
     @property
-    def cuts_all(self) -> bool:
-        """Whether nobody reaches the node."""
-        return self._cuts_all
-
-    @property
     def cuts_some(self) -> bool:
         """Whether somebody does not reach the node."""
-        return self._cuts_all or bool(self._cut)
+        return self.cuts_all or bool(self._cut)
 
     def is_cut(self, connection: int) -> bool:
         """Tell whether nothing moves on a connection."""
-        return self._cuts_all or connection in self._cut
+        return self.cuts_all or connection in self._cut
 
     @property
     def wakeup(self) -> float:
@@ -52,13 +48,13 @@ class FakeNetwork:
     def cut(self, connections: Iterable[int] | None) -> None:
         """Let nothing move on these connections; None for all there are and will be."""
         if connections is None:
-            self._cuts_all = True
+            self.cuts_all = True
         else:
             self._cut.update(connections)
 
     def heal(self) -> None:
         """Let everything move again, what was held back first."""
-        self._cuts_all = False
+        self.cuts_all = False
         self._cut.clear()
 
     def holds(self, connection: int, data: bytes) -> bool:

@@ -183,8 +183,8 @@ class FakeNode:
 
         If it has the name of a user, there is no SASL.
         """
-        known = self._connections.get(connection)
-        if known is not None and self._state.admits(names):
+        known, users = self._connections.get(connection), self.options.certificate_users
+        if known is not None and (users is None or not set(users).isdisjoint(names)):
             known.has_certificate = known.is_authenticated = True
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:

@@ -56,7 +56,8 @@ from triclinium_core.testing.fakes.store.state import ClusterState
 class FakeNodes:
     """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` how many there are.
 
-    ``documents`` is what they store, in ``collections``.
+    ``documents`` is what they store, in ``collections``. Every method raises InvalidArgumentException for a node, a vbucket
+    or a value that it cannot take.
 
     Args:
         options: of every node; the first stands under their host and ports.
@@ -164,9 +165,6 @@ class FakeNodes:
         """Give vbuckets to a node that is in; None leaves them without.
 
         Where that node had a replica, the former node has it instead.
-
-        Raises:
-            InvalidArgumentException: there is no such vbucket, or the node is not in.
         """
         owner = NO_NODE if to is None else self._check_member(to, "to")
         last = len(self.map.owners) - 1
@@ -181,11 +179,7 @@ class FakeNodes:
         self._publish_dealt(self.map.members, levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int) -> None:
-        """Take a node in; it has no vbucket before some are moved to it, and no replica before a rebalance.
-
-        Raises:
-            InvalidArgumentException: there is no such node, or it is in.
-        """
+        """Take a node in; it has no vbucket before some are moved to it, and no replica before a rebalance."""
         if self._check(index) in self.map.members:
             raise InvalidArgumentException(f"node {index} is in already", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
@@ -194,9 +188,6 @@ class FakeNodes:
         """Take a node out; the others get its vbuckets, and those that have no node. Replicas are dealt anew.
 
         It goes on answering that no vbucket is its own.
-
-        Raises:
-            InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
         self._publish_dealt(members, dealt(self.map.owners, members))
@@ -207,9 +198,6 @@ class FakeNodes:
         Without a replica a vbucket has no node then. A replica that replication reaches goes before one that it does
         not; if there is none, all that was written since replication was held back is lost. No replica is made instead
         before a rebalance.
-
-        Raises:
-            InvalidArgumentException: the node is not in, or the only one.
         """
         members = self._others(index)
         held = self._cluster.held_replicas
@@ -227,33 +215,21 @@ class FakeNodes:
         """Name a node that vbuckets are to be moved to, as configs do while a rebalance is under way.
 
         They stay where they are until ``move``; with the next change of the map the announcement is over.
-
-        Raises:
-            InvalidArgumentException: there is no such vbucket, or the node is not in.
         """
         forward = list(self.map.owners)
         for vbucket in vbuckets:
             forward[check_integer(vbucket, "vbuckets", 0, len(forward) - 1)] = self._check_member(to, "to")
         present = self.map.followed_by(self.map.members, self.map.owners, self.map.replicas)
-        self._set_map(replace(present, forward=tuple(forward)))
+        self._cluster.take_map(replace(present, forward=tuple(forward)))
 
     def set_alternate_addresses(self, index: int, addresses: Mapping[str, tuple[str, int]]) -> None:
-        """Have a node stand in configs with these addresses in other networks, instead of those that it had.
-
-        Raises:
-            InvalidArgumentException: addresses that no node can have.
-        """
+        """Have a node stand in configs with these addresses in other networks, instead of those that it had."""
         self._cluster.nodes[index] = replace(self._nodes[self._check(index)].options, alternate_addresses=addresses)
         self._publish(self.map.members, self.map.owners, self.map.replicas)
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
-        """Give all configs another version.
-
-        Raises:
-            InvalidArgumentException: a revision or an epoch that no config has.
-        """
+        """Give all configs another version."""
         self._cluster.set_version(revision, epoch)
-        self._cluster.ring()
 
     # Who may come.
 
@@ -261,9 +237,6 @@ class FakeNodes:
         """Have all nodes know another password, or accept other tokens; None leaves them as they are.
 
         Connections that are authenticated stay so.
-
-        Raises:
-            InvalidArgumentException: the password or a token cannot be one.
         """
         changes: dict[str, Any] = {} if password is None else {"password": password}
         if tokens is not None:
@@ -315,11 +288,7 @@ class FakeNodes:
         self._cluster.ring()
 
     def slow_down(self, index: int, seconds: Duration) -> None:
-        """Have a node send every reply so much later; 0 for as fast as ever.
-
-        Raises:
-            InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
-        """
+        """Have a node send every reply so much later; 0 for as fast as ever."""
         self._nodes[self._check(index)].network.slow_down(seconds)
 
     # What a driver needs.
@@ -337,14 +306,10 @@ class FakeNodes:
         return vbucket_of(key.encode() if isinstance(key, str) else key, len(self.map.owners))
 
     def _publish(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> None:
-        self._set_map(self.map.followed_by(members, owners, replicas))
+        self._cluster.take_map(self.map.followed_by(members, owners, replicas))
 
     def _publish_dealt(self, members: Sequence[int], owners: Sequence[int]) -> None:
         self._publish(members, owners, dealt_replicas(owners, members, len(self.map.replicas)))
-
-    def _set_map(self, new: FakeMap) -> None:
-        self._cluster.take_map(new)
-        self._cluster.ring()
 
     def _check(self, index: int) -> int:
         return check_integer(index, "index", 0, len(self._nodes) - 1)

@@ -13,8 +13,9 @@ from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.replies import LOCK_OPCODES
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
-from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, check_possible
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
+from triclinium_core.testing.fakes.store.sync_writes import COPIES_MAX, SyncWrite, majority_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class HeldCommand:
 
 
 def carry_out(
-    command: Command, node: ConnectionState, connection: ClientConnection, request: Request
+    command: Command, node: NodeState, connection: ClientConnection, request: Request
 ) -> tuple[Answer, SyncWrite | None]:
     """Return what a command answers, and the durable write that the answer has to wait for."""
     sync_writes = node.cluster.sync_writes
@@ -58,8 +59,11 @@ def carry_out(
     return answer, None if write.told is Status.SUCCESS else write
 
 
-def _check_possible(node: ConnectionState, request: Request) -> None:
-    known = node.cluster.map
-    if known.owners[request.address.vbucket] != node.index:
+def _check_possible(node: NodeState, request: Request) -> None:
+    known, vbucket = node.cluster.map, request.address.vbucket
+    if known.owners[vbucket] != node.index:
         raise Refused(Status.DURABILITY_IMPOSSIBLE, "no replica follows this node, which keeps to an old map")
-    check_possible(known.chain(request.address.vbucket))
+    chain = known.chain(vbucket)
+    copies = sum(each != NO_NODE for each in chain)
+    if copies < majority_of(chain) or len(chain) > COPIES_MAX:
+        raise Refused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")

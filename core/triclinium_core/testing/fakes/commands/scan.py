@@ -6,8 +6,10 @@ Source: kv_engine docs/range_scans, daemon/protocol/mcbp/range_scan_create_execu
 from __future__ import annotations
 
 import binascii
+import zlib
 from base64 import b64decode
 from collections import deque
+from collections.abc import Sequence
 from functools import partial
 from struct import Struct
 
@@ -19,8 +21,13 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.documents import vbucket_uuid
-from triclinium_core.testing.fakes.store.scans import LIFETIME_SECONDS, SCANS_MAX, FakeScan, Found, sampled, within
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
+
+LIFETIME_SECONDS = 180.0
+"""After which a node closes a scan that is not complete."""
+
+SCANS_MAX = 24
+"""How many scans a node has open at once; it is busy for more."""
 
 ITEMS_OF_A_REPLY = 8
 """A page with more is answered in several parts."""
@@ -58,7 +65,7 @@ class _Scan(msgspec.Struct):
     snapshot_requirements: _Snapshot | None = None
 
 
-def _create(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _create(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     try:
         wanted = msgspec.json.decode(request.value, type=_Scan)
         collection_id = int(wanted.collection, 16)
@@ -74,10 +81,10 @@ def _create(node: ConnectionState, connection: ClientConnection, request: Reques
         _check_snapshot(node, request, wanted.snapshot_requirements, found)
     if wanted.range is not None:
         start = _term(wanted.range.start, wanted.range.excl_start, "start")
-        found = within(found, start, _term(wanted.range.end, wanted.range.excl_end, "end"))
+        found = _within(found, start, _term(wanted.range.end, wanted.range.excl_end, "end"))
     is_empty = not found
     if wanted.sampling is not None:
-        found = sampled(found, wanted.sampling.samples, wanted.sampling.seed & UINT32_MAX)
+        found = _sampled(found, wanted.sampling.samples, wanted.sampling.seed & UINT32_MAX)
     if is_empty:
         raise Refused(Status.KEY_NOT_FOUND)
     scans = node.open_scans()
@@ -86,6 +93,24 @@ def _create(node: ConnectionState, connection: ClientConnection, request: Reques
     scan_id = node.new_scan_id()
     scans[scan_id] = FakeScan(vbucket, wanted.key_only, deque(found), node.documents.now + LIFETIME_SECONDS)
     return Answer(value=scan_id)
+
+
+def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes, bool]) -> list[Found]:
+    """Return what lies in a range, whose ends come with whether they are left out of it."""
+
+    def lies_within(key: bytes) -> bool:
+        behind_start = key > start[0] or (key == start[0] and not start[1])
+        before_end = key < end[0] or (key == end[0] and not end[1])
+        return behind_start and before_end
+
+    return [(key, document) for key, document in found if lies_within(key)]
+
+
+def _sampled(found: Sequence[Found], samples: int, seed: int) -> list[Found]:
+    """Return about so many, the same ones for the same seed; all where there are no more."""
+    if len(found) <= samples:
+        return list(found)
+    return [each for each in found if zlib.crc32(each[0], seed) * len(found) < samples * 0x1_0000_0000]
 
 
 def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
@@ -101,7 +126,7 @@ def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes,
     return term, excluded is not None
 
 
-def _check_snapshot(node: ConnectionState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
+def _check_snapshot(node: NodeState, request: Request, wanted: _Snapshot, found: list[Found]) -> None:
     bucket, vbucket = request.address.bucket, request.address.vbucket
     if wanted.vb_uuid != str(vbucket_uuid(vbucket)):
         raise Refused(Status.VBUCKET_UUID_NOT_EQUAL)
@@ -111,7 +136,7 @@ def _check_snapshot(node: ConnectionState, request: Request, wanted: _Snapshot, 
         raise Refused(Status.NOT_STORED)
 
 
-def _continue(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _continue(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     scan = _open_scan(node, request)
     item_limit, _, byte_limit = _LIMITS.unpack_from(request.extras, _SCAN_ID_SIZE)
     items = scan.take(item_limit, byte_limit, node.documents.unix_expiry)
@@ -129,13 +154,13 @@ def _continue(node: ConnectionState, connection: ClientConnection, request: Requ
     )
 
 
-def _cancel(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _cancel(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     _open_scan(node, request)
     del node.scans[request.extras]
     return Answer()
 
 
-def _open_scan(node: ConnectionState, request: Request) -> FakeScan:
+def _open_scan(node: NodeState, request: Request) -> FakeScan:
     scan = node.open_scans().get(request.extras[:_SCAN_ID_SIZE])
     if scan is None or scan.vbucket != request.address.vbucket:
         raise Refused(Status.KEY_NOT_FOUND)

@@ -1,11 +1,12 @@
-"""What the nodes of a fake cluster share, what one of them knows, and what it knows of one connection."""
+"""What the nodes of a fake cluster share, what one of them knows, and what it knows of a connection and of a scan."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from struct import Struct
 
 from triclinium_core.checks import check_integer
 from triclinium_core.kv.connection.scram import ScramServer
@@ -13,6 +14,7 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.kv.wire.leb128 import encode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
 from triclinium_core.testing.fakes.options import FakeNodeOptions
@@ -20,8 +22,13 @@ from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion, FakeM
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import encode_config
 from triclinium_core.testing.fakes.store.documents import Address, Document, FakeDocuments, Snapshot
-from triclinium_core.testing.fakes.store.scans import FakeScan
 from triclinium_core.testing.fakes.store.sync_writes import SyncWrites
+
+_SCANNED = Struct(">IIQQB")
+"""Flags, expiry, sequence number, CAS, datatype."""
+
+Found = tuple[bytes, Document]
+"""A key, and its document as it was when the scan was opened."""
 
 
 class ClientConnection:
@@ -64,6 +71,37 @@ class ClientConnection:
     def has_room(self) -> bool:
         """Whether so little waits to be written that another command may be carried out."""
         return self.unsent_size < self._unsent_size_max
+
+
+@dataclass(slots=True)
+class FakeScan:
+    """One scan: nothing that is written after it was opened is in it."""
+
+    vbucket: int
+    ids_only: bool
+    left: deque[Found]
+    """By key."""
+    closes_at: float
+
+    def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
+        """Return the next documents as they travel, one at least if there is any; a limit of 0 does not limit."""
+        taken: list[bytes] = []
+        size = 0
+        while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):
+            key, document = self.left.popleft()
+            item = encode_unsigned(len(key)) + key
+            if not self.ids_only:
+                meta = (
+                    document.flags,
+                    unix_expiry(document),
+                    document.sequence_number,
+                    document.cas,
+                    document.datatype,
+                )
+                item = _SCANNED.pack(*meta) + item + encode_unsigned(len(document.value)) + document.value
+            taken.append(item)
+            size += len(item)
+        return taken
 
 
 class ClusterState:
@@ -113,6 +151,7 @@ class ClusterState:
             }
             self.held_replicas[node] = self.documents.renewed(snapshot, gained)
         self.map = new
+        self.ring()
 
     def set_version(self, revision: int, epoch: int | None) -> None:
         """Give the map another version, of the same epoch unless one is given."""
@@ -185,11 +224,6 @@ class ConnectionState:
         """Return the id of another range scan; they count up, so that runs repeat."""
         self._scans += 1
         return b"scan%04d%08d" % (self.index, self._scans)
-
-    def admits(self, certificate_names: Collection[str]) -> bool:
-        """Tell whether a client with these names in its certificate is a user."""
-        users = self.options.certificate_users
-        return users is None or any(name in users for name in certificate_names)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
         """Return the server's side of a SCRAM exchange; nonces count up, so that runs repeat, and a user has one salt."""

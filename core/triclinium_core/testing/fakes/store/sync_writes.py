@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Refused
@@ -27,27 +28,22 @@ COPIES_MAX = 3
 """A vbucket with more copies has no durable writes, as on a real cluster: a majority of four is no better than of three."""
 
 
+@dataclass(slots=True, eq=False)
 class SyncWrite:
-    """One durable write that was prepared.
+    """One durable write that was prepared."""
 
-    Args:
-        active: the node that has the vbucket, by its place.
-        due: when the client no longer waits for it.
-    """
-
-    __slots__ = ("active", "address", "document", "due", "holders", "is_left", "told")
-
-    def __init__(self, address: Address, document: Document, *, active: int, due: float) -> None:
-        self.address: Address = address
-        self.document: Document = document
-        self.active: int = active
-        self.due: float = due
-        self.holders: set[int] = {active}
-        """The nodes that have it."""
-        self.is_left: bool = False
-        """Whether another node than the one that prepared it, or that one in another life, has to end it."""
-        self.told: Status | None = None
-        """What its client is to be told; None while that has to wait."""
+    address: Address
+    document: Document
+    active: int
+    """The node that has the vbucket, by its place."""
+    due: float
+    """When the client no longer waits for it."""
+    holders: set[int] = field(default_factory=set)
+    """The nodes that have it."""
+    is_left: bool = False
+    """Whether another node than the one that prepared it, or that one in another life, has to end it."""
+    told: Status | None = None
+    """What its client is to be told; None while that has to wait."""
 
     @property
     def is_settled(self) -> bool:
@@ -135,10 +131,3 @@ class SyncWrites:
 def majority_of(chain: list[int]) -> int:
     """Return how many copies are most of a chain, with those that no node has now."""
     return len(chain) // 2 + 1
-
-
-def check_possible(chain: list[int]) -> None:
-    """Raise Refused where a vbucket has too few copies, or too many, for a durable write."""
-    copies = sum(node != NO_NODE for node in chain)
-    if copies < majority_of(chain) or len(chain) > COPIES_MAX:
-        raise Refused(Status.DURABILITY_IMPOSSIBLE, f"the vbucket has {copies} of {len(chain)} copies")

@@ -14,10 +14,9 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.commands.scan import ITEMS_OF_A_REPLY
+from triclinium_core.testing.fakes.commands.scan import ITEMS_OF_A_REPLY, LIFETIME_SECONDS, SCANS_MAX
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import vbucket_of, vbucket_uuid
-from triclinium_core.testing.fakes.store.scans import LIFETIME_SECONDS, SCANS_MAX
 
 VBUCKET = 3
 KEYS = sorted(key for number in range(4000) if vbucket_of((key := f"k{number}").encode(), 128) == VBUCKET)
