@@ -33,7 +33,7 @@ RETRY_STRATEGIES = (
     "asks and gets nonsense",
     "asks for ever",
 )
-"""Names of what decides about retries; ``player`` knows what they mean."""
+"""Names of what decides about retries; ``calls`` knows what they mean."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What callers are told and what the node sees, held against each other while a script is played.
+"""What callers are told and what the node sees, held against each other while a script runs.
 
 *Safety*: what a caller is told fits a history, nothing is applied twice, after it was denied, or acknowledged and not
 applied. *Liveness*: a failure needs an excuse, something that went wrong since the operation began.
@@ -34,7 +34,7 @@ BREAKER = CircuitBreakerOptions(volume_threshold=3)
 
 
 @dataclass
-class Watch:
+class Checker:
     """All that is known of one client.
 
     Args:
@@ -176,43 +176,43 @@ class Watch:
         return [breaker.state for breaker in breakers if breaker and breaker.state is not BreakerState.CLOSED]
 
 
-class WatchedNode(FakeNode):
-    """A node that tells a watch what it sees and does."""
+class CheckedNode(FakeNode):
+    """A node that tells a checker what it sees and does."""
 
-    def __init__(self, options: FakeNodeOptions, watch: Watch) -> None:
+    def __init__(self, options: FakeNodeOptions, checker: Checker) -> None:
         super().__init__(options)
-        self._watch = watch
-        watch.follow(self)
+        self._checker = checker
+        checker.follow(self)
 
     def accepts(self, now: float) -> bool:
         """Tell of a refusal."""
         accepts = super().accepts(now)
         if not accepts:
-            self._watch.broke()
+            self._checker.broke()
         return accepts
 
     def connection_opened(
         self, connection: int, now: float, *, unsent_size_max: float = math.inf
     ) -> Sequence[NodeAction]:
         """Tell of a connection."""
-        self._watch.opened(connection)
+        self._checker.opened(connection)
         return super().connection_opened(connection, now, unsent_size_max=unsent_size_max)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
         """Tell of every command, and of what is answered."""
-        self._watch.sent(connection, data)
+        self._checker.sent(connection, data)
         actions = super().bytes_received(connection, data, now)
-        self._watch.commanded(connection, self.command_log)
-        self._watch.answered(actions)
+        self._checker.commanded(connection, self.command_log)
+        self._checker.answered(actions)
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
         """Tell of a connection that the client has closed."""
         super().connection_lost(connection, now)
-        self._watch.lost(connection)
+        self._checker.lost(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
         """Tell of what is answered late."""
         actions = super().time_passed(now)
-        self._watch.answered(actions)
+        self._checker.answered(actions)
         return actions

@@ -1,4 +1,4 @@
-"""Plays a script with the real client, in virtual time, against a watched node."""
+"""Runs a script with the real client, in virtual time, against a node whose every step is checked."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from itertools import count
 import trio
 
 from tests.properties.calls import BINARY, strategy_named, submit
+from tests.properties.checker import BREAKER, CheckedNode, Checker
 from tests.properties.fragile import FragileConnector
 from tests.properties.scripts import (
     BUCKET,
@@ -29,7 +30,6 @@ from tests.properties.scripts import (
     Together,
     Wait,
 )
-from tests.properties.watch import BREAKER, Watch, WatchedNode
 from tests.trio_client.cancelling import Moments, run_in_virtual_time
 from triclinium import (
     AbandonedOperation,
@@ -88,25 +88,25 @@ class Run:
     """What the node was asked."""
 
 
-def play(script: Script) -> Run:
-    """Play ``script`` to its end.
+def run_script(script: Script) -> Run:
+    """Run ``script`` to its end.
 
     Raises:
         Violation: the client broke a law.
         Exception: the client raised what it must not.
     """
     moments = Moments()
-    return run_in_virtual_time(Player(script, moments).play, instruments=[moments], seed=script.seed)
+    return run_in_virtual_time(ScriptRunner(script, moments).run, instruments=[moments], seed=script.seed)
 
 
-class Player:
+class ScriptRunner:
     """One run of one script."""
 
     def __init__(self, script: Script, moments: Moments) -> None:
         self._script = script
         self._moments = moments
-        self._watch = Watch()
-        self._node = WatchedNode(NODE, self._watch)
+        self._checker = Checker()
+        self._node = CheckedNode(NODE, self._checker)
         self._tokens = count(1)
         self._transcript: list[str] = []
         self._cluster: Cluster
@@ -116,13 +116,13 @@ class Player:
         self._left: list[Submission] = []
         """Operations whose callers were cancelled from outside, which are told nothing."""
 
-    async def play(self) -> Run:
-        """Play the script to its end."""
+    async def run(self) -> Run:
+        """Run the script to its end."""
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(serving(self._node))
             inner = FakeConnector(server, piece_sizes=self._script.piece_sizes)
-            self._connector = FragileConnector(inner, self._watch.broke)
-            self._watch.is_cut_off = lambda: any(stream.is_broken for stream in self._connector.open_streams)
+            self._connector = FragileConnector(inner, self._checker.broke)
+            self._checker.is_cut_off = lambda: any(stream.is_broken for stream in self._connector.open_streams)
             fake = fake_cluster(server, self._connector)
             outside = await stack.enter_async_context(trio.open_nursery())
             with trio.CancelScope() as scope:
@@ -143,13 +143,13 @@ class Player:
         return Run(self._transcript, trio.current_time(), list(self._node.command_log))
 
     async def _live(self, outside: trio.Nursery) -> None:
-        self._watch.statistics = self._cluster.statistics
+        self._checker.statistics = self._cluster.statistics
         if self._script.begins_connected:
             await self._call(Call(OperationTemplate("upsert", Place(DEFAULT, "ada"))))
             await self._call(Call(OperationTemplate("increment", Place(DEFAULT, "hits"), flag=True)))
         for step in self._script.steps:
             await self._take(step)
-            self._watch.check()
+            self._checker.check()
         await self._recover()
         await self._serve()
         if self._script.outsiders:
@@ -189,7 +189,7 @@ class Player:
         try:
             await self._call(call, submissions.append)
         except trio.ClosedResourceError:
-            self._watch.abandoned(submissions[0], ambiguous=True)
+            self._checker.abandoned(submissions[0], ambiguous=True)
             self._note("closed", submissions[0])
 
     # Steps.
@@ -241,14 +241,14 @@ class Player:
                 raise
             told = None
         for submission in self._left:
-            self._watch.abandoned(submission, ambiguous=_was_ambiguous(submission, told))
+            self._checker.abandoned(submission, ambiguous=_was_ambiguous(submission, told))
         self._left.clear()
 
     async def _call(
         self, call: Call, begun: Callable[[Submission], None] = lambda submission: None, *, is_counted: bool = False
     ) -> None:
-        operation = call.template.make(self._watch.model)
-        submission = self._watch.submitted(next(self._tokens), operation)
+        operation = call.template.make(self._checker.model)
+        submission = self._checker.submitted(next(self._tokens), operation)
         begun(submission)
         began = trio.current_time()
         try:
@@ -263,7 +263,7 @@ class Player:
             assert [(operation.name, operation.key)] * len(error.operations) == [
                 (abandoned.operation, abandoned.key) for abandoned in error.operations
             ]
-            self._watch.abandoned(submission, ambiguous=isinstance(error, AmbiguousTooSlowError))
+            self._checker.abandoned(submission, ambiguous=isinstance(error, AmbiguousTooSlowError))
             self._note(type(error).__name__, submission)
         except trio.Cancelled:
             self._left.append(submission)
@@ -274,10 +274,10 @@ class Player:
                 raise Violation(f"{submission} took {trio.current_time() - began} s")
             if isinstance(told, CouchbaseException):
                 self._note(f"{type(told).__name__} {told.context.retry_attempts}", submission)
-                self._watch.failed(submission, told)
+                self._checker.failed(submission, told)
             else:
                 self._note(repr(told), submission)
-                self._watch.completed(submission, told)
+                self._checker.completed(submission, told)
 
     async def _perform(self, operation: DocumentOperation, call: Call, strategy: AnyRetryStrategy | None) -> Result:
         collection = self._collection(operation.keyspace)
@@ -305,15 +305,15 @@ class Player:
                 stream.cut_off(None)
         give_up = trio.current_time() + RECOVERY_SECONDS
         await trio.sleep(RECOVERY_STEP)
-        while not self._watch.is_healthy:
+        while not self._checker.is_healthy:
             if trio.current_time() >= give_up:
-                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self._watch.describe()}")
+                raise Violation(f"not serving {RECOVERY_SECONDS:g} s after the last fault: {self._checker.describe()}")
             await trio.sleep(RECOVERY_STEP)
         await trio.sleep(DRAINING_SECONDS)
         statistics = self._cluster.statistics()
         assert 0 == statistics.open_operations
-        assert self._watch.may_be_in_flight(statistics.in_flight)
-        self._watch.model.quieted()
+        assert self._checker.may_be_in_flight(statistics.in_flight)
+        self._checker.model.quieted()
 
     async def _serve(self) -> None:
         """Write and read; whatever is wrong now has no excuse."""
@@ -323,7 +323,7 @@ class Player:
         for keyspace in KEYSPACES:
             for kind in ("upsert", "append", "get", "remove"):
                 await self._call(Call(OperationTemplate(kind, Place(keyspace, "later"))))
-        self._watch.check()
+        self._checker.check()
         assert began == trio.current_time()
 
 
