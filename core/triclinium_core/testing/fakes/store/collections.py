@@ -29,7 +29,8 @@ class FakeCollections:
         on_drop: told the id of each collection that is dropped.
 
     Raises:
-        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice.
+        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice; also from
+            ``create`` where the collection exists, and from ``drop`` where it does not.
     """
 
     def __init__(
@@ -57,11 +58,7 @@ class FakeCollections:
         return self._scopes[scope][collection]
 
     def create(self, scope: str, collection: str) -> int:
-        """Return the id of a new collection, one that none had before; its scope is made where there is none.
-
-        Raises:
-            InvalidArgumentException: a name that cannot be one, or the collection exists.
-        """
+        """Return the id of a new collection, one that none had before; its scope is made where there is none."""
         self._scopes.setdefault(check_name(scope, "scope"), {})
         if collection in self._scopes[scope]:
             raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
@@ -71,11 +68,7 @@ class FakeCollections:
         return collection_id
 
     def drop(self, scope: str, collection: str) -> None:
-        """Remove a collection, and its documents with it.
-
-        Raises:
-            InvalidArgumentException: there is no such scope or collection.
-        """
+        """Remove a collection, and its documents with it."""
         if collection not in self._scopes.get(scope, ()):
             raise InvalidArgumentException(
                 f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
