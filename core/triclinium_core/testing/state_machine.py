@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -16,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId, Token
 from triclinium_core.kv.operation.requests import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.testing.fakes.cluster.node import FakeNode
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import Document
@@ -37,6 +38,7 @@ from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation.checked import CheckedSimulation
+from triclinium_core.testing.simulation.simulation import client_options
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 BUCKET = "default"
@@ -97,12 +99,9 @@ class KVStateMachine(RuleBasedStateMachine):
                 collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
             )
         )
-        options = ClientOptions(
-            connection_string=f"couchbase://{node.options.host}:{node.options.port}",
-            authenticator=PasswordAuthenticator(node.options.username, node.options.password),
-            # So few that a short history opens it.
-            circuit_breaker=CircuitBreakerOptions(volume_threshold=3),
-        )
+        # So few that a short history opens it.
+        breaker = CircuitBreakerOptions(volume_threshold=3)
+        options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker)
         return CheckedSimulation(node, options, COLLECTION_IDS)
 
     # For rules and laws.

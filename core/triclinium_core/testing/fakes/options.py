@@ -104,26 +104,19 @@ class FakeNodeOptions:
         check_type(self.sasl_mechanisms, "sasl_mechanisms", tuple)
         _check_choice("sasl_mechanisms", self.sasl_mechanisms, SASL_MECHANISMS)
         check_type(self.error_map, "error_map", ErrorMapDocument, NoneType)
-        _check_collections(self.collections)
+        check_type(self.collections, "collections", Mapping)
+        for ids in self.collections.values():
+            check_type(ids, "collections", Mapping)
         check_number(self.wall_seconds_at_zero, "wall_seconds_at_zero", 0, UINT32_MAX)
 
 
 def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[object]) -> None:
     for item in chosen:
         if item not in offered:
-            names = ", ".join(sorted(map(_name, offered)))
-            raise InvalidArgumentException(f"{parameter} has {_name(item)}; there is {names}", parameter=parameter)
-
-
-def _name(item: object) -> str:
-    return item.name if isinstance(item, HelloFeature) else str(item)
-
-
-def _check_collections(collections: object) -> None:
-    check_type(collections, "collections", Mapping)
-    assert isinstance(collections, Mapping)
-    for ids in collections.values():
-        check_type(ids, "collections", Mapping)
+            found, *names = (str(getattr(each, "name", each)) for each in (item, *offered))
+            raise InvalidArgumentException(
+                f"{parameter} has {found}; there is {', '.join(sorted(names))}", parameter=parameter
+            )
 
 
 def _check_addresses(addresses: object) -> None:

@@ -221,8 +221,18 @@ class Ledger:
                 )
 
     def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
-        needs_map = isinstance(fault, AnswerStatus) and fault.code in RETRIED_BY_MAP
-        return is_survivable(fault, command.opcode) and (self._has_error_map or not needs_map)
+        """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times."""
+        match fault:
+            case AnswerNotMyVbucket():
+                return True
+            case Delay(seconds):
+                return seconds <= SURVIVABLE_DELAY
+            case AnswerStatus(code):
+                is_final = (command.opcode, code) == (Opcode.UNLOCK, Status.LOCKED)
+                is_by_map = code in RETRIED_BY_MAP and self._has_error_map
+                return is_by_map or (code in RETRIED_STATUSES and not is_final)
+            case _:
+                return False
 
     def _void(self, submission: Submission) -> None:
         account = self._account_of[submission.token]
@@ -257,16 +267,3 @@ def _needs_a_frame(error: CouchbaseException) -> bool:
 def frame_size(frame: Frame) -> int:
     """Return how many bytes a frame has on the wire."""
     return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)
-
-
-def is_survivable(fault: CommandFault, opcode: int) -> bool:
-    """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times."""
-    match fault:
-        case AnswerNotMyVbucket():
-            return True
-        case Delay(seconds):
-            return seconds <= SURVIVABLE_DELAY
-        case AnswerStatus(code):
-            return code in RETRIED_STATUSES + RETRIED_BY_MAP and (opcode, code) != (Opcode.UNLOCK, Status.LOCKED)
-        case _:
-            return False

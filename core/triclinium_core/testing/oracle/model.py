@@ -101,7 +101,7 @@ class Model:
         if not isinstance(operation, DocumentOperation):
             return None
         submission = Submission(token, operation, self.instant())
-        self._take_mark(submission)
+        self._record_value(submission)
         self.submissions[token] = submission
         self._histories[submission.place].submissions.append(submission)
         lock = self._locks.get(submission.place)
@@ -184,7 +184,7 @@ class Model:
         self._steps += 1
         return self.now, self._steps
 
-    def _take_mark(self, submission: Submission) -> None:
+    def _record_value(self, submission: Submission) -> None:
         match submission.operation:
             case Store(value=value) | Concatenate(value=value):
                 if not is_fragment(value) or value in self._by_fragment:

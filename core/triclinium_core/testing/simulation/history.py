@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
-from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (
     AnyRetryStrategy,
@@ -31,6 +30,7 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import Chaos
 from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.logged import LoggedSimulation
+from triclinium_core.testing.simulation.simulation import client_options
 
 BUCKET = "travel"
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, "inventory", "hotel")
@@ -99,14 +99,9 @@ class ClusterHistory:
         self._chance = Chance(seed)
         options = replace(NODE_OPTIONS, replicas=self._chance.between(0, 1))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
-        connection_string = self.nodes.connection_string()
-        assert connection_string is not None
-        client = ClientOptions(
-            connection_string=connection_string,
-            authenticator=PasswordAuthenticator(NODE_OPTIONS.username, NODE_OPTIONS.password),
-            # So few that a short history opens it.
-            circuit_breaker=CircuitBreakerOptions(volume_threshold=5),
-        )
+        # So few that a short history opens it.
+        breaker = CircuitBreakerOptions(volume_threshold=5)
+        client = replace(client_options(self.nodes), circuit_breaker=breaker)
         self.simulation: LoggedSimulation = LoggedSimulation(
             self.nodes, client, COLLECTION_IDS, rng=self._chance.fork(), clients=self._chance.between(1, 3)
         )

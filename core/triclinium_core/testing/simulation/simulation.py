@@ -61,6 +61,14 @@ STEPS_MAX = 100_000
 LIVELOCK = "client and node keep each other busy without time passing"
 
 
+def client_options(nodes: FakeNodes) -> ClientOptions:
+    """Return what a client of the nodes is told, everything else as by default."""
+    connection_string, user = nodes.connection_string(), nodes[0].options
+    assert connection_string is not None
+    authenticator = PasswordAuthenticator(user.username, user.password)
+    return ClientOptions(connection_string=connection_string, authenticator=authenticator)
+
+
 class Midpoint:
     """A source of randomness that draws 0.5 every time."""
 
@@ -109,11 +117,7 @@ class Simulation:
         self._reaches_by_address = isinstance(lone, FakeNodes)
         self.nodes: FakeNodes = lone if isinstance(lone, FakeNodes) else FakeNodes.around(lone)
         self.node: FakeNode = self.nodes[0]
-        if options is None:
-            connection_string = self.nodes.connection_string()
-            assert connection_string is not None
-            authenticator = PasswordAuthenticator(self.node.options.username, self.node.options.password)
-            options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
+        options = client_options(self.nodes) if options is None else options
         rng = Midpoint() if rng is None else rng
         self.clients: tuple[ClientMachine, ...] = tuple(ClientMachine(options, rng=rng) for _ in range(clients))
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)

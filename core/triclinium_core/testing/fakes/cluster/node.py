@@ -45,7 +45,7 @@ from triclinium_core.testing.fakes.commands.replies import (
     encode_notification,
     encode_reply,
     fitted,
-    told_status,
+    visible_status,
 )
 from triclinium_core.testing.fakes.commands.requests import read_request
 from triclinium_core.testing.fakes.faults import (
@@ -351,7 +351,7 @@ class FakeNode:
                 came_at=held.came_at,
                 fault=held.fault,
                 status=delivery.status if is_connected else None,
-                applied=held.write.told is Status.SUCCESS,
+                applied=held.write.outcome is Status.SUCCESS,
             )
             if is_connected:
                 actions += self._deliver(connection, delivery)
@@ -391,7 +391,7 @@ class FakeNode:
         try:
             answer = carry_out()
         except Refused as refusal:
-            status = told_status(connection, frame.opcode, refusal.status)
+            status = visible_status(connection, frame.opcode, refusal.status)
             if status is None:
                 return Delivery(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))

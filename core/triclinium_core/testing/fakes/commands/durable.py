@@ -32,7 +32,7 @@ class HeldCommand:
 
     def settled(self) -> Answer:
         """Return the answer, once it is known; Refused where it is a failure."""
-        if self.write.told is not Status.SUCCESS:
+        if self.write.outcome is not Status.SUCCESS:
             raise Refused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
         return self.answer
 
@@ -56,7 +56,7 @@ def carry_out(
     write = SyncWrite(request.address, written[-1], active=node.index, due=due)
     sync_writes.add(write)
     node.cluster.review_sync_writes()
-    return answer, None if write.told is Status.SUCCESS else write
+    return answer, None if write.outcome is Status.SUCCESS else write
 
 
 def _check_possible(node: NodeState, request: Request) -> None:

@@ -44,7 +44,7 @@ LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
 _MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 
 
-def told_status(connection: ClientConnection, opcode: int, status: int) -> int | None:
+def visible_status(connection: ClientConnection, opcode: int, status: int) -> int | None:
     """Return the status that this client can be told; None where the node can only hang up."""
     if connection.has(HelloFeature.XERROR):
         return status

@@ -42,22 +42,22 @@ class SyncWrite:
     """The nodes that have it."""
     is_left: bool = False
     """Whether another node than the one that prepared it, or that one in another life, has to end it."""
-    told: Status | None = None
+    outcome: Status | None = None
     """What its client is to be told; None while that has to wait."""
 
     @property
     def is_settled(self) -> bool:
         """Whether it is known what the client is to be told."""
-        return self.told is not None
+        return self.outcome is not None
 
-    def tell(self, status: Status) -> None:
+    def settle(self, status: Status) -> None:
         """Settle what the client is told, unless that is settled already."""
-        if self.told is None:
-            self.told = status
+        if self.outcome is None:
+            self.outcome = status
 
     def leave(self) -> None:
         """Leave it to the node that has the vbucket next."""
-        self.tell(Status.SYNC_WRITE_AMBIGUOUS)
+        self.settle(Status.SYNC_WRITE_AMBIGUOUS)
         self.is_left, self.due = True, math.inf
 
 
@@ -118,14 +118,14 @@ class SyncWrites:
         if len(write.holders & copies) >= majority_of(chain):
             del self._pending[write.address]
             self._documents.commit(write.address)
-            write.tell(Status.SUCCESS)
+            write.settle(Status.SUCCESS)
         elif len(copies) < majority_of(chain):
             self._abort(write)
 
     def _abort(self, write: SyncWrite) -> None:
         del self._pending[write.address]
         self._documents.abort(write.address)
-        write.tell(Status.SYNC_WRITE_AMBIGUOUS)
+        write.settle(Status.SYNC_WRITE_AMBIGUOUS)
 
 
 def majority_of(chain: list[int]) -> int:
