@@ -9,9 +9,9 @@ from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
+from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
     CommandFault,
     Fault,
     FaultAfterApplying,

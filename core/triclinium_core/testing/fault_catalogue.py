@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
     Fault,
     delay,
     drop_response,

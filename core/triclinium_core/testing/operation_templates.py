@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
-    Append,
     Concatenate,
     Count,
-    Decrement,
     DocumentOperation,
-    Exists,
     Get,
     GetAndLock,
     GetAndTouch,
-    Increment,
-    Insert,
+    GetReplica,
     Mutation,
     Operation,
-    Prepend,
     Remove,
     Replace,
     Store,
@@ -29,25 +26,16 @@ from triclinium_core.kv.operation.requests import (
     Upsert,
 )
 from triclinium_core.kv.operation.results import Cas
+from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
-UNDERSTOOD: tuple[type[DocumentOperation], ...] = (
-    Get,
-    Exists,
-    GetAndTouch,
-    GetAndLock,
-    Unlock,
-    Touch,
-    Remove,
-    Insert,
-    Upsert,
-    Replace,
-    Append,
-    Prepend,
-    Increment,
-    Decrement,
+NOT_UNDERSTOOD: tuple[type[DocumentOperation], ...] = (GetReplica, LookupIn, LookupInReplica, MutateIn)
+"""Operations on a document that the model knows nothing of: they read old versions, or its parts."""
+
+UNDERSTOOD: tuple[type[DocumentOperation], ...] = tuple(
+    kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and kind not in NOT_UNDERSTOOD
 )
 """Operations whose effect on a document the model knows."""
 

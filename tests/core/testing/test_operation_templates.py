@@ -7,18 +7,14 @@ import pytest
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
-from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,
-    DocumentOperation,
     Exists,
     Get,
     GetAndLock,
     GetAndTouch,
-    GetReplica,
     Increment,
     Insert,
     Operation,
@@ -29,7 +25,6 @@ from triclinium_core.kv.operation.requests import (
     Unlock,
     Upsert,
 )
-from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
@@ -38,7 +33,6 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
-NOT_UNDERSTOOD = {GetReplica, LookupIn, LookupInReplica, MutateIn}
 """A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
 MAJORITY = DurabilityLevel.MAJORITY
 
@@ -96,11 +90,6 @@ def test_making_without_marks(kind: str) -> None:
     assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
     assert Get(HOTELS, "hits") == made[-1]
     assert Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
-
-
-def test_the_model_understands_the_rest() -> None:
-    """Every operation on a document is drawn, but for those that have a reason not to be."""
-    assert set(UNDERSTOOD) == {kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)} - NOT_UNDERSTOOD
 
 
 def test_drawing() -> None:

@@ -16,28 +16,8 @@ from triclinium_core.errors import InvalidArgumentException
 V1_REVISION_OFFSET = 4
 """A map of version 1 is made from that of version 2; its revisions go on after the last of its own."""
 
-V1_ATTRIBUTES = frozenset(
-    {
-        "auth",
-        "auto-retry",
-        "conn-state-invalidated",
-        "dcp",
-        "fetch-config",
-        "internal",
-        "invalid-input",
-        "item-deleted",
-        "item-locked",
-        "item-only",
-        "retry-later",
-        "retry-now",
-        "special-handling",
-        "subdoc",
-        "success",
-        "support",
-        "temp",
-    }
-)
-"""What an entry of version 1 may say; the other attributes came with version 2."""
+V2_ATTRIBUTES = frozenset({"no-retry", "rate-limit", "system-constraint"})
+"""What only an entry of version 2 may say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +52,7 @@ class ErrorMapDocument:
         """Return the map as JSON, in version 1 or 2; in 1 without the attributes that it lacks."""
         errors: dict[str, object] = {}
         for row in self.rows:
-            attributes = [name for name in row.attributes.split() if version > 1 or name in V1_ATTRIBUTES]
+            attributes = [name for name in row.attributes.split() if version > 1 or name not in V2_ATTRIBUTES]
             entry: dict[str, object] = {"name": row.name, "desc": row.description, "attrs": attributes}
             if row.retry is not None:
                 entry["retry"] = row.retry

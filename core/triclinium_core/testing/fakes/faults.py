@@ -12,32 +12,10 @@ from types import FunctionType
 from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
-from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Opcode
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-
-DATA_OPCODES = frozenset(
-    {
-        Opcode.GET,
-        Opcode.SET,
-        Opcode.ADD,
-        Opcode.REPLACE,
-        Opcode.DELETE,
-        Opcode.INCREMENT,
-        Opcode.DECREMENT,
-        Opcode.APPEND,
-        Opcode.PREPEND,
-        Opcode.TOUCH,
-        Opcode.GET_AND_TOUCH,
-        Opcode.GET_AND_LOCK,
-        Opcode.UNLOCK,
-        Opcode.GET_META,
-        Opcode.GET_REPLICA,
-        Opcode.SUBDOC_MULTI_LOOKUP,
-        Opcode.SUBDOC_MULTI_MUTATION,
-    }
-)
-"""What a fault without an opcode strikes: the commands on one document. NOOP and the whole bootstrap are not among them."""
+from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 
 
 @dataclass(frozen=True, slots=True)

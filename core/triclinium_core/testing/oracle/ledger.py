@@ -24,8 +24,8 @@ from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
+from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES, DATA_OPCODES
 from triclinium_core.testing.fakes.faults import (
-    DATA_OPCODES,
     AnswerNotMyVbucket,
     AnswerStatus,
     CommandFault,
@@ -33,7 +33,7 @@ from triclinium_core.testing.fakes.faults import (
     WrongLength,
 )
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STATUSES
-from triclinium_core.testing.oracle.submissions import CHANGING_OPCODES, Instant, Submission, Violation, may_be_applied
+from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
 
 SURVIVABLE_DELAY = 0.5
 """Seconds by which an answer may be late and still be in time."""

@@ -26,9 +26,8 @@ from triclinium_core.kv.operation.requests import (
 )
 from triclinium_core.kv.operation.subdocument.requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import DATA_OPCODES
+from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 
 Instant = tuple[float, int]
 """Seconds, and a count that orders what happens within the same second."""
@@ -38,10 +37,6 @@ BEFORE_ALL: Instant = (-math.inf, 0)
 
 CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock, MutateIn)
 """Operations that give a document another CAS."""
-
-
-CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
-"""Commands that must not be applied twice, as the protocol has them: the client's own table is on trial."""
 
 
 class Violation(AssertionError):

@@ -15,7 +15,7 @@ from triclinium_core.retry.couchbase.tables.error_map import (
     parse_error_map,
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.error_map import ERROR_MAP, V1_ATTRIBUTES, ErrorMapDocument, ErrorMapRow
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, V2_ATTRIBUTES, ErrorMapDocument, ErrorMapRow
 
 CODES_BY_ATTRIBUTE = {
     Attribute.RETRY_NOW: {0x09, 0x0D, 0x51, 0x85, 0x86},
@@ -71,7 +71,7 @@ def test_version_1_lacks_the_newer_attributes() -> None:
 
     assert newer.keys() == older.keys()
     for code, entry in newer.items():
-        expected = [attribute for attribute in entry["attrs"] if attribute in V1_ATTRIBUTES]
+        expected = [attribute for attribute in entry["attrs"] if attribute not in V2_ATTRIBUTES]
         assert {**entry, "attrs": expected} == older[code]
     assert ["temp", "retry-later", "rate-limit"] == newer["c"]["attrs"]
     assert ["temp", "retry-later"] == older["c"]["attrs"]

@@ -13,7 +13,8 @@ from triclinium_core.testing.fakes.answers import Answer
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import Delivery
-from triclinium_core.testing.fakes.faults import DATA_OPCODES, FaultAfterApplying
+from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
+from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.state import ClientConnection
 from triclinium_core.testing.simulation.command import main
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, COUNTERS, TEXTS

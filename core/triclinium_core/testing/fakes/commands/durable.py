@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
-from triclinium_core.testing.fakes.commands.replies import LOCK_OPCODES
+from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Request
 from triclinium_core.testing.fakes.faults import FaultAfterApplying
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE
@@ -43,7 +43,7 @@ def carry_out(
     """Return what a command answers, and the durable write that the answer has to wait for."""
     sync_writes = node.cluster.sync_writes
     if command.needs is Needs.DOCUMENT and not request.reads_replica:
-        to_write = command.may_be_durable or command.opcode in LOCK_OPCODES
+        to_write = command.opcode in CHANGING_OPCODES
         sync_writes.check_free(request.address, to_write=to_write)
     if request.durable_within is None:
         return command.handler(node, connection, request), None

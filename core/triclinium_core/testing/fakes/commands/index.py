@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.commands.document import DOCUMENT_COMMANDS
-from triclinium_core.testing.fakes.commands.requests import Command
+from triclinium_core.testing.fakes.commands.requests import Command, Needs
 from triclinium_core.testing.fakes.commands.scan import SCAN_COMMANDS
 from triclinium_core.testing.fakes.commands.session import SESSION_COMMANDS
 from triclinium_core.testing.fakes.commands.subdocument import SUBDOCUMENT_COMMANDS
@@ -30,3 +31,9 @@ def index_commands(rows: Iterable[Command]) -> Mapping[int, Command]:
 COMMANDS = index_commands(
     (*SESSION_COMMANDS, *TOPOLOGY_COMMANDS, *DOCUMENT_COMMANDS, *SUBDOCUMENT_COMMANDS, *SCAN_COMMANDS)
 )
+
+DATA_OPCODES = frozenset(command.opcode for command in COMMANDS.values() if command.needs is Needs.DOCUMENT)
+"""The commands on one document. NOOP and the whole bootstrap are not among them."""
+
+CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
+"""Those that must not be applied twice, as the protocol has them."""

@@ -39,8 +39,7 @@ _WITHOUT_XERROR: Mapping[int, Status | None] = {
 }
 """Statuses that came with XERROR, by what older clients are told; None where the node hangs up instead."""
 
-LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
-"""They change a document, and cannot be durable."""
+_LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
 _MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 
 
@@ -48,7 +47,7 @@ def visible_status(connection: ClientConnection, opcode: int, status: int) -> in
     """Return the status that this client can be told; None where the node can only hang up."""
     if connection.has(HelloFeature.XERROR):
         return status
-    if status == Status.LOCKED and opcode in LOCK_OPCODES:
+    if status == Status.LOCKED and opcode in _LOCK_OPCODES:
         return Status.TEMPORARY_FAILURE
     if status in _MANIFEST_STATUSES and not connection.has(HelloFeature.COLLECTIONS):
         return Status.INVALID_ARGUMENTS
