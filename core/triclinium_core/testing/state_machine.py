@@ -22,9 +22,7 @@ from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
-from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import Document
-from triclinium_core.testing.fault_catalogue import SHORT_ERROR_MAP
 from triclinium_core.testing.hypothesis_strategies import (
     RETRY_STRATEGIES,
     Strike,
@@ -38,12 +36,9 @@ from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.testing.simulation.checked import CheckedSimulation
+from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, DEFAULT, NODE_OPTIONS
 from triclinium_core.testing.simulation.simulation import client_options
 from triclinium_core.transcoding.flags import BINARY_FLAGS
-
-BUCKET = "default"
-SCOPE, COLLECTION, COLLECTION_ID = "inventory", "airline", 8
-COLLECTION_IDS = {Keyspace(BUCKET): 0, Keyspace(BUCKET, SCOPE, COLLECTION): COLLECTION_ID}
 
 _positions = st.integers(0, 3)
 
@@ -76,7 +71,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
     counters: ClassVar[st.SearchStrategy[str]] = st.just("hits")
-    keyspace: ClassVar[Keyspace] = Keyspace(BUCKET)
+    keyspace: ClassVar[Keyspace] = DEFAULT
     keyspaces: ClassVar[Sequence[Keyspace]] = tuple(COLLECTION_IDS)
 
     _templates = operation_templates(
@@ -90,15 +85,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     def make_simulation(self) -> CheckedSimulation:
         """Return a client and a node that have not met; override it for other options."""
-        # A small bucket and a short error map, since a history has many bootstraps.
-        node = FakeNode(
-            FakeNodeOptions(
-                buckets=(BUCKET,),
-                vbuckets=128,
-                error_map=SHORT_ERROR_MAP,
-                collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
-            )
-        )
+        node = FakeNode(NODE_OPTIONS)
         # So few that a short history opens it.
         breaker = CircuitBreakerOptions(volume_threshold=3)
         options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker)

@@ -38,7 +38,7 @@ from triclinium_core.testing.hypothesis_strategies import Strike
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.submissions import Place, Violation
 from triclinium_core.testing.simulation.checked import CheckedSimulation
-from triclinium_core.testing.state_machine import COLLECTION_ID, KVStateMachine
+from triclinium_core.testing.state_machine import KVStateMachine
 
 DEFAULT, OTHER = KVStateMachine.keyspaces
 ADA = Place(DEFAULT, "ada")
@@ -114,7 +114,6 @@ def test_documents_on_the_node() -> None:
     found = [machine.document(place) for place in (ADA, FAR_ADA, HITS)]
 
     assert [b"<1>", b"<2>", None] == [document and document.value for document in found]
-    assert 8 == COLLECTION_ID
 
     machine.run(5.0)
 

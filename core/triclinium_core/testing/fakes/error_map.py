@@ -63,13 +63,7 @@ class ErrorMapDocument:
 
 _CONSTANT: Mapping[str, object] = {"strategy": "constant", "interval": 10, "after": 50, "max-duration": 500}
 _LINEAR: Mapping[str, object] = {"strategy": "linear", "interval": 2, "after": 50, "max-duration": 500, "ceil": 50}
-_EXPONENTIAL: Mapping[str, object] = {
-    "strategy": "exponential",
-    "interval": 2,
-    "after": 50,
-    "max-duration": 500,
-    "ceil": 200,
-}
+_EXPONENTIAL: Mapping[str, object] = {**_LINEAR, "strategy": "exponential", "ceil": 200}
 
 # fmt: off
 _ROWS = (

@@ -63,6 +63,7 @@ NODE_OPTIONS = FakeNodeOptions(
     vbuckets=128,
     error_map=SHORT_ERROR_MAP,
 )
+"""A small bucket and a short error map, since a history has many bootstraps."""
 
 MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
 """Makes a cluster of so many nodes: ``FakeNodes``, or one that lies."""
