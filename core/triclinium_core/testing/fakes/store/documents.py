@@ -79,7 +79,8 @@ class FakeDocuments:
         self._documents: dict[Address, Document] = {}
         self._addresses: defaultdict[tuple[str, int, int], set[Address]] = defaultdict(set)
         """All that documents ever had, by bucket, vbucket and collection, so that a scan looks no further."""
-        self._prepared: dict[Address, Document] = {}
+        self.prepared: dict[Address, Document] = {}
+        """What durable writes that are not committed yet make of documents."""
         self._hidden: list[Document] | None = None
         """What was written while writes are kept out of sight; None while they are not."""
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
@@ -96,7 +97,7 @@ class FakeDocuments:
 
     def get_prepared(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
         """Return what a durable write that is not committed yet makes of a document; None where there is no such write."""
-        return self._prepared.get(self.address(bucket, key, collection_id=collection_id))
+        return self.prepared.get(self.address(bucket, key, collection_id=collection_id))
 
     def put(
         self,
@@ -195,17 +196,15 @@ class FakeDocuments:
         finally:
             self._hidden = None
 
-    def prepare(self, address: Address, document: Document) -> None:
-        """Keep a version that is not to be seen yet."""
-        self._prepared[address] = document
-
-    def commit(self, address: Address) -> None:
-        """Have everybody see the version that was prepared."""
-        self._store(address, self._prepared.pop(address))
-
-    def abort(self, address: Address) -> None:
-        """Forget the version that was prepared."""
-        del self._prepared[address]
+    def store(self, address: Address, document: Document) -> Document:
+        """Have everybody see a version of a document, unless writes are hidden now, and return it."""
+        if self._hidden is not None:
+            self._hidden.append(document)
+            return document
+        self._documents[address] = document
+        self._addresses[address[:3]].add(address)
+        self.changes += 1
+        return document
 
     def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
         """Return the documents of a collection that readers find in one vbucket, by key."""
@@ -279,7 +278,7 @@ class FakeDocuments:
     ) -> Document:
         """Store a new version, which nobody has locked; ``xattrs`` makes its attributes from its CAS and sequence number."""
         cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
-        return self._store(
+        return self.store(
             address,
             Document(
                 value=value,
@@ -307,11 +306,11 @@ class FakeDocuments:
     def lock_at(self, address: Address, seconds: float) -> Document:
         """Lock the document at ``address`` under a new CAS and return it."""
         document = self._documents[address]
-        return self._store(address, replace(document, cas=self._next_cas(), locked_until=self.now + seconds))
+        return self.store(address, replace(document, cas=self._next_cas(), locked_until=self.now + seconds))
 
     def unlock_at(self, address: Address) -> Document:
         """Unlock the document at ``address``, which keeps the CAS of the lock, and return it."""
-        return self._store(address, replace(self._documents[address], locked_until=-math.inf))
+        return self.store(address, replace(self._documents[address], locked_until=-math.inf))
 
     def expires_at(self, expiry: int) -> float:
         """Return an expiry as it travels as a time on the node's clock."""
@@ -326,15 +325,6 @@ class FakeDocuments:
         if document.expires_at == math.inf:
             return 0
         return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
-
-    def _store(self, address: Address, document: Document) -> Document:
-        if self._hidden is not None:
-            self._hidden.append(document)
-            return document
-        self._documents[address] = document
-        self._addresses[address[:3]].add(address)
-        self.changes += 1
-        return document
 
     def _next_cas(self) -> int:
         # As on a real node: the time in nanoseconds, with low bits that count what happens within the same moment.

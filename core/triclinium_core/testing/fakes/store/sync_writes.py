@@ -81,7 +81,7 @@ class SyncWrites:
     def add(self, write: SyncWrite) -> None:
         """Add a write that was just prepared, the only one to its document."""
         self._pending[write.address] = write
-        self._documents.prepare(write.address, write.document)
+        self._documents.prepared[write.address] = write.document
 
     def due_of(self, node: int) -> float:
         """Return when the first write of a node is due; infinity for never."""
@@ -117,14 +117,14 @@ class SyncWrites:
         write.holders |= copies.difference(unreachable)
         if len(write.holders & copies) >= majority_of(chain):
             del self._pending[write.address]
-            self._documents.commit(write.address)
+            self._documents.store(write.address, self._documents.prepared.pop(write.address))
             write.settle(Status.SUCCESS)
         elif len(copies) < majority_of(chain):
             self._abort(write)
 
     def _abort(self, write: SyncWrite) -> None:
         del self._pending[write.address]
-        self._documents.abort(write.address)
+        del self._documents.prepared[write.address]
         write.settle(Status.SYNC_WRITE_AMBIGUOUS)
 
 
