@@ -160,11 +160,6 @@ class Excuses:
 
     # What is known.
 
-    @property
-    def newest(self) -> Instant:
-        """When something went wrong last, at any node."""
-        return max(self._newest.values(), default=LONG_AGO)
-
     def newest_at(self, nodes: Iterable[int]) -> Instant:
         """Return when something went wrong last at one of these nodes, or at all of them together."""
         return max(self._newest.get(node, LONG_AGO) for node in (None, *nodes))

@@ -493,6 +493,6 @@ def test_withholding() -> None:
     simulation.submit(get())
     simulation.advance(1.0)
 
-    assert 1.0 == simulation.model.now == simulation.excuses.newest[0]
+    assert 1.0 == simulation.model.now == simulation.excuses.newest_at([])[0]
     assert is_excused(simulation, stream)
     assert not is_excused(simulation, other)
