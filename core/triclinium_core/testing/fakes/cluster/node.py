@@ -61,7 +61,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
-from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterState, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterState, NodeState
 
 
 class FakeNode:
@@ -80,19 +80,19 @@ class FakeNode:
     def __init__(self, options: FakeNodeOptions | None = None) -> None:
         options = FakeNodeOptions() if options is None else options
         check_type(options, "options", FakeNodeOptions)
-        self._begin(ConnectionState(ClusterState([options]), 0))
+        self._begin(NodeState(ClusterState([options]), 0))
 
     @classmethod
     def in_cluster(cls, cluster: ClusterState, index: int) -> FakeNode:
         """Return one node of several."""
         node = cls.__new__(cls)
-        node._begin(ConnectionState(cluster, index))
+        node._begin(NodeState(cluster, index))
         return node
 
     def __repr__(self) -> str:
         return f"<FakeNode {Address(self.options.host, self.options.port)}>"
 
-    def _begin(self, state: ConnectionState) -> None:
+    def _begin(self, state: NodeState) -> None:
         self._state = state
         self._connections: dict[int, ClientConnection] = {}
         self._outbox = Outbox()

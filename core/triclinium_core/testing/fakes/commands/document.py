@@ -21,7 +21,7 @@ from triclinium_core.testing.fakes.store.documents import (
     Document,
     vbucket_uuid,
 )
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX
 """As the expiry of a counter: do not create it."""
@@ -40,12 +40,12 @@ _META = Struct(">IIIQ")
 """Deleted, flags, expiry, sequence number; in version 2 one more byte, the datatype."""
 
 
-def _get(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = node.read(request.address, in_replica=request.reads_replica)
     return _document_answer(document, node.documents.visible_cas(document))
 
 
-def _get_meta(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Answer what is left of a removed document too: a client has to look whether it is deleted."""
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
@@ -55,16 +55,16 @@ def _get_meta(node: ConnectionState, connection: ClientConnection, request: Requ
     return Answer(cas=documents.visible_cas(document), extras=extras)
 
 
-def _get_and_touch(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_and_touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = _touched(node, request)
     return _document_answer(document, document.cas)
 
 
-def _touch(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _touch(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return Answer(cas=_touched(node, request).cas)
 
 
-def _get_and_lock(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_and_lock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     seconds = _NUMBER.unpack(request.extras)[0] if request.extras else LOCK_SECONDS_DEFAULT
     if not 1 <= seconds <= LOCK_SECONDS_MAX:
         seconds = LOCK_SECONDS_DEFAULT
@@ -74,7 +74,7 @@ def _get_and_lock(node: ConnectionState, connection: ClientConnection, request: 
     return _document_answer(document, document.cas)
 
 
-def _unlock(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _unlock(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     document = node.read(request.address, in_replica=False)
     if not node.documents.is_locked(document):
         raise Refused(Status.NOT_LOCKED)
@@ -83,36 +83,36 @@ def _unlock(node: ConnectionState, connection: ClientConnection, request: Reques
     return Answer(cas=node.documents.unlock_at(request.address).cas)
 
 
-def _set(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _set(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     existing = node.documents.find_for_writing(request.address, request.cas)
     if existing is None and request.cas:
         raise Refused(Status.KEY_NOT_FOUND)
     return _store(node, connection, request, existing)
 
 
-def _add(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _add(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     if node.documents.find(request.address) is not None:
         raise Refused(Status.KEY_EXISTS)
     return _store(node, connection, request, None)
 
 
-def _replace(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _replace(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return _store(node, connection, request, _writable(node, request, missing=Status.KEY_NOT_FOUND))
 
 
-def _delete(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _delete(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     _writable(node, request, missing=Status.KEY_NOT_FOUND)
     return mutation_answer(connection, request, node.documents.erase(request.address))
 
 
-def _writable(node: ConnectionState, request: Request, *, missing: Status) -> Document:
+def _writable(node: NodeState, request: Request, *, missing: Status) -> Document:
     document = node.documents.find_for_writing(request.address, request.cas)
     if document is None:
         raise Refused(missing)
     return document
 
 
-def _touched(node: ConnectionState, request: Request) -> Document:
+def _touched(node: NodeState, request: Request) -> Document:
     documents = node.documents
     document = _writable(node, request, missing=Status.KEY_NOT_FOUND)
     (expiry,) = _NUMBER.unpack(request.extras)
@@ -120,7 +120,7 @@ def _touched(node: ConnectionState, request: Request) -> Document:
     return documents.write(request.address, document.value, flags=document.flags, expires_at=expires_at)
 
 
-def _store(node: ConnectionState, connection: ClientConnection, request: Request, existing: Document | None) -> Answer:
+def _store(node: NodeState, connection: ClientConnection, request: Request, existing: Document | None) -> Answer:
     flags, expiry = _STORE_EXTRAS.unpack(request.extras)
     expires_at = node.documents.expires_at(expiry)
     if existing is not None and request.preserves_expiry:
@@ -130,7 +130,7 @@ def _store(node: ConnectionState, connection: ClientConnection, request: Request
 
 
 def _concatenate(
-    join: Callable[[bytes, bytes], bytes], node: ConnectionState, connection: ClientConnection, request: Request
+    join: Callable[[bytes, bytes], bytes], node: NodeState, connection: ClientConnection, request: Request
 ) -> Answer:
     there = _writable(node, request, missing=Status.NOT_STORED)
     value = join(there.value, request.value)
@@ -140,9 +140,7 @@ def _concatenate(
     return mutation_answer(connection, request, document)
 
 
-def _count(
-    step: Callable[[int, int], int], node: ConnectionState, connection: ClientConnection, request: Request
-) -> Answer:
+def _count(step: Callable[[int, int], int], node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
     delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
     documents = node.documents

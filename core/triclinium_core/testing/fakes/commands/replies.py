@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.framing_extras import (
 )
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SERVER_DURATION_US = 25.0
 """What every command takes, as far as the client is told; a delay comes on top."""
@@ -94,7 +94,7 @@ _OPAQUE = 0xC0FF_EE00
 """A client's answer carries it; nobody looks at it."""
 
 
-def encode_notification(node: ConnectionState, connection: ClientConnection) -> bytes | None:
+def encode_notification(node: NodeState, connection: ClientConnection) -> bytes | None:
     """Return the notification of the present config, which in its brief form names it only; None where nobody asked."""
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:

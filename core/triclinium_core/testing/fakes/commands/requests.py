@@ -28,7 +28,7 @@ from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.store.documents import Address
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SECONDS_DEFAULT = 30.0
 """What a durable write may take where the client does not say."""
@@ -76,7 +76,7 @@ class Needs(Enum):
     """A bucket, and the address of a document in the request."""
 
 
-Handler = Callable[[ConnectionState, ClientConnection, Request], Answer]
+Handler = Callable[[NodeState, ClientConnection, Request], Answer]
 """Carries a command out; raises ``Refused``."""
 
 
@@ -100,7 +100,7 @@ class Command:
     """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
 
 
-def read_request(command: Command, node: ConnectionState, connection: ClientConnection, frame: Frame) -> Request:
+def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
     """Return the request in ``frame``; Refused where it is malformed, or the connection or the node cannot take it."""
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise Refused(Status.NO_ACCESS, "authenticate first")

@@ -13,7 +13,7 @@ from triclinium_core.options import OAUTHBEARER
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"
 """Selecting it leaves the bucket."""
@@ -21,7 +21,7 @@ NO_BUCKET = b"@no bucket@"
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
 
-def _hello(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _hello(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Replace the features of the connection, and name the new ones in the order asked for."""
     _refuse_in_flight(connection)
     if len(request.value) % 2:
@@ -39,7 +39,7 @@ def _hello(node: ConnectionState, connection: ClientConnection, request: Request
     return Answer(value=struct.pack(f">{len(granted)}H", *granted))
 
 
-def _get_error_map(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_error_map(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     if node.options.error_map is None:
         raise Refused(Status.UNKNOWN_COMMAND)
     if len(request.value) != 2:
@@ -50,11 +50,11 @@ def _get_error_map(node: ConnectionState, connection: ClientConnection, request:
     return Answer(value=node.options.error_map.encode(min(version, 2)), datatype=Datatype.JSON)
 
 
-def _sasl_list_mechanisms(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return Answer(value=" ".join(node.options.offered_mechanisms).encode())
 
 
-def _sasl_auth(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Begin to authenticate, anew where the connection is authenticated already.
 
     A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
@@ -81,7 +81,7 @@ def _sasl_auth(node: ConnectionState, connection: ClientConnection, request: Req
     return Answer(Status.AUTH_CONTINUE, value=challenge)
 
 
-def _authenticate_plain(node: ConnectionState, connection: ClientConnection, message: bytes) -> Answer:
+def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> Answer:
     username, password = node.options.username.encode(), node.options.password.encode()
     # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
@@ -90,7 +90,7 @@ def _authenticate_plain(node: ConnectionState, connection: ClientConnection, mes
     return Answer()
 
 
-def _authenticate_bearer(node: ConnectionState, connection: ClientConnection, message: bytes) -> Answer:
+def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> Answer:
     # RFC 7628 §3.1; an identity in front of the token would have to be the token's own, which this node does not look at.
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
@@ -100,7 +100,7 @@ def _authenticate_bearer(node: ConnectionState, connection: ClientConnection, me
     return Answer()
 
 
-def _sasl_step(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _sasl_step(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     exchange, connection.exchange = connection.exchange, None
     if exchange is None:
         raise Refused(Status.INVALID_ARGUMENTS, "no exchange has begun, SASL_AUTH is due")
@@ -112,7 +112,7 @@ def _sasl_step(node: ConnectionState, connection: ClientConnection, request: Req
     return Answer(value=signature)
 
 
-def _select_bucket(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _select_bucket(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     name = request.key.decode("utf-8", "replace")
     if request.key == NO_BUCKET:
         connection.bucket = None
@@ -124,7 +124,7 @@ def _select_bucket(node: ConnectionState, connection: ClientConnection, request:
     return Answer()
 
 
-def _noop(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return Answer()
 
 

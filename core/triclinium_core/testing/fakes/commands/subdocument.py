@@ -31,13 +31,13 @@ from triclinium_core.testing.fakes.commands.subdocument_requests import Spec, Su
 from triclinium_core.testing.fakes.store.attributes import is_virtual, stored, tree_of, virtual_tree
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, is_json
 from triclinium_core.testing.fakes.store.json_values import Change, PathFailed, change, decode_json, look_up, parse_path
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 _ARRAYS = (PathOpcode.ARRAY_APPEND, PathOpcode.ARRAY_PREPEND, PathOpcode.ARRAY_ADD_UNIQUE)
 _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datatype.RAW)
 
 
-def _multi_lookup(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     wanted = read_subdocument(connection, request, is_mutation=False)
     documents = node.documents
     with_remains = DocumentFlag.ACCESS_DELETED in wanted.flags
@@ -75,7 +75,7 @@ def _look_up(documents: FakeDocuments, document: Document, vbucket: int, spec: S
     return look_up(spec.opcode, tree, parse_path(spec.path))
 
 
-def _multi_mutation(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _multi_mutation(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     wanted = read_subdocument(connection, request, is_mutation=True)
     documents = node.documents
     existing = _find_for_writing(documents, request, wanted.flags)

@@ -14,13 +14,13 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes.answers import Answer, Refused
 from triclinium_core.testing.fakes.commands.requests import Command, Needs, Part, Request
 from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
-from triclinium_core.testing.fakes.store.state import ClientConnection, ConnectionState
+from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 _COLLECTION_ID = Struct(">QI")
 """Uid of the manifest, id of the collection."""
 
 
-def _get_cluster_config(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     """Answer the bucket's config where one is selected, else the global one; nothing where the client has it."""
     if connection.bucket in node.options.memcached_buckets:
         raise Refused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")
@@ -36,11 +36,11 @@ def _get_cluster_config(node: ConnectionState, connection: ClientConnection, req
     )
 
 
-def _get_manifest(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_manifest(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     return Answer(value=node.collections.encode(), datatype=Datatype.JSON)
 
 
-def _get_collection_id(node: ConnectionState, connection: ClientConnection, request: Request) -> Answer:
+def _get_collection_id(node: NodeState, connection: ClientConnection, request: Request) -> Answer:
     names = request.value.decode("ascii", "replace").split(".")
     if len(names) != 2:
         raise Refused(Status.INVALID_ARGUMENTS, "the value must be a scope and a collection with a dot between them")

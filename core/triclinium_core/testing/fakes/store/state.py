@@ -168,7 +168,7 @@ class ClusterState:
             self.alarm()
 
 
-class ConnectionState:
+class NodeState:
     """What belongs to the node and not to a connection; ``index`` is its place in the cluster."""
 
     def __init__(self, cluster: ClusterState, index: int) -> None:
