@@ -6,8 +6,8 @@ from triclinium import errors as errors
 from triclinium._cluster import Cluster as Cluster
 from triclinium._collection.binary import BinaryCollection as BinaryCollection
 from triclinium._collection.collection import Collection as Collection
-from triclinium._collection.replica_results import ReplicaResults as ReplicaResults
-from triclinium._collection.scan_results import ScanResults as ScanResults
+from triclinium._collection.replicas import ReplicaResults as ReplicaResults
+from triclinium._collection.scans import ScanResults as ScanResults
 from triclinium._collection_manager import CollectionManager as CollectionManager
 from triclinium._context import client_context as client_context, retrying as retrying
 from triclinium._deadlines import AbandonedOperation as AbandonedOperation, fail_after as fail_after

@@ -9,26 +9,41 @@ from typing import TypeVar
 import trio
 
 from triclinium._collection.base import CollectionBase, transcoder_or_json
-from triclinium._collection.replica_results import ReplicaResults, reading_copies
+from triclinium._collection.fan_out import FanOutResults, FanOutTasks, in_block
 from triclinium._context import strategy_for
-from triclinium_core.kv.operation.replica.copies import (
-    as_copy,
-    as_partial_copy,
-    partial_reads,
-    unretrievable,
-    whole_document_reads,
-)
-from triclinium_core.kv.operation.results import (
-    GetReplicaResult,
-    GetResult,
-    LookupInReplicaResult,
-    LookupInResult,
-)
-from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, check_specs
+from triclinium._driver.driver import Driver
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
+from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class ReplicaResults(FanOutResults[R_co]):
+    """The copies of a document in the order in which they arrive: ``async for copy in copies``.
+
+    Several tasks may take from it; each copy goes to one of them. It belongs to its block: afterwards it raises
+    ``trio.ClosedResourceError``.
+    """
+
+    def __init__(self, reads: ReplicaReads[R_co], tasks: FanOutTasks) -> None:
+        super().__init__(reads, tasks)
+        self._reads = reads
+
+    def __repr__(self) -> str:
+        return f"<ReplicaResults errors={len(self.errors)}>"
+
+    @property
+    def errors(self) -> tuple[CouchbaseException, ...]:
+        """Why copies could not be read, as far as it is known by now, the active one first.
+
+        Replicas that the bucket keeps and no node has now are among them; there are none for replicas beyond those.
+        """
+        return self._reads.errors
 
 
 class ReplicaOperations(CollectionBase):
@@ -45,7 +60,11 @@ class ReplicaOperations(CollectionBase):
         Raises:
             DocumentUnretrievableException: no copy has it.
         """
-        return await _first(lambda: self.get_all_replicas(key, transcoder=transcoder, retry_strategy=retry_strategy))
+        return await _first(
+            self._driver,
+            lambda: whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder), first_only=True),
+            retry_strategy,
+        )
 
     def get_all_replicas(
         self, key: str, *, transcoder: Transcoder | None = None, retry_strategy: AnyRetryStrategy | None = None
@@ -64,7 +83,7 @@ class ReplicaOperations(CollectionBase):
         Cancellation: reads are given up when the block is left.
         """
         reads = whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder))
-        return reading_copies(self._driver, reads, GetResult, as_copy, strategy_for(retry_strategy))
+        return in_block(ReplicaResults, self._driver, reads, strategy_for(retry_strategy))
 
     async def lookup_in_any_replica(
         self,
@@ -83,7 +102,9 @@ class ReplicaOperations(CollectionBase):
             DocumentUnretrievableException: no copy has the document.
         """
         return await _first(
-            lambda: self.lookup_in_all_replicas(key, specs, transcoder=transcoder, retry_strategy=retry_strategy)
+            self._driver,
+            lambda: partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder), first_only=True),
+            retry_strategy,
         )
 
     def lookup_in_all_replicas(
@@ -107,20 +128,19 @@ class ReplicaOperations(CollectionBase):
 
         Cancellation: reads are given up when the block is left.
         """
-        checked = check_specs(specs, LookupInSpec)
-        reads = partial_reads(self._keyspace, key, checked, transcoder_or_json(transcoder))
-        return reading_copies(self._driver, reads, LookupInResult, as_partial_copy, strategy_for(retry_strategy))
+        reads = partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder))
+        return in_block(ReplicaResults, self._driver, reads, strategy_for(retry_strategy))
 
 
-async def _first(read_all: Callable[[], AbstractAsyncContextManager[ReplicaResults[R]]]) -> R:
+async def _first(
+    driver: Driver, make_reads: Callable[[], ReplicaReads[R]], retry_strategy: AnyRetryStrategy | None
+) -> R:
     """Return the first copy that arrives; a checkpoint in every case."""
     await trio.lowlevel.checkpoint_if_cancelled()
     try:
-        reading = read_all()
+        reading = in_block(ReplicaResults, driver, make_reads(), strategy_for(retry_strategy))
     except Exception:
         await trio.lowlevel.cancel_shielded_checkpoint()
         raise
     async with reading as copies:
-        async for copy in copies:
-            return copy
-    raise unretrievable(copies.errors)
+        return await anext(copies)

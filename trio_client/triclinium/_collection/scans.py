@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
+from zlib import crc32
 
 from triclinium._collection.base import CollectionBase, transcoder_or_json
-from triclinium._collection.scan_results import ScanResults, scanning
+from triclinium._collection.fan_out import FanOutResults, FanOutTasks, in_block
 from triclinium._context import strategy_for
-from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.results import MutationToken
+from triclinium_core.kv.operation.results import MutationToken, ScanResult
+from triclinium_core.kv.operation.scan.machine import ScanMachine, ScanOptions, newest_tokens
 from triclinium_core.kv.operation.scan.types import ScanType
-from triclinium_core.kv.operation.scan.vbucket_scan import ScanOptions, newest_tokens
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.transcoding.transcoder import Transcoder
 
-CONCURRENCY_MAX = 1024
+
+class ScanResults(FanOutResults[ScanResult]):
+    """The documents that a scan finds, in no order: ``async for item in results``.
+
+    Nothing is asked for before the first one is wanted. Then each vbucket under way has one page ready at most, and asks
+    for the next one when that was taken. Several tasks may take from it; each document goes to one of them. It belongs to
+    its block: afterwards it raises ``trio.ClosedResourceError``.
+    """
+
+    def __init__(self, scan: ScanMachine, tasks: FanOutTasks) -> None:
+        super().__init__(scan, tasks)
+        self._keyspace = scan.options.keyspace
+
+    def __repr__(self) -> str:
+        return f"<ScanResults of {self._keyspace.bucket}.{self._keyspace.scope}.{self._keyspace.collection}>"
 
 
 class ScanOperations(CollectionBase):
@@ -57,11 +70,6 @@ class ScanOperations(CollectionBase):
 
         Cancellation: scans that are open on the nodes are closed when the block is left; nobody waits for that.
         """
-        if not isinstance(consistent_with, Sequence):
-            raise InvalidArgumentException(
-                f"consistent_with={consistent_with!r} must be a sequence of mutation tokens",
-                parameter="consistent_with",
-            )
         options = ScanOptions(
             self._keyspace,
             scan_type,
@@ -70,6 +78,8 @@ class ScanOperations(CollectionBase):
             batch_byte_limit,
             newest_tokens(consistent_with, self._keyspace),
             transcoder_or_json(transcoder),
+            concurrency,
         )
-        check_integer(concurrency, "concurrency", 1, CONCURRENCY_MAX)
-        return scanning(self._driver, options, concurrency, strategy_for(retry_strategy))
+        strategy = strategy_for(retry_strategy)
+        scan = ScanMachine(options, seed=crc32(self._driver.make_nonce().encode()))
+        return in_block(ScanResults, self._driver, scan, strategy)

@@ -21,17 +21,13 @@ from triclinium import (
     BestEffortRetryStrategy,
     Cluster,
     Collection,
-    FastFailOnTerminalErrorRetryStrategy,
     GetReplicaResult,
     LookupInReplicaResult,
     LookupInSpec,
     RawStringTranscoder,
 )
 from triclinium.errors import (
-    CollectionNotFoundException,
-    DocumentNotFoundException,
     DocumentUnretrievableException,
-    FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
 from triclinium.testing import (
@@ -42,15 +38,11 @@ from triclinium.testing import (
     open_fake_cluster,
     temporary_failure,
 )
-from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions
+from triclinium_core.testing import FakeNodeOptions
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=2, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
 )
-
-
-STRATEGY = FastFailOnTerminalErrorRetryStrategy()
 
 
 class Copies(NamedTuple):
@@ -92,33 +84,6 @@ async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
             yield Copies(fake, cluster, people, (owner, *fake.nodes.replica_holders_of("ada")))
 
 
-async def all_of(people: Collection, key: str = "ada") -> list[tuple[object, bool]]:
-    """Return content and origin of all copies, the active one first."""
-    async with people.get_all_replicas(key) as copies:
-        found = [(copy.content, copy.is_replica) async for copy in copies]
-    return sorted(found, key=lambda copy: copy[1])
-
-
-async def test_all_copies(autojump_clock: MockClock) -> None:
-    """One from each node, and each says whether it is a replica; they are asked for at once."""
-    async with open_copies() as (fake, cluster, people, _):
-        began = trio.current_time()
-        for node in fake.nodes:
-            node.faults.next(None, delay(1.0))
-
-        assert [(1, False), (1, True), (1, True)] == await all_of(people)
-        assert 1.0 == trio.current_time() - began
-        assert (0, 0) == (cluster.statistics().open_operations, cluster.statistics().in_flight)
-
-
-async def test_the_first_operation_of_all(autojump_clock: MockClock) -> None:
-    """Before there is a map nobody knows how many replicas there are; it is waited for."""
-    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake, fake.open_client() as cluster:
-        fake.nodes.documents.put("travel", "ada", b"1")
-
-        assert 3 == len(await all_of(cluster.bucket("travel").default_collection()))
-
-
 async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
     """As with any read."""
     async with open_copies() as (_, cluster, _, _):
@@ -130,18 +95,6 @@ async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
 
     assert "text" == found.content
     assert ["text"] * 3 == contents
-
-
-async def test_stale_replicas(autojump_clock: MockClock) -> None:
-    """What a replica has not heard of is not in its copy."""
-    async with open_copies() as (fake, _, people, holders):
-        fake.nodes.hold_replication(holders[2])
-        await people.upsert("ada", 2)
-        await people.upsert("bob", 2)
-
-        assert [(1, True), (2, False), (2, True)] == sorted(await all_of(people), key=str)
-        fake.nodes.release_replication(holders[2])
-        assert [(2, False), (2, True), (2, True)] == await all_of(people)
 
 
 async def test_the_order_is_that_of_arrival(autojump_clock: MockClock) -> None:
@@ -172,73 +125,20 @@ async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
         assert 0 == copies.cluster.statistics().open_operations
 
 
-async def test_a_dead_active_node(autojump_clock: MockClock) -> None:
-    """``get`` has to wait, while a replica is there."""
-    async with open_copies() as (fake, _, people, holders):
-        fake.nodes.kill(holders[0])
-        await trio.sleep(0.1)
-        began = trio.current_time()
-        found = await people.get_any_replica("ada")
-
-        assert (1, True) == (found.content, found.is_replica)
-        assert began == trio.current_time()
-        with pytest.raises(UnambiguousTimeoutException):
-            await people.get("ada")
-
-
 @rows(("replicas", "missing"), [(0, 0), (1, 0), (3, 2)])
 async def test_replicas_that_are_missing(replicas: int, missing: int, autojump_clock: MockClock) -> None:
-    """Those that the bucket keeps and no node has; what it does not keep is not missing, and nobody asks for it."""
+    """Those that the bucket keeps and no node has; what it does not keep is not missing. Both are known when the map has come."""
     async with (
         open_fake_cluster(nodes=2, options=replace(OPTIONS, replicas=replicas)) as fake,
         fake.open_client() as cluster,
     ):
         people = cluster.bucket("travel").default_collection()
-        await people.upsert("ada", {"a": 1})
+        fake.nodes.documents.put("travel", "ada", b"1")
         async with people.get_all_replicas("ada") as copies:
             whole = [copy.is_replica async for copy in copies]
-        async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as parts:
-            partial_copies = [copy.is_replica async for copy in parts]
 
-    assert [False, True][: replicas + 1] == sorted(whole) == sorted(partial_copies)
+    assert [False, True][: replicas + 1] == sorted(whole)
     assert [DocumentUnretrievableException] * missing == [type(error) for error in copies.errors]
-    assert [DocumentUnretrievableException] * missing == [type(error) for error in parts.errors]
-
-
-async def test_all_nodes_dead(autojump_clock: MockClock) -> None:
-    """Nobody knows whether there is a copy: both ways of reading say that they were too late."""
-    async with open_copies() as (fake, _, people, _):
-        for index in range(3):
-            fake.nodes.kill(index)
-        await trio.sleep(0.1)
-        with pytest.raises(UnambiguousTimeoutException, match="^get 'ada'"):
-            await people.get_any_replica("ada")
-        async with people.get_all_replicas("ada") as copies:
-            with pytest.raises(UnambiguousTimeoutException):
-                await anext(copies)
-
-
-async def test_no_copy_has_it(autojump_clock: MockClock) -> None:
-    """One of them is asked for: that fails. All of them are: there are none, and each says so."""
-    async with open_copies(value=None) as (_, _, people, _):
-        with pytest.raises(DocumentUnretrievableException) as caught:
-            await people.get_any_replica("ada")
-        async with people.get_all_replicas("ada") as copies:
-            found = [copy async for copy in copies]
-
-    assert ("get", "ada", []) == (caught.value.context.operation, caught.value.context.key, found)
-    assert [DocumentNotFoundException] * 3 == [type(error) for error in copies.errors]
-
-
-async def test_a_collection_that_there_is_not(autojump_clock: MockClock) -> None:
-    """No copy can be read, and the error says why."""
-    async with open_copies() as (_, cluster, _, _):
-        nowhere = cluster.bucket("travel").scope("inventory").collection("nowhere")
-        with pytest.raises(CollectionNotFoundException):
-            await nowhere.get_any_replica("ada", retry_strategy=STRATEGY)
-        async with nowhere.get_all_replicas("ada", retry_strategy=STRATEGY) as copies:
-            with pytest.raises(CollectionNotFoundException):
-                await anext(copies)
 
 
 async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClock) -> None:
@@ -272,49 +172,6 @@ async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
         assert [(1, True), (2, False), (2, True)] == sorted(found)
         assert isinstance(any_copy, LookupInReplicaResult)
         assert any_copy.is_replica
-
-
-async def test_parts_of_replicas_that_servers_cannot_read(autojump_clock: MockClock) -> None:
-    """The active copy is read all the same, and the errors say why it is the only one."""
-    options = replace(OPTIONS, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
-    async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
-        people = cluster.bucket("travel").default_collection()
-        await people.upsert("ada", {"a": 2})
-        async with people.lookup_in_all_replicas("ada", [LookupInSpec.get("a")]) as copies:
-            found = [copy.is_replica async for copy in copies]
-
-            assert [FeatureNotAvailableException] * 2 == [type(error) for error in copies.errors]
-    assert [False] == found
-
-
-async def test_leaving_the_block_gives_up_the_rest(autojump_clock: MockClock) -> None:
-    """Nothing goes on behind it, and the results are closed."""
-    async with open_copies() as copies:
-        for copy in (1, 2):
-            copies.strike(copy, drop_response())
-        async with copies.people.get_all_replicas("ada") as found:
-            first = await anext(found)
-
-        assert not first.is_replica
-        assert 0 == copies.cluster.statistics().open_operations
-        with pytest.raises(trio.ClosedResourceError):
-            await anext(found)
-
-
-async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
-    """Who waits for a copy is told."""
-    async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:
-        for node in fake.nodes:
-            node.faults.always(None, drop_response())
-        async with trio.open_nursery() as nursery, fake.open_client() as cluster:
-            people = cluster.bucket("travel").default_collection()
-
-            async def read() -> None:
-                with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
-                    await people.get_any_replica("ada")
-
-            nursery.start_soon(read)
-            await trio.sleep(1.0)
 
 
 async def test_time_that_is_up(autojump_clock: MockClock) -> None:

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, assert_checkpoints
 
 import triclinium
 from tests.rows import rows
@@ -27,24 +28,18 @@ from triclinium import (
     ScanType,
 )
 from triclinium.errors import (
-    CollectionNotFoundException,
     CouchbaseException,
-    FeatureNotAvailableException,
     InvalidArgumentException,
     TemporaryFailureException,
 )
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
-from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing import (
-    IMPLEMENTED_FEATURES,
     FakeNodeOptions,
-    garble,
-    hang_up_mid_reply,
     not_my_vbucket,
     status,
 )
-from triclinium_core.testing.fakes.store.documents import vbucket_of, vbucket_uuid
+from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
@@ -99,19 +94,13 @@ async def test_what_is_found(autojump_clock: MockClock) -> None:
     """Every document in the range, once, from all nodes, however many vbuckets are scanned at once."""
     async with open_scanned(20) as (fake, cluster, people):
         stored = dict(list(STORED.items())[:20])
-        for scan_type, expected in (
-            (ALL, stored),
-            (PrefixScan("k01"), {key: value for key, value in stored.items() if key.startswith("k01")}),
-            (PrefixScan("nobody"), {}),
-            (RangeScan("k010", "k012"), {"k010": 10, "k011": 11, "k012": 12}),
-            (RangeScan(ScanTerm("k010", exclusive=True), ScanTerm("k012", exclusive=True)), {"k011": 11}),
-            (RangeScan(from_="k018"), {"k018": 18, "k019": 19}),
-            (RangeScan(to="k001"), {"k000": 0, "k001": 1}),
-            (RangeScan("z", "a"), {}),
+        for scan_type, concurrency, expected in (
+            (ALL, 1, stored),
+            (ALL, 200, stored),
+            (PrefixScan("nobody"), 5, {}),
+            (RangeScan("k010", ScanTerm("k012", exclusive=True)), 5, {"k010": 10, "k011": 11}),
         ):
-            assert expected == contents(await scanned(people, scan_type, concurrency=5))
-        for concurrency in (1, 200):
-            assert stored == contents(await scanned(people, concurrency=concurrency))
+            assert expected == contents(await scanned(people, scan_type, concurrency=concurrency))
 
         assert 0 == sum(node.open_scans for node in fake.nodes)
         assert (0, 0) == (cluster.statistics().open_operations, cluster.statistics().in_flight)
@@ -124,60 +113,30 @@ async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
         (whole,) = await scanned(people, transcoder=RawBinaryTranscoder())
         (only_id,) = await scanned(people, ids_only=True)
 
-        assert ("ada", b"{}", stored.cas) == (whole.id, whole.content, whole.cas)
-        assert whole.expiry_time is not None
-        assert (stored.expires_at + OPTIONS.wall_seconds_at_zero) == whole.expiry_time.timestamp()
+        expires_at = stored.expires_at + OPTIONS.wall_seconds_at_zero
+        assert ("ada", b"{}", stored.cas, expires_at) == (whole.id, whole.content, whole.cas, whole.expiry)
         assert ("ada", 0, None) == (only_id.id, only_id.cas, only_id.expiry_time)
-        with pytest.raises(InvalidArgumentException):
-            _ = only_id.content
-
-
-async def test_a_collection_of_its_own(autojump_clock: MockClock) -> None:
-    """It has its own documents, and one that there is not is told by name."""
-    async with open_scanned(5) as (_, cluster, _):
-        scope = cluster.bucket("travel").scope("inventory")
-        await scope.collection("people").upsert("ada", 1)
-
-        assert {"ada": 1} == contents(await scanned(scope.collection("people")))
-        with pytest.raises(CollectionNotFoundException):
-            await scanned(scope.collection("nowhere"))
 
 
 async def test_samples(autojump_clock: MockClock) -> None:
-    """As many as are wanted, out of all vbuckets; the same ones for the same seed."""
-    async with open_scanned() as (fake, _, people):
-        samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, 2, None, None)]
-        await trio.sleep(1.0)
+    """As many as are wanted; the same ones for the same seed, and others each time without one."""
+    async with open_scanned() as (_, _, people):
+        samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, None, None)]
 
-        assert [20] * 5 == [len(sample) for sample in samples]
-        assert all(sample.items() <= STORED.items() for sample in samples)
-        assert samples[0] == samples[1] != samples[2]
-        assert samples[3] != samples[4]
-        assert STORED == contents(await scanned(people, SamplingScan(100_000)))
-        assert 0 == sum(node.open_scans for node in fake.nodes)
-
-
-async def test_an_older_server_refuses_a_large_sample(autojump_clock: MockClock) -> None:
-    """Then the whole vbucket is the sample."""
-    async with open_scanned(300) as cluster:
-        for node in cluster.fake.nodes:
-            node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.RANGE_ERROR))
-
-        assert 50 == len(contents(await scanned(cluster.people, SamplingScan(50))))
-        assert 0 == sum(node.faults.pending for node in cluster.fake.nodes)
+        assert [20] * 4 == [len(sample) for sample in samples]
+        assert samples[0] == samples[1]
+        assert samples[2] != samples[3]
 
 
 async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
     """Those are in it; a history that the node does not have is an error."""
     async with open_scanned(0) as (_, _, people):
-        written = await people.upsert("ada", 1)
-        token = written.mutation_token
+        token = (await people.upsert("ada", 1)).mutation_token
         assert token is not None
 
         assert {"ada": 1} == contents(await scanned(people, consistent_with=[token]))
-        wrong = triclinium.MutationToken(token.bucket, token.vbucket, vbucket_uuid(1) - 7, token.sequence_number)
         with pytest.raises(CouchbaseException) as caught:
-            await scanned(people, consistent_with=[wrong])
+            await scanned(people, consistent_with=[msgspec.structs.replace(token, vbucket_uuid=7)])
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
@@ -210,26 +169,6 @@ async def test_the_map_moves_meanwhile(autojump_clock: MockClock) -> None:
         assert 0 == cluster.open_scans
 
 
-@rows(
-    "fault",
-    [
-        hang_up_mid_reply(bytes_sent=30),
-        garble(),
-        temporary_failure(),
-        status(Status.RANGE_SCAN_CANCELLED),
-    ],
-)
-async def test_what_breaks_is_begun_again(autojump_clock: MockClock, fault: Any) -> None:
-    """Behind the last document that was delivered: nothing is missing, and nothing comes twice."""
-    async with open_scanned(30) as cluster:
-        for node in cluster.fake.nodes:
-            node.faults.next(Opcode.RANGE_SCAN_CONTINUE, fault, times=3)
-        items = await scanned(cluster.people, concurrency=4, batch_item_limit=1)
-
-        assert dict(list(STORED.items())[:30]) == contents(items)
-        assert 0 == sum(node.faults.pending for node in cluster.fake.nodes)
-
-
 async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None:
     """The error is told behind what was found before, and nothing stays open."""
     async with open_scanned(100) as cluster:
@@ -241,7 +180,7 @@ async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None
             with pytest.raises(triclinium.errors.AuthenticationFailureException):
                 async for _ in found:
                     pass
-            with pytest.raises(triclinium.errors.AuthenticationFailureException):
+            with pytest.raises(triclinium.errors.AuthenticationFailureException), assert_checkpoints():
                 await anext(found)
         await trio.sleep(1.0)
 
@@ -255,35 +194,6 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
         with pytest.raises(TemporaryFailureException):
             await scanned(people, retry_strategy=Never())
-
-
-async def test_servers_that_cannot_scan(autojump_clock: MockClock) -> None:
-    """They say so in the config, or by being something else."""
-    options = FakeNodeOptions(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
-    async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
-        with pytest.raises(FeatureNotAvailableException, match="rangeScan"):
-            await scanned(cluster.bucket("default").default_collection())
-
-
-# -- No more than is read.
-
-
-async def test_nothing_is_asked_for_that_nobody_wants(autojump_clock: MockClock) -> None:
-    """Before the first item nothing at all; then a page for each vbucket under way, and no further one."""
-    async with open_scanned() as cluster:
-        await cluster.people.exists("k000")
-        async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=2) as found:
-            await trio.sleep(5.0)
-            assert 0 == cluster.asked(Opcode.RANGE_SCAN_CREATE)
-            for _ in range(3):
-                await anext(found)
-            await trio.sleep(5.0)
-            pages = cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
-            await trio.sleep(5.0)
-
-            # Two of them were taken.
-            assert 4 + 2 == pages == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
-            assert cluster.open_scans <= 4
 
 
 async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> None:
@@ -302,33 +212,49 @@ async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> Non
 
 async def test_the_wrong_node_is_asked_for_a_while(autojump_clock: MockClock) -> None:
     """As when a vbucket moves and no new map is there yet: the scan has the patience to see it come."""
-    async with open_scanned(50) as cluster:
+    async with open_scanned(50) as cluster, trio.open_nursery() as nursery:
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CONTINUE, not_my_vbucket(with_config=False))
-        async with trio.open_nursery() as nursery:
-            found: list[ScanResult] = []
 
-            async def scan() -> None:
-                found.extend(await scanned(cluster.people, concurrency=4))
-
-            nursery.start_soon(scan)
+        @nursery.start_soon
+        async def clear() -> None:
             await trio.sleep(1.0)
             for node in cluster.fake.nodes:
                 node.faults.clear()
 
-        assert 50 == len(contents(found))
+        assert 50 == len(contents(await scanned(cluster.people, concurrency=4)))
+        assert trio.current_time() > 1.0
+
+
+@pytest.mark.parametrize("page_size", [2, 50])
+async def test_each_vbucket_under_way_has_a_page_ready(autojump_clock: MockClock, page_size: int) -> None:
+    """And no more than one, whether somebody waits for it or not."""
+    async with open_scanned() as cluster:
+        async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=page_size) as found:
+            for _ in range(2):
+                await anext(found)
+            await trio.sleep(1.0)
+
+        # One of them was taken.
+        assert 4 + 1 == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
 
 
 async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) -> None:
-    """The nodes are told, and the results are closed."""
+    """It goes on in a block that is being cancelled; then the nodes are told, and the results are closed."""
     async with open_scanned() as cluster:
-        async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=3) as found:
-            await anext(found)
-            await trio.sleep(1.0)
-            open_before = cluster.open_scans
+        with trio.CancelScope() as scope:
+            async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=2) as found:
+                for _ in range(2):
+                    with assert_checkpoints():
+                        await anext(found)
+                open_before = cluster.open_scans
+                scope.cancel()
+                with trio.CancelScope(shield=True):
+                    more = [await anext(found) for _ in range(20)]
         await trio.sleep(1.0)
 
         assert open_before
+        assert 20 == len(more)
         assert 0 == cluster.open_scans
         assert (0, 0) == (cluster.cluster.statistics().open_operations, cluster.cluster.statistics().in_flight)
         with pytest.raises(trio.ClosedResourceError):
@@ -358,7 +284,7 @@ async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockCl
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
 
         async def wait(found: ScanResults) -> None:
-            with pytest.raises(trio.ClosedResourceError, match="the scan's block was left"):
+            with pytest.raises(trio.ClosedResourceError, match="the block was left"):
                 await anext(found)
 
         async with trio.open_nursery() as nursery, cluster.people.scan(ALL) as found:
@@ -367,27 +293,15 @@ async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockCl
 
 
 async def test_a_sample_that_is_complete_ends_what_is_open(autojump_clock: MockClock) -> None:
-    """At once, and not when the block is left."""
-    async with open_scanned() as cluster, cluster.people.scan(SamplingScan(3), batch_item_limit=1) as found:
-        for _ in range(3):
-            await anext(found)
-        await trio.sleep(1.0)
-
-        assert 0 == cluster.open_scans
-
-
-async def test_leaving_while_one_is_being_opened(autojump_clock: MockClock) -> None:
-    """The answer that nobody waits for any more has the scan ended too."""
+    """At once, and not when the block is left, or when a node answers."""
     async with open_scanned() as cluster:
-        for node in cluster.fake.nodes:
-            node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(2.0))
-        with trio.move_on_after(1.0):
-            await scanned(cluster.people, batch_item_limit=1)
-        open_before = cluster.open_scans
-        await trio.sleep(2.0)
+        cluster.fake.nodes[0].faults.always(Opcode.RANGE_SCAN_CONTINUE, drop_response())
+        async with cluster.people.scan(SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
+            for _ in range(3):
+                await anext(found)
+            await trio.sleep(1.0)
 
-        assert 1 == open_before
-        assert 0 == cluster.open_scans
+            assert (0, 0) == (cluster.open_scans, cluster.cluster.statistics().open_operations)
 
 
 async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
@@ -450,16 +364,11 @@ def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
     ("arguments", "parameter"),
     [
         ({"scan_type": "k"}, "scan_type"),
-        ({"scan_type": RangeScan}, "scan_type"),
         ({"ids_only": 1}, "ids_only"),
         ({"consistent_with": 5}, "consistent_with"),
-        ({"consistent_with": "token"}, "consistent_with"),
         ({"consistent_with": [5]}, "consistent_with"),
         ({"concurrency": 0}, "concurrency"),
-        ({"concurrency": 1025}, "concurrency"),
-        ({"concurrency": True}, "concurrency"),
         ({"batch_item_limit": 0}, "batch_item_limit"),
-        ({"batch_item_limit": 2**32}, "batch_item_limit"),
         ({"batch_byte_limit": -1}, "batch_byte_limit"),
         ({"transcoder": "json"}, "transcoder"),
         ({"retry_strategy": "best effort"}, "retry_strategy"),

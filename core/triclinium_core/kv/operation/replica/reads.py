@@ -1,0 +1,152 @@
+"""All copies of one document, read at once: which reads it takes, and what it means when some of them do not succeed.
+
+Source: SDK-RFC 0053 "GetAnyReplica", "GetAllReplicas"; SDK-RFC 0076; decision D13.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from triclinium_core.errors import CouchbaseException, DocumentNotFoundException, DocumentUnretrievableException
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
+from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Get, GetReplica, Keyspace, Operation
+from triclinium_core.kv.operation.results import (
+    GetReplicaResult,
+    GetResult,
+    LookupInReplicaResult,
+    LookupInResult,
+    as_lookup_of_copy,
+)
+from triclinium_core.kv.operation.subdocument.requests import LookupIn
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, check_specs
+from triclinium_core.kv.operation.validation import REPLICAS_MAX
+from triclinium_core.retry.couchbase.failures import subject
+from triclinium_core.transcoding.transcoder import Transcoder
+
+R = TypeVar("R")
+
+_REPLICAS = range(1, REPLICAS_MAX + 1)
+_ABSENT = (DocumentNotFoundException, DocumentUnretrievableException)
+"""What says no more than that there is nothing to be read: the copy lacks the document, or the map lacks the copy."""
+
+
+class ReplicaReads(Generic[R]):
+    """A ``FanOut`` that reads the copies of a document, and gives those that it finds in the order in which they arrive.
+
+    Args:
+        reads: one of each copy that there can be, the active one first. How many there are is not known before there is a
+            map; what asks for one too many fails at once.
+        as_copy: makes a copy of what a read returns.
+        first_only: whether the first copy is enough, and a failure where there is none.
+    """
+
+    wakeup: float = math.inf
+
+    def __init__(self, reads: Sequence[Operation], as_copy: Callable[[object], R], *, first_only: bool) -> None:
+        self._as_copy = as_copy
+        self._first_only = first_only
+        self._unsent = reads
+        self._unsettled = len(reads)
+        self._arrived: list[R] = []
+        self._is_found = False
+        self._errors: dict[int, CouchbaseException] = {}
+        """By copy."""
+        self._ending: Exception | None = None
+        """The driver's own."""
+
+    @property
+    def errors(self) -> tuple[CouchbaseException, ...]:
+        """Why copies that there should be could not be read, as far as it is known by now, the active one first."""
+        return tuple(self._errors[copy] for copy in sorted(self._errors))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is wanted, or will arrive."""
+        return not self._unsettled or self._ending is not None or (self._first_only and self._is_found)
+
+    @property
+    def failure(self) -> Exception | None:
+        """Where nothing was found, the first error that says more than that nothing is there."""
+        if self._ending is not None or self._is_found or not self.is_over:
+            return self._ending
+        told = next((error for error in self.errors if not isinstance(error, _ABSENT)), None)
+        if told is not None or not self._first_only:
+            return told
+        context = self.errors[0].context
+        return DocumentUnretrievableException(
+            f"{subject(context)}: neither it nor any of its replicas is there", context
+        )
+
+    def next_operations(self, now: float) -> Sequence[Operation]:
+        """Return all reads, once."""
+        unsent, self._unsent = self._unsent, ()
+        return unsent
+
+    def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
+        """Record what became of a read."""
+        if self.is_over:
+            return
+        self._unsettled -= 1
+        if isinstance(outcome, CouchbaseException):
+            # What the bucket does not keep is not missing.
+            if replicas is None or operation.copy <= replicas:
+                self._errors[operation.copy] = outcome
+        elif isinstance(outcome, Exception):
+            self._ending = outcome
+        else:
+            self._is_found = True
+            self._arrived.append(self._as_copy(outcome))
+
+    def take(self) -> Sequence[R]:
+        """Return the copies that have arrived since the last time."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def close(self) -> Sequence[Operation]:
+        """Return nothing: nodes know of no reads but those that are open."""
+        return ()
+
+
+def whole_document_reads(
+    keyspace: Keyspace, key: str, transcoder: Transcoder = JSON_TRANSCODER, *, first_only: bool = False
+) -> ReplicaReads[GetReplicaResult]:
+    """Return the reads of a document and of each replica that a bucket can have.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+    replicas = (GetReplica(keyspace, key, replica, transcoder) for replica in _REPLICAS)
+    return ReplicaReads((Get(keyspace, key, transcoder), *replicas), _as_copy, first_only=first_only)
+
+
+def partial_reads(
+    keyspace: Keyspace,
+    key: str,
+    specs: Sequence[LookupInSpec],
+    transcoder: Transcoder = JSON_TRANSCODER,
+    *,
+    first_only: bool = False,
+) -> ReplicaReads[LookupInReplicaResult]:
+    """Return the lookups of parts in a document and in each replica that a bucket can have.
+
+    Raises:
+        InvalidArgumentException: an argument is wrong.
+    """
+    checked = check_specs(specs, LookupInSpec)
+    replicas = (LookupInReplica(keyspace, key, checked, False, transcoder, replica) for replica in _REPLICAS)
+    active = LookupIn(keyspace, key, checked, False, transcoder)
+    return ReplicaReads((active, *replicas), _as_partial_copy, first_only=first_only)
+
+
+def _as_copy(result: object) -> GetReplicaResult:
+    if isinstance(result, GetReplicaResult):
+        return result
+    assert isinstance(result, GetResult)
+    return GetReplicaResult(result.cas, result.flags, result.data, result.transcoder, is_replica=False)
+
+
+def _as_partial_copy(result: object) -> LookupInReplicaResult:
+    assert isinstance(result, LookupInResult)
+    return result if isinstance(result, LookupInReplicaResult) else as_lookup_of_copy(result, is_replica=False)

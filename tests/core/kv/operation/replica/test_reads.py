@@ -1,0 +1,133 @@
+"""Reading all copies of a document: what is asked, what arrives, and what it means when nobody has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, strategies as st
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import (
+    CollectionNotFoundException,
+    DocumentNotFoundException,
+    DocumentUnretrievableException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
+from triclinium_core.kv.operation.replica.requests import LookupInReplica
+from triclinium_core.kv.operation.requests import Get, GetReplica, Keyspace
+from triclinium_core.kv.operation.results import Cas, GetReplicaResult, GetResult, LookupInResult, as_lookup_of_copy
+from triclinium_core.kv.operation.subdocument.requests import LookupIn
+from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
+from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
+
+TRAVEL = Keyspace("travel")
+RAW = RawBinaryTranscoder()
+SPECS = (LookupInSpec.get("a"),)
+
+MISSING = DocumentNotFoundException("missing", ErrorContext(operation="get", key="ada"))
+NOWHERE = DocumentUnretrievableException("nowhere", ErrorContext(operation="get_replica", key="ada"))
+LATE = UnambiguousTimeoutException("late")
+LOST = CollectionNotFoundException("lost")
+CLOSED = RuntimeError("the driver is closed")
+ABSENT = (DocumentNotFoundException, DocumentUnretrievableException)
+
+
+def found(copy: int) -> GetReplicaResult:
+    """Return what the read of a copy returns."""
+    return GetReplicaResult(Cas(5), 7, b"%d" % copy, RAW, is_replica=copy > 0)
+
+
+def read(outcomes: Sequence[Exception | None], *, first_only: bool, replicas: int | None = 3) -> ReplicaReads[object]:
+    """Return reads of which the first ones had these outcomes, in order; None for a copy."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
+    for operation, outcome in zip(reads.next_operations(0.0), outcomes, strict=False):
+        reads.settled(operation, outcome or found(operation.copy), vbuckets=128, replicas=replicas)
+    return reads  # type: ignore[return-value]
+
+
+def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
+    """In the order of the map, at once, and once."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW)
+    asked = reads.next_operations(0.0)
+
+    assert [Get(TRAVEL, "ada", RAW), *(GetReplica(TRAVEL, "ada", each, RAW) for each in (1, 2, 3))] == list(asked)
+    assert [0, 1, 2, 3] == [read.copy for read in asked]
+    assert [(), (), ()] == [reads.next_operations(9.0), tuple(reads.take()), reads.close()]
+
+
+def test_a_copy_says_where_it_is_from() -> None:
+    """What the read of the active copy returns does not by itself."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW)
+    active, replica, *_ = reads.next_operations(0.0)
+    reads.settled(replica, found(1), vbuckets=128, replicas=3)
+    reads.settled(active, GetResult(Cas(5), 7, b"0", RAW), vbuckets=128, replicas=3)
+
+    assert [found(1), found(0)] == list(reads.take())
+
+
+def test_parts_of_all_copies() -> None:
+    """Likewise, and all else is as it was."""
+    reads = partial_reads(TRAVEL, "ada", SPECS, RAW)
+    asked = reads.next_operations(0.0)
+    result = LookupInResult(Cas(5), SPECS, ((0, b"1"),), RAW, ErrorContext(), is_deleted=True)
+    reads.settled(asked[0], result, vbuckets=128, replicas=3)
+    reads.settled(asked[1], as_lookup_of_copy(result, is_replica=True), vbuckets=128, replicas=3)
+    replicas = [LookupInReplica(TRAVEL, "ada", SPECS, False, RAW, each) for each in (1, 2, 3)]
+
+    assert [LookupIn(TRAVEL, "ada", SPECS, False, RAW), *replicas] == list(asked)
+    assert [as_lookup_of_copy(result, is_replica=each) for each in (False, True)] == list(reads.take())
+
+
+def test_no_copy_has_it() -> None:
+    """That fails where one was asked for: the error tells of the document, and of the read of the active copy."""
+    told = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
+
+    assert isinstance(told, DocumentUnretrievableException)
+    assert MISSING.context == told.context
+    assert "get 'ada': neither it nor any of its replicas is there" == str(told)
+
+
+@pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])
+def test_what_is_missed(replicas: int | None, missed: int) -> None:
+    """The active copy, and each replica that the bucket keeps, or may keep."""
+    reads = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=False, replicas=replicas)
+
+    assert (MISSING, NOWHERE, NOWHERE, NOWHERE)[:missed] == reads.errors
+
+
+OUTCOMES = st.sampled_from([None, None, MISSING, NOWHERE, LATE, LOST, CLOSED])
+
+
+@given(st.permutations(range(4)), st.lists(OUTCOMES, min_size=4, max_size=4), st.booleans(), st.data())
+def test_whatever_becomes_of_the_reads(
+    order: list[int], outcomes: list[Exception | None], first_only: bool, data: st.DataObject
+) -> None:
+    """Each copy is given once, as it arrives, and no error where one was wanted and is there; and there is an end."""
+    reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
+    asked = reads.next_operations(0.0)
+    taken: list[GetReplicaResult] = []
+    expected: list[GetReplicaResult] = []
+    ending: Exception | None = None
+    for copy in order:
+        was_over, outcome = reads.is_over, outcomes[copy]
+        assert was_over == (ending is not None or (first_only and expected != []))
+        assert reads.failure is ending
+        reads.settled(asked[copy], outcome or found(copy), vbuckets=128, replicas=3)
+        if not was_over and outcome is None:
+            expected.append(found(copy))
+        elif not was_over and outcome is CLOSED:
+            ending = CLOSED
+        if data.draw(st.booleans()):
+            taken += reads.take()
+    taken += reads.take()
+
+    assert expected == taken
+    assert reads.is_over
+    if ending is not None or expected:
+        assert reads.failure is ending
+    else:
+        first = next((each for each in outcomes if not isinstance(each, ABSENT)), None)
+        assert reads.failure is first or (first is None and first_only)
+        assert (reads.failure is None) == (first is None and not first_only)

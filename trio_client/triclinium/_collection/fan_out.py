@@ -1,0 +1,126 @@
+"""A call that takes several operations: a task for each while its block runs, and their results as they come.
+
+What is submitted when, and what all of it means, is up to the core's ``FanOut``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, Self, TypeVar
+
+import trio
+
+from triclinium._driver.driver import Driver
+from triclinium._driver.hidden_nursery import in_background
+from triclinium._trio_run import TrioRun
+from triclinium_core.errors import CouchbaseException
+from triclinium_core.kv.operation.fan_out import FanOut
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
+
+T_co = TypeVar("T_co", covariant=True)
+F = TypeVar("F", bound=FanOut[object])
+R = TypeVar("R")
+
+
+class FanOutTasks:
+    """The tasks of one call, until it is over or its block is left."""
+
+    def __init__(self, driver: Driver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None) -> None:
+        self.started: trio.Event = trio.Event()
+        self.is_left: bool = False
+        """Whether the block was left."""
+        self.takers: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        """Who waits for something to take."""
+        self.submitter: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
+        """Who waits for something to submit."""
+        self._driver = driver
+        self._fan_out = fan_out
+        self._strategy = strategy
+        self._scope = trio.CancelScope(shield=True)
+
+    async def run(self) -> None:
+        """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
+        self.started.set()
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    while not self._fan_out.is_over:
+                        for operation in self._fan_out.next_operations(trio.current_time()):
+                            nursery.start_soon(self._perform, operation)
+                        with trio.move_on_at(self._fan_out.wakeup):
+                            await self.submitter.park()
+                    nursery.cancel_scope.cancel()
+        finally:
+            for operation in self._fan_out.close():
+                self._driver.send_off(operation)
+            self.takers.unpark_all()
+
+    def close(self) -> None:
+        """Give up what is open, for the block was left."""
+        self.is_left = True
+        self._scope.cancel()
+
+    async def _perform(self, operation: Operation) -> None:
+        try:
+            result = await self._driver.perform(object, lambda: operation, self._strategy)
+        except (CouchbaseException, trio.ClosedResourceError) as error:
+            self._settle(operation, error)
+        else:
+            self._settle(operation, result)
+
+    def _settle(self, operation: Operation, outcome: object) -> None:
+        bucket = operation.keyspace.bucket
+        vbuckets, replicas = self._driver.vbucket_count(bucket), self._driver.replica_count(bucket)
+        self._fan_out.settled(operation, outcome, vbuckets=vbuckets, replicas=replicas)
+        self.submitter.unpark()
+        self.takers.unpark_all()
+
+
+class FanOutResults(Generic[T_co]):
+    """What a call gives its block, in the order in which it arrives."""
+
+    def __init__(self, fan_out: FanOut[T_co], tasks: FanOutTasks) -> None:
+        self._fan_out = fan_out
+        self._tasks = tasks
+        self._run = TrioRun()
+        self._taken: deque[T_co] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T_co:
+        """Return the next one.
+
+        Raises:
+            StopAsyncIteration: there are no more.
+            CouchbaseException: why nothing more comes.
+            trio.ClosedResourceError: the block was left, or the cluster is closed.
+            RuntimeError: it is called in another trio run.
+        """
+        self._run.check_caller()
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._tasks.is_left:
+                raise trio.ClosedResourceError("the block was left; take its results inside")
+            if not self._taken:
+                self._taken.extend(self._fan_out.take())
+                self._tasks.submitter.unpark()
+            if self._taken:
+                return self._taken.popleft()
+            if self._fan_out.is_over:
+                raise self._fan_out.failure or StopAsyncIteration
+            await self._tasks.takers.park()
+
+
+def in_block(
+    results: Callable[[F, FanOutTasks], R], driver: Driver, fan_out: F, strategy: AnyRetryStrategy | None
+) -> in_background[R]:
+    """Give a block the ``results`` of a call, as they come.
+
+    Cancellation: one that is pending on entering is noticed before anything is sent.
+    """
+    driver.check_caller()
+    tasks = FanOutTasks(driver, fan_out, strategy)
+    return in_background(tasks, results(fan_out, tasks))
