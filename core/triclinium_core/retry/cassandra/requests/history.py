@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
@@ -51,12 +51,8 @@ class History:
         self._executions: list[Execution] = []
         self._owners: list[Execution] = []
         """Whose each attempt is, by its number."""
-        self._errors: list[tuple[Hashable, CassandraError]] = []
-
-    @property
-    def errors(self) -> Sequence[tuple[Hashable, CassandraError]]:
+        self.errors: list[tuple[Hashable, CassandraError]] = []
         """Node and error, in order, of all executions."""
-        return self._errors
 
     @property
     def executions(self) -> int:
@@ -92,7 +88,7 @@ class History:
 
     def record(self, execution: Execution, error: CassandraError) -> None:
         """Note an error that the request goes on after."""
-        self._errors.append((execution.node, error))
+        self.errors.append((execution.node, error))
 
     def end(self) -> list[Cancel]:
         """End all executions, and return the orders that call off what they have under way."""
@@ -112,7 +108,7 @@ class History:
         last = settled_by or ran_out
         return ExecutionInfo(
             coordinator=settled_by.node if settled_by else None,
-            errors=tuple(self._errors),
+            errors=tuple(self.errors),
             successful_execution_index=settled_by.index if settled_by else -1,
             speculative_executions=max(len(self._executions) - 1, 0),
             consistency=last.consistency if last else self._consistency,

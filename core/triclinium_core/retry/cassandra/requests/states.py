@@ -70,7 +70,7 @@ class ExecutionState(Enum):
     ENDED = "ended"
 
 
-_FINAL = frozenset({RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED})
+_FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
 
 REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = {
     RequestState.NEW: {
