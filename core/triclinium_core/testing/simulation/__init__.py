@@ -1,9 +1,12 @@
 """A simulation in virtual time: clients and fake nodes in one process, joined by streams that can be stopped at any byte.
 
-``Simulation`` is the stage, for a test that wants to move every byte itself. ``python -m
-triclinium_core.testing.simulation`` plays whole histories on it, one for each seed: ``command``.
+``Simulation`` lets a test move every byte itself. ``python -m triclinium_core.testing.simulation`` plays whole histories
+in it, one for each seed: ``command``.
 """
 
-from triclinium_core.testing.simulation.simulation import LIVELOCK, Link, Midpoint, Simulation
-
-__all__ = ["LIVELOCK", "Link", "Midpoint", "Simulation"]
+from triclinium_core.testing.simulation.simulation import (
+    LIVELOCK as LIVELOCK,
+    Link as Link,
+    Midpoint as Midpoint,
+    Simulation as Simulation,
+)
