@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import FunctionType
 
 from trio.testing import MockClock
 
@@ -62,7 +63,9 @@ def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
     functions = {
         name
         for name, value in vars(faults).items()
-        if name in vars(triclinium_core.testing) and name.islower() and value.__module__ == faults.__name__
+        if isinstance(value, FunctionType)
+        and name in vars(triclinium_core.testing)
+        and value.__module__ == faults.__name__
     }
 
     assert functions
