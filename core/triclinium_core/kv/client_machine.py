@@ -71,7 +71,7 @@ from triclinium_core.kv.operation.requests import Noop, Operation
 from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections, Loss
-from triclinium_core.kv.pool.keepalive import Upkeep
+from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
@@ -135,11 +135,11 @@ class ClientMachine:
             configs=configs,
             emit=emit,
         )
-        self._upkeep = Upkeep(self._connections, configs, node_timers, options.timeouts)
+        self._keep_alive = KeepAlive(self._connections, configs, node_timers, options.timeouts)
         self._keyspaces = Keyspaces(
             self._connections,
             configs,
-            self._upkeep,
+            self._keep_alive,
             tls=connection_string.tls,
             network=Network(options.network, connection_string.addresses),
             terminal_states=terminal_states,
@@ -162,7 +162,7 @@ class ClientMachine:
             strategy=options.retry_strategy,
             connections=self._connections,
             keyspaces=self._keyspaces,
-            upkeep=self._upkeep,
+            keep_alive=self._keep_alive,
             terminal_states=terminal_states,
             error_maps=error_maps,
             destinations=destinations,
@@ -353,7 +353,7 @@ class ClientMachine:
         if not self._started:
             self._started = True
             self._connections.of_bucket(None, now)
-        self._upkeep.read_at = now
+        self._keep_alive.read_at = now
         if self._operations.next_deadline <= now:
             self._operations.deadlines_passed(event, now)
         # What becomes due because of this event waits for the next one, so that this call ends.
@@ -376,7 +376,7 @@ class ClientMachine:
             elif kind in TIMERS_OF_CONNECTIONS:
                 self._connections.on_timer(kind, cast(Connection, subject), now)
             else:
-                self._upkeep.on_timer(kind, cast(Connection, subject), now)
+                self._keep_alive.on_timer(kind, cast(Connection, subject), now)
 
     def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
         try:
@@ -449,10 +449,10 @@ class ClientMachine:
         """Take the answer to a question of the client's own to where it belongs."""
         owner, frame = answered.request.owner, answered.frame
         if owner is Purpose.KEEP_ALIVE or owner is Purpose.CANARY:
-            self._upkeep.answered(connection, owner, now)
+            self._keep_alive.answered(connection, owner, now)
         elif owner is Purpose.CONFIG:
             connection.config_asked_at = -math.inf
-            connection.questions.rest()
+            connection.questions.reset()
             self._keyspaces.take_config(connection, frame.value if frame.status == Status.SUCCESS else None, now)
             # One more question where the answer is older than what was announced meanwhile, and no third.
             self._fetch_announced(connection, now)
@@ -491,11 +491,11 @@ class ClientMachine:
         """Fetch the config that a node announced, unless it is known."""
         known = self._configs.version(connection.bucket)
         if connection.announced is not None and (known is None or known < connection.announced):
-            self._upkeep.refresh_config(connection, now)
+            self._keep_alive.refresh_config(connection, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
         """Use a connection that became ready after so many losses, unless it has brought no config."""
-        self._upkeep.begin(connection, now)
+        self._keep_alive.begin(connection, now)
         self._connections.became_ready(connection, losses)
         failure = self._keyspaces.take_config(connection, connection.negotiated.config, now)
         if failure is None and connection.bucket is not None and connection.bucket not in self._configs:
@@ -504,7 +504,7 @@ class ClientMachine:
             self._connections.close(connection, failure.text, now, failure=failure)
             return
         if self._configs.is_lost(connection.bucket):
-            self._upkeep.refresh_config(connection, now)
+            self._keep_alive.refresh_config(connection, now)
         self._operations.resume_waiting(connection, now)
         self._connections.catch_up(connection, now)
 

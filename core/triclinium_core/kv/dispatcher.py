@@ -27,7 +27,7 @@ from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
-from triclinium_core.kv.pool.keepalive import Upkeep
+from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -69,13 +69,13 @@ class Dispatcher:
         self,
         connections: Connections,
         keyspaces: Keyspaces,
-        upkeep: Upkeep,
+        keep_alive: KeepAlive,
         terminal_states: TerminalStates,
         destinations: Destinations,
     ) -> None:
         self._connections = connections
         self._keyspaces = keyspaces
-        self._upkeep = upkeep
+        self._keep_alive = keep_alive
         self._terminal_states = terminal_states
         self._destinations = destinations
         self._waits_for: dict[int, Connection] = {}
@@ -205,7 +205,7 @@ class Dispatcher:
         """Have an operation wait until a connection has room, behind those that do."""
         _check_dialect(operation, connection)
         if connection.in_flight.is_full:
-            self._upkeep.lacks_room(connection, now)
+            self._keep_alive.lacks_room(connection, now)
         return self._wait(operation, connection)
 
     def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:

@@ -24,7 +24,7 @@ from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketOperation
 from triclinium_core.kv.pool.connections import Connections
-from triclinium_core.kv.pool.keepalive import Upkeep
+from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
 from triclinium_core.kv.topology.cluster_config import (
@@ -33,7 +33,7 @@ from triclinium_core.kv.topology.cluster_config import (
     UnsupportedBucketType,
     parse_cluster_config,
 )
-from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_PATIENCE, CollectionIds
+from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
 from triclinium_core.kv.topology.vbuckets import vbucket_of
@@ -71,7 +71,7 @@ class Keyspaces:
         self,
         connections: Connections,
         configs: KnownConfigs,
-        upkeep: Upkeep,
+        keep_alive: KeepAlive,
         *,
         tls: bool,
         network: Network,
@@ -82,7 +82,7 @@ class Keyspaces:
         emit: Callable[[Action], None],
     ) -> None:
         self._connections = connections
-        self._upkeep = upkeep
+        self._keep_alive = keep_alive
         self._destinations = destinations
         self._tls = tls
         self._network = network
@@ -95,7 +95,7 @@ class Keyspaces:
         self._topologies: dict[str | None, Topology] = {}
         self._reaches_all_nodes = False
         """Whether there has to be a connection to every node, whatever its buckets."""
-        self._global_teller: tuple[Connection, Address] | None = None
+        self._global_source: tuple[Connection, Address] | None = None
         """Which connection told the newest global config, and at which address."""
         self._collections: dict[str | None, CollectionIds] = {}
 
@@ -221,20 +221,20 @@ class Keyspaces:
         ids = self._collections.get(connection.bucket)
         path = _path(question.scope, question.collection)
         # A node that is silent must not hold up those whose documents others have.
-        teller = self._connections.routes.ready_after(connection)
-        if teller is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
-            self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (connection, question))
+        source = self._connections.routes.ready_after(connection)
+        if source is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
+            self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
             return
-        if ids is None or teller is None or not ids.ask_again(path, now, teller):
+        if ids is None or source is None or not ids.ask_again(path, now, source):
             return
-        if self._upkeep.may_ask_again(teller, now):
-            self._ask(teller, question, now)
+        if self._keep_alive.may_ask_again(source, now):
+            self._ask(source, question, now)
 
     def _ask(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         path = _path(question.scope, question.collection).encode()
         frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=connection.in_flight.next_opaque, value=path)
         self._connections.send(connection, question, frame)
-        self._timers.schedule(now + QUESTION_PATIENCE, TimerKind.COLLECTION_QUESTION, (connection, question))
+        self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
 
     def take_collection_id(
         self, connection: Connection, question: CollectionQuestion, frame: Frame
@@ -244,7 +244,7 @@ class Keyspaces:
         Raises:
             MalformedResponse: it tells neither an id nor why there is none; they go on waiting.
         """
-        connection.questions.rest()
+        connection.questions.reset()
         bucket, scope, collection = connection.bucket, question.scope, question.collection
         ids = self._collections.setdefault(bucket, CollectionIds())
         path = _path(scope, collection)
@@ -313,7 +313,7 @@ class Keyspaces:
                 self._follow(connection, connection.bucket, config, now)
             else:
                 self._connections.seeds.know(self._nodes_of(connection, config))
-                self._global_teller = connection, connection.address
+                self._global_source = connection, connection.address
                 self._follow_cluster(now)
         return None
 
@@ -342,17 +342,17 @@ class Keyspaces:
         self._emit(PublishTopology(TopologyChange(old, new)))
 
     def _follow_cluster(self, now: float) -> None:
-        if not self._reaches_all_nodes or self._global_teller is None:
+        if not self._reaches_all_nodes or self._global_source is None:
             return
-        teller, source = self._global_teller
+        connection, address = self._global_source
         config = self._configs.get(None)
         assert config is not None, "who told it has told it"
-        network = self._network.name(config.nodes_ext, source)
-        addresses, here = addresses_of(config, source=source, tls=self._tls, network=network)
+        network = self._network.name(config.nodes_ext, address)
+        addresses, here = addresses_of(config, source=address, tls=self._tls, network=network)
         # It may be on its way to another address by now.
-        here = here if teller.address == source else None
+        here = here if connection.address == address else None
         if addresses:
-            self._connections.follow(teller, addresses, here, now)
+            self._connections.follow(connection, addresses, here, now)
 
     def _follow(self, connection: Connection, bucket: str, config: ClusterConfig, now: float) -> None:
         network = self._network.name(config.nodes_ext, connection.address)

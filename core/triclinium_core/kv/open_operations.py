@@ -41,7 +41,7 @@ from triclinium_core.kv.operation.scan.codec import encode_cancel
 from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCreate
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
-from triclinium_core.kv.pool.keepalive import Upkeep
+from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
@@ -70,7 +70,7 @@ class Operations:
         strategy: AnyRetryStrategy,
         connections: Connections,
         keyspaces: Keyspaces,
-        upkeep: Upkeep,
+        keep_alive: KeepAlive,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
         destinations: Destinations,
@@ -82,12 +82,12 @@ class Operations:
         self._strategy = strategy
         self._connections = connections
         self._keyspaces = keyspaces
-        self._upkeep = upkeep
+        self._keep_alive = keep_alive
         self._error_maps = error_maps
         self._timers = timers
         self._rng = rng
         self._emit = emit
-        self._dispatcher = Dispatcher(connections, keyspaces, upkeep, terminal_states, destinations)
+        self._dispatcher = Dispatcher(connections, keyspaces, keep_alive, terminal_states, destinations)
         self.open: dict[int, LiveOperation] = {}
         """In the order in which they were submitted, and so in that of their deadlines where these have no timers."""
         self.next_deadline: float = math.inf
@@ -187,7 +187,7 @@ class Operations:
         connection, debtor = self._connections.streams.connection(operation.stream), self._debtor(operation, event)
         self._feed(operation, facts.TimePassed(load_of(connection) if connection is not None else None), now)
         if debtor is not None:
-            self._upkeep.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
+            self._keep_alive.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def backoff_over(self, operation: LiveOperation, now: float) -> None:
         """Send an operation again, or fail it where its delay was cut."""
@@ -344,7 +344,7 @@ class Operations:
                     self._fail(operation, error)
                 case orders.RefreshTopology():
                     if connection is not None and not carried_config:
-                        self._upkeep.refresh_config(connection, now)
+                        self._keep_alive.refresh_config(connection, now)
                 case orders.RefreshCollection():
                     self._keyspaces.outdated(operation.request.keyspace)
                 case orders.CloseConnection(why):

@@ -23,7 +23,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.events import LossCause, StreamId, Token
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import Keyspace
-from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
+from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
@@ -411,7 +411,7 @@ def test_a_silent_node_is_not_asked_alone() -> None:
     simulation = connected_to_all()
     simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
     tokens = [simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1)]
-    simulation.live(QUESTION_PATIENCE)
+    simulation.live(QUESTION_SECONDS)
 
     assert set(tokens) == set(simulation.results) & set(tokens)
     assert [] == simulation.retries

@@ -26,7 +26,7 @@ from triclinium_core.kv.connection.connection_events import (
     Strayed,
 )
 from triclinium_core.kv.connection.first_bytes import TLS_ALERT, recognise
-from triclinium_core.kv.connection.grace_period import Patience
+from triclinium_core.kv.connection.grace_period import GracePeriod
 from triclinium_core.kv.connection.in_flight import InFlightRequest, InFlightTable, Purpose
 from triclinium_core.kv.connection.reauthentication import Question, Reauthentication
 from triclinium_core.kv.connection.sasl import SaslExchange
@@ -100,7 +100,7 @@ class Connection:
         self.link: Link = Link(0, self.node, None)
         """The present stream, or the last one, as the operations that are sent on it remember it."""
         self.server_time: ServerTime = ServerTime()
-        self.questions: Patience = Patience()
+        self.questions: GracePeriod = GracePeriod()
         """With our own questions, of which some may get lost, but not all."""
         self.full_since: float = math.inf
         """Since when operations wait because the table of requests is full; ``inf`` where none do."""
@@ -302,7 +302,7 @@ class Connection:
         self.is_unsupported = is_stranger and self.has_tried_all
         self.last_error = detail
         self.config_asked_at = -math.inf
-        self.questions.rest()
+        self.questions.reset()
         self.full_since = math.inf
         self._bootstrap = self._again = self._buffer = None
         return self.in_flight.clear()

@@ -8,7 +8,7 @@ SECONDS_MAX = 10.0
 """So long may all questions of ours stay unanswered, or the table of requests full while operations wait."""
 
 
-class Patience:
+class GracePeriod:
     """Runs out some seconds after it was tried first, unless it came to rest in between."""
 
     def __init__(self, seconds: float = SECONDS_MAX) -> None:
@@ -25,6 +25,6 @@ class Patience:
         self.ends = min(self.ends, now + self._seconds)
         return min(now, read_at) >= self.ends
 
-    def rest(self) -> None:
+    def reset(self) -> None:
         """Be content: nothing is owed now."""
         self.ends = math.inf

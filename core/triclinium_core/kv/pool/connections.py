@@ -18,7 +18,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import BecameUnusable, BytesOrdered, News
-from triclinium_core.kv.connection.grace_period import Patience
+from triclinium_core.kv.connection.grace_period import GracePeriod
 from triclinium_core.kv.connection.in_flight import InFlightRequest, Owner
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
@@ -99,7 +99,7 @@ class Connections:
         """Connections on which something was ordered by the present event."""
         self._idle_until: dict[Connection, float] = {}
         """Connections that are opened again when they are needed, and not before this time."""
-        self._without_config: defaultdict[str | None, Patience] = defaultdict(lambda: Patience(NO_CONFIG_SECONDS))
+        self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
         """With buckets of which every node that was asked says that they have no cluster config."""
         self._reported_problems: dict[str, str] = {}
         """What is wrong with the error map of a node, as it was reported last."""
@@ -130,20 +130,20 @@ class Connections:
         connection = self.routes.get((bucket, address))
         return self._awake(connection, now) if connection is not None else self._open((bucket, address), now)
 
-    def follow(self, teller: Connection, addresses: Collection[Address], here: Address | None, now: float) -> None:
-        """Have a connection of ``teller``'s bucket to each of the addresses of a new map, and none to others.
+    def follow(self, source: Connection, addresses: Collection[Address], here: Address | None, now: float) -> None:
+        """Have a connection of ``source``'s bucket to each of the addresses of a new map, and none to others.
 
         Args:
-            here: the address of ``teller`` itself, as the map has it.
+            here: the address of ``source`` itself, as the map has it.
         """
-        if here is not None and not teller.is_leaving:
+        if here is not None and not source.is_leaving:
             # It goes on at the address at which it was reached, which the map may name otherwise.
-            self.routes.identify(teller, here)
-            teller.stay()
-        for connection in self.routes.drop_others(teller.bucket, addresses):
+            self.routes.identify(source, here)
+            source.stay()
+        for connection in self.routes.drop_others(source.bucket, addresses):
             self._leave(connection, now)
         for address in addresses:
-            self.of_address(teller.bucket, address, now)
+            self.of_address(source.bucket, address, now)
 
     def search(self, bucket: str | None, now: float) -> None:
         """Look for a bucket that is cut off at the seeds as well, where that is of use."""

@@ -15,7 +15,7 @@ from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.timers import TimerKind
-from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
+from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
@@ -23,7 +23,7 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 
 
-class Upkeep:
+class KeepAlive:
     """Our own requests on connections that are ready."""
 
     def __init__(
@@ -97,7 +97,7 @@ class Upkeep:
         if (
             connection.state is not ConnectionState.READY
             or connection.dialect.bare
-            or now - connection.config_asked_at < QUESTION_PATIENCE
+            or now - connection.config_asked_at < QUESTION_SECONDS
         ):
             return
         allowed_at = connection.config_polled_at + self._timeouts.config_poll_floor

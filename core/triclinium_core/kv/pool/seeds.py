@@ -23,7 +23,7 @@ from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.options import ClientOptions
 from triclinium_core.shown import cut
 
-LOOKUP_PATIENCE = 0.5
+LOOKUP_SECONDS = 0.5
 """Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
 LOOKUP_INTERVAL = 2.5
 """Seconds from one question to the next, however often the cluster is not found."""
@@ -104,7 +104,7 @@ class Seeds:
         self._asked_at = now
         self._emit(LookUpService(self.service))
         self._timers.cancel(self._timer)
-        self._timer = self._timers.schedule(now + LOOKUP_PATIENCE, TimerKind.SERVICE_LOOKUP, self)
+        self._timer = self._timers.schedule(now + LOOKUP_SECONDS, TimerKind.SERVICE_LOOKUP, self)
 
     def wait(self, connection: Connection) -> bool:
         """Return whether a connection has to wait until the seeds are known; ``answered`` or ``give_up`` returns it."""

@@ -109,7 +109,7 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
         return addresses
     # The node that tells the map can be reached, as it was just now.
     told = [source if entry.this_node else None for entry in entries]
-    return [address or teller for address, teller in zip(addresses, told, strict=True)]
+    return [address or known for address, known in zip(addresses, told, strict=True)]
 
 
 def addresses_of(

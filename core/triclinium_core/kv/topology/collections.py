@@ -14,7 +14,7 @@ from enum import Enum, unique
 
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
-QUESTION_PATIENCE = 0.5
+QUESTION_SECONDS = 0.5
 """Seconds after which an unanswered question is asked again, for it may have got lost."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
@@ -35,14 +35,14 @@ class _Collection:
     state: CollectionState = CollectionState.UNKNOWN
     prefix: bytes = b""
     asked_at: float = -math.inf
-    teller: object = None
+    source: object = None
     """Who was asked last."""
     waiting: dict[int, None] = field(default_factory=dict)
 
     @property
     def overdue_at(self) -> float:
         """When the question has been unanswered for too long: the very sum of which the timer is made."""
-        return self.asked_at + QUESTION_PATIENCE
+        return self.asked_at + QUESTION_SECONDS
 
 
 class CollectionIds:
@@ -63,28 +63,28 @@ class CollectionIds:
         collection = self._collections.get(path)
         return len(collection.waiting) if collection is not None else 0
 
-    def wait(self, path: str, waiter: int, now: float, teller: object = None) -> bool:
+    def wait(self, path: str, waiter: int, now: float, source: object = None) -> bool:
         """Let ``waiter`` wait for an id, and return whether it has to be asked for now.
 
         Args:
-            teller: who is asked then, such as a connection.
+            source: who is asked then, such as a connection.
         """
         collection = self._collections.setdefault(path, _Collection())
         collection.waiting[waiter] = None
         if collection.state is CollectionState.ASKED and now < collection.overdue_at:
             return False
-        collection.state, collection.asked_at, collection.teller = CollectionState.ASKED, now, teller
+        collection.state, collection.asked_at, collection.source = CollectionState.ASKED, now, source
         self._asked[path] = collection
         return True
 
-    def ask_again(self, path: str, now: float, teller: object = None) -> bool:
-        """Return whether ``teller`` has to be asked for an id, since somebody waits and the question has got lost."""
+    def ask_again(self, path: str, now: float, source: object = None) -> bool:
+        """Return whether ``source`` has to be asked for an id, since somebody waits and the question has got lost."""
         collection = self._collections.get(path)
         if collection is None or collection.state is not CollectionState.ASKED or not collection.waiting:
             return False
         if now < collection.overdue_at:
             return False
-        collection.asked_at, collection.teller = now, teller
+        collection.asked_at, collection.source = now, source
         return True
 
     def found(self, path: str, collection_id: int) -> list[int]:
@@ -113,10 +113,10 @@ class CollectionIds:
         if collection is not None:
             collection.waiting.pop(waiter, None)
 
-    def connection_lost(self, teller: object = None) -> list[int]:
-        """Give up all questions that ``teller`` was asked and has not answered, and return who waited for them."""
+    def connection_lost(self, source: object = None) -> list[int]:
+        """Give up all questions that ``source`` was asked and has not answered, and return who waited for them."""
         waiting: list[int] = []
-        for path in [path for path, collection in self._asked.items() if collection.teller is teller]:
+        for path in [path for path, collection in self._asked.items() if collection.source is source]:
             waiting += self.missing(path)
         return waiting
 

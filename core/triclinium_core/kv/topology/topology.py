@@ -43,7 +43,7 @@ class Topology(msgspec.Struct, frozen=True):
     revision: tuple[int, int]
     """Epoch and revision; the greater is the newer."""
     nodes: tuple[TopologyNode, ...]
-    teller: TopologyNode | None = None
+    source: TopologyNode | None = None
     """Which of them told it; None where that is not said."""
 
 
@@ -82,12 +82,12 @@ def topology_of(config: ClusterConfig, *, bucket: str | None, source: Address, n
         network: by which of its addresses each node is named; one that is not in it, by its own.
     """
     nodes = [_node(entry, source, network) for entry in config.nodes_ext]
-    teller = next((node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node), None)
+    this_node = next((node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node), None)
     servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
     # A server without an entry of its own tells only where it has its documents.
     others = map(parse_server, servers[len(nodes) :])
     nodes += [TopologyNode(address.host, {"kv": address.port}) for address in others if address is not None]
-    return Topology(bucket, config.revision, tuple(nodes), teller)
+    return Topology(bucket, config.revision, tuple(nodes), this_node)
 
 
 def _node(entry: NodeEntry, source: Address, network: str) -> TopologyNode:

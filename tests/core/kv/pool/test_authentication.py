@@ -22,7 +22,7 @@ from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.events import AuthenticatorChanged, LossCause, StreamId
 from triclinium_core.kv.pool.authentication import check_authenticator, check_change
-from triclinium_core.kv.topology.collections import QUESTION_PATIENCE
+from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import (
@@ -694,9 +694,9 @@ def test_the_id_of_a_collection_is_asked_for_again() -> None:
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, drop_response())
     token = simulation.submit(upsert(keyspace=HOTELS))
     simulation.flow()
-    simulation.node.faults.next(Opcode.SASL_AUTH, delay(QUESTION_PATIENCE + 0.1), times=2)
+    simulation.node.faults.next(Opcode.SASL_AUTH, delay(QUESTION_SECONDS + 0.1), times=2)
     change(simulation, SAME)
     simulation.run()
 
     assert token in simulation.results
-    assert simulation.now < 3 * QUESTION_PATIENCE
+    assert simulation.now < 3 * QUESTION_SECONDS

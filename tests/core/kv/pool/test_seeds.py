@@ -11,7 +11,7 @@ from tests.core.kv.test_cluster import KEYS
 from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.events import ServiceLookedUp
 from triclinium_core.kv.operation.requests import Noop
-from triclinium_core.kv.pool.seeds import LOOKUP_INTERVAL, LOOKUP_PATIENCE
+from triclinium_core.kv.pool.seeds import LOOKUP_INTERVAL, LOOKUP_SECONDS
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 NAME = "cluster.example"
@@ -74,7 +74,7 @@ def test_a_name_server_that_does_not_answer() -> None:
     """What waits for a connection waits for half a second longer, and no operation fails for it."""
     simulation = Listed(listed=None, is_host=True)
     token = simulation.submit(get())
-    simulation.live(LOOKUP_PATIENCE - 0.1)
+    simulation.live(LOOKUP_SECONDS - 0.1)
     before = simulation.hosts()
     simulation.live(0.2)
 

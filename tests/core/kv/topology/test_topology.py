@@ -59,13 +59,13 @@ def test_two_changes_are_one() -> None:
 
 
 def test_the_nodes_of_a_global_config() -> None:
-    """A node that does not name its host is at that of the teller; brackets are no part of an address."""
+    """A node that does not name its host is at that of the source; brackets are no part of an address."""
     entries = [NodeEntry({"kv": 1}), NodeEntry({"mgmt": 2}, "[::1]"), NodeEntry({}, "other")]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
     assert (None, (3, 7)) == (topology.bucket, topology.revision)
     assert ["seed:1", "[::1]:2", "other"] == [each.name for each in topology.nodes]
-    assert topology.teller is None
+    assert topology.source is None
 
 
 def test_who_told() -> None:
@@ -73,7 +73,7 @@ def test_who_told() -> None:
     entries = [NodeEntry({"kv": 1}, "a"), NodeEntry({"kv": 1}, "b", this_node=True)]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
-    assert TopologyNode("b", {"kv": 1}) == topology.teller
+    assert TopologyNode("b", {"kv": 1}) == topology.source
 
 
 def test_the_network_of_the_client() -> None:

@@ -113,7 +113,7 @@ def _nodes_told(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequenc
         return None, ()
     service = "kvSSL" if tls else "kv"
     addresses = {node: Address(node.host, node.ports[service]) for node in topology.nodes if service in node.ports}
-    itself = next((address for node, address in addresses.items() if node == topology.teller), None)
+    itself = next((address for node, address in addresses.items() if node == topology.source), None)
     return itself, tuple(addresses.values())
 
 
