@@ -6,12 +6,12 @@ It has no rule of its own: it builds a case, and shows what the policies and the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from dataclasses import asdict, dataclass
 
 import click
 
 from triclinium._cli._input import WrongInput, choose, choose_name, spelled
+from triclinium._cli._options import COUNT, given, option, takes
 from triclinium._cli.explain.telling import retries, tell
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
@@ -30,20 +30,27 @@ LEVEL_DEFAULT = ConsistencyLevel.QUORUM
 """A level at which the counts mean something: at LOCAL_ONE, the driver's own, one answer is enough."""
 
 
-class CassandraOptions(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CassandraOptions:
     """The options of the command; None for one that was not given."""
 
-    policy: str
-    consistency: str | None
-    received: int | None
-    block_for: int | None
-    data_present: bool | None
-    write_type: str | None
-    required: int | None
-    alive: int | None
-    error: str | None
-    retry_count: int
-    idempotent: bool
+    policy: str = option(metavar="NAME", default="default", help=f"Who decides: {', '.join(POLICIES)}.")
+    consistency: str | None = option(metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
+    received: int | None = option(**COUNT, help="Replicas that answered in time.")
+    block_for: int | None = option(**COUNT, help="Answers that the level needs.")
+    data_present: bool | None = option(
+        "--data-present/--no-data-present",
+        default=None,
+        help="Whether one of the answers to a read had the data.  [default: no-data-present]",
+    )
+    write_type: str | None = option(metavar="TYPE", help="What kind of write timed out.  [default: SIMPLE]")
+    required: int | None = option(**COUNT, help="Replicas that the level needs.")
+    alive: int | None = option(**COUNT, help="Replicas that the coordinator believes alive.")
+    error: str | None = option(metavar="NAME", help="What the coordinator answered, or why its answer is missing.")
+    retry_count: int = option(**COUNT, default=0, help="Retries that verdicts have asked for already.")
+    idempotent: bool = option(
+        "--idempotent/--not-idempotent", default=False, help="Whether the statement may be executed twice without harm."
+    )
 
 
 Failure = RequestAborted | FrameTooLong | CoordinatorError
@@ -66,18 +73,18 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     """
     name = choose_name(event_name, EVENTS, "event")
     event = EVENTS[name]
-    given = [name for name, value in options.items() if name in TELLING and value is not None]
-    for option in given:
-        if option not in event.needs and option not in event.details:
-            raise WrongInput(f"{spelled(option)} says nothing about {name}; leave it out")
-    missing = [spelled(option) for option in event.needs if option not in given]
+    telling = given(options, TELLING)
+    for each in telling:
+        if each not in event.needs and each not in event.details:
+            raise WrongInput(f"{spelled(each)} says nothing about {name}; leave it out")
+    missing = [spelled(each) for each in event.needs if each not in telling]
     if missing:
         raise WrongInput(f"{name} needs {' and '.join(missing)}; --help says what they are")
     return CassandraCase(
         error=event.build(options),
-        policy=choose(options["policy"], POLICIES, "policy")(),
-        idempotent=options["idempotent"],
-        retry_count=options["retry_count"],
+        policy=choose(options.policy, POLICIES, "policy")(),
+        idempotent=options.idempotent,
+        retry_count=options.retry_count,
     )
 
 
@@ -85,12 +92,12 @@ def _asked(event: str) -> Callable[[CassandraOptions], Failure]:
     """Return what builds the error of an event that a file of questions may have too."""
 
     def build(options: CassandraOptions) -> Failure:
-        level, kind = options["consistency"], options["write_type"]
+        level, kind = options.consistency, options.write_type
         fields = {
-            **options,
+            **asdict(options),
             "cl": LEVEL_DEFAULT.name if level is None else choose_name(level, LEVELS, "consistency level"),
             "write_type": WriteType.SIMPLE.name if kind is None else choose_name(kind, WRITE_TYPES, "write type"),
-            "data_present": bool(options["data_present"]),
+            "data_present": bool(options.data_present),
         }
         return vectors.EVENTS[event](Question(fields))
 
@@ -98,12 +105,12 @@ def _asked(event: str) -> Callable[[CassandraOptions], Failure]:
 
 
 def _request_aborted(options: CassandraOptions) -> Failure:
-    name = options["error"] or ""
+    name = options.error or ""
     return (kind_of(name, ABORTS) or choose(name, _ABORTED, "error that aborts a request"))()
 
 
 def _error_response(options: CassandraOptions) -> Failure:
-    name = options["error"] or ""
+    name = options.error or ""
     return (kind_of(name, ANSWERS) or choose(name, _ANSWERED, "error that a coordinator answers"))()
 
 
@@ -164,31 +171,9 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 
 @click.command("cassandra", epilog=EPILOG)
 @click.argument("event", required=False)
-@click.option("--policy", metavar="NAME", default="default", help=f"Who decides: {', '.join(POLICIES)}.")
-@click.option("--consistency", metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
-@click.option("--received", type=click.IntRange(min=0), metavar="N", help="Replicas that answered in time.")
-@click.option("--block-for", type=click.IntRange(min=0), metavar="N", help="Answers that the level needs.")
-@click.option(
-    "--data-present/--no-data-present",
-    default=None,
-    help="Whether one of the answers to a read had the data.  [default: no-data-present]",
-)
-@click.option("--write-type", metavar="TYPE", help="What kind of write timed out.  [default: SIMPLE]")
-@click.option("--required", type=click.IntRange(min=0), metavar="N", help="Replicas that the level needs.")
-@click.option("--alive", type=click.IntRange(min=0), metavar="N", help="Replicas that the coordinator believes alive.")
-@click.option("--error", metavar="NAME", help="What the coordinator answered, or why its answer is missing.")
-@click.option(
-    "--retry-count",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    help="Retries that verdicts have asked for already.",
-)
-@click.option(
-    "--idempotent/--not-idempotent", default=False, help="Whether the statement may be executed twice without harm."
-)
+@takes(CassandraOptions)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
-def explain_cassandra(*, event: str | None, as_json: bool, **options: Unpack[CassandraOptions]) -> None:
+def explain_cassandra(*, event: str | None, as_json: bool, options: CassandraOptions) -> None:
     """Explain why a statement would be retried, or not, as the Cassandra driver does.
 
     Name the EVENT (read-timeout, write-timeout, unavailable, request-aborted, error-response) and what it brings

@@ -8,18 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, BinaryIO, Unpack
+from typing import Any, BinaryIO
 
 import click
 from click.core import ParameterSource
 
-from triclinium._cli._input import Duration, WrongInput, choose_name
-from triclinium._cli.explain.couchbase import EVENTS, OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
+from triclinium._cli._input import WrongInput, choose_name
+from triclinium._cli._options import takes
+from triclinium._cli.explain.couchbase import OPERATION_OF, OPERATIONS, CaseOptions, build_case, circumstances
 from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.couchbase.explain import explain as explain_case
-from triclinium_core.explain.vectors.couchbase import HANDED_OVER, SERVICES, STRATEGIES
+from triclinium_core.explain.vectors.couchbase import SERVICES
 from triclinium_core.explain.vectors.questions import answer_lines
-from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.events import DispatchFailed
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.unsent import unsent_reasons
@@ -103,38 +103,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 @click.command(cls=ExplainCommand, epilog=EPILOG)
 @click.argument("service", required=False)
 @click.argument("operation", required=False)
-@click.option("--status", metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
-@click.option("--error-map-entry", metavar="JSON", help="What the node's error map says of that status; or @FILE.")
-@click.option("--event", metavar="EVENT", help=f"No answer came: {' or '.join(EVENTS)}.")
-@click.option(
-    "--handed-over",
-    metavar="SHARE",
-    help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
-)
-@click.option("--reason", metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
-@click.option("--code", type=click.IntRange(min=0), metavar="CODE", help="Query or analytics answered this error.")
-@click.option("--message", metavar="TEXT", help="The text of that error.")
-@click.option(
-    "--http-status", type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
-)
-@click.option("--body", metavar="TEXT", help="The body of that answer.")
-@click.option("--strategy", metavar="NAME", default="fast_fail_on_terminal_error", help=f"{', '.join(STRATEGIES)}.")
-@click.option("--attempt", type=click.IntRange(min=0), metavar="N", default=0, help="Retries that were done already.")
-@click.option(
-    "--elapsed-ms",
-    type=Duration(endless=False, unit=0.001),
-    metavar="MS",
-    default=0.0,
-    help="Milliseconds since the request was made.",
-)
-@click.option(
-    "--timeout-ms",
-    type=Duration(unit=0.001),
-    metavar="MS",
-    help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
-)
-@click.option("--readonly", is_flag=True, help="The query or analytics request is marked as read-only.")
-@click.option("--method", metavar="METHOD", help="HTTP method of a management request.")
+@takes(CaseOptions)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option(
     "--batch",
@@ -150,7 +119,7 @@ def explain(
     operation: str | None,
     as_json: bool,
     batch: BinaryIO | None,
-    **options: Unpack[CaseOptions],
+    options: CaseOptions,
 ) -> None:
     """Explain why a request would be retried, or not.
 

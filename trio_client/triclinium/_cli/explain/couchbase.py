@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
-from triclinium._cli._input import WrongInput, choose, choose_name, spelled
+import click
+
+from triclinium._cli._input import Duration, WrongInput, choose, choose_name, spelled
+from triclinium._cli._options import COUNT, given, option
 from triclinium._cli.explain.telling import retries
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
@@ -54,24 +56,43 @@ def _operations() -> set[str]:
 OPERATIONS: tuple[str, ...] = tuple(sorted(_operations()))
 
 
-class CaseOptions(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseOptions:
     """The options of the command that tell a case; None for one that was not given."""
 
-    status: str | None
-    error_map_entry: str | None
-    event: str | None
-    handed_over: str | None
-    reason: str | None
-    code: int | None
-    message: str | None
-    http_status: int | None
-    body: str | None
-    strategy: str
-    attempt: int
-    elapsed_ms: float
-    timeout_ms: float | None
-    readonly: bool
-    method: str | None
+    status: str | None = option(metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
+    error_map_entry: str | None = option(
+        metavar="JSON", help="What the node's error map says of that status; or @FILE."
+    )
+    event: str | None = option(metavar="EVENT", help=f"No answer came: {' or '.join(EVENTS)}.")
+    handed_over: str | None = option(
+        metavar="SHARE",
+        help=f"How much of the request a socket that closed had been given: {', '.join(HANDED_OVER)}.  [default: all]",
+    )
+    reason: str | None = option(metavar="REASON", help="Why nothing was sent.  [default: SOCKET_NOT_AVAILABLE]")
+    code: int | None = option(
+        type=click.IntRange(min=0), metavar="CODE", help="Query or analytics answered this error."
+    )
+    message: str | None = option(metavar="TEXT", help="The text of that error.")
+    http_status: int | None = option(
+        type=click.IntRange(100, 599), metavar="STATUS", help="A service other than kv answered this."
+    )
+    body: str | None = option(metavar="TEXT", help="The body of that answer.")
+    strategy: str = option(metavar="NAME", default="fast_fail_on_terminal_error", help=f"{', '.join(STRATEGIES)}.")
+    attempt: int = option(**COUNT, default=0, help="Retries that were done already.")
+    elapsed_ms: float = option(
+        type=Duration(endless=False, unit=0.001),
+        metavar="MS",
+        default=0.0,
+        help="Milliseconds since the request was made.",
+    )
+    timeout_ms: float | None = option(
+        type=Duration(unit=0.001),
+        metavar="MS",
+        help=f"Milliseconds that it may take in all, or inf.  [default: {TimeoutOptions().kv * 1000:g} for kv, else inf]",
+    )
+    readonly: bool = option(is_flag=True, help="The query or analytics request is marked as read-only.")
+    method: str | None = option(metavar="METHOD", help="HTTP method of a management request.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +112,30 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     """
     service = choose(service_name, SERVICES, "service")
     operation = _operation(service, operation_name)
-    option = _option_of_happening(options)
-    method = choose_name(options["method"], METHODS, "HTTP method") if options["method"] else ""
+    happening = _option_of_happening(options)
+    method = choose_name(options.method, METHODS, "HTTP method") if options.method else ""
     _refuse_useless_flags(service, operation, options)
     # The client has a limit for KV only.
     timeout = TimeoutOptions().kv if service is Service.KV else math.inf
-    if options["timeout_ms"] is not None:
-        timeout = options["timeout_ms"] / 1000
+    if options.timeout_ms is not None:
+        timeout = options.timeout_ms / 1000
     try:
         return CouchbaseCase(
             service=service,
             operation=operation,
-            happened=HAPPENINGS[option].build(options),
-            readonly=options["readonly"],
+            happened=HAPPENINGS[happening].build(options),
+            readonly=options.readonly,
             method=method,
-            strategy=choose(options["strategy"], STRATEGIES, "strategy"),
-            attempt=options["attempt"],
-            elapsed=options["elapsed_ms"] / 1000,
+            strategy=choose(options.strategy, STRATEGIES, "strategy"),
+            attempt=options.attempt,
+            elapsed=options.elapsed_ms / 1000,
             timeout=timeout,
         )
     except InvalidArgumentException as error:
         if error.parameter == "reason":
-            raise WrongInput(_reason_out_of_place(options["reason"] or "", error.message)) from error
+            raise WrongInput(_reason_out_of_place(options.reason or "", error.message)) from error
         raise WrongInput(
-            f"{spelled(option)} cannot happen to {service}; it happens to {HAPPENINGS[option].services}"
+            f"{spelled(happening)} cannot happen to {service}; it happens to {HAPPENINGS[happening].services}"
         ) from error
 
 
@@ -136,13 +157,13 @@ def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions
     """Refuse what the row of the idempotent list that covers the operation does not look at."""
     row = idempotent_row(service, operation)
     subject = f"{service} {operation}" if service is Service.KV else str(service)
-    for option, given, idempotency in (
-        ("--readonly", options["readonly"], Idempotency.IF_READONLY),
-        ("--method", options["method"], Idempotency.IF_GET),
+    for flag, said, idempotency in (
+        ("--readonly", options.readonly, Idempotency.IF_READONLY),
+        ("--method", options.method, Idempotency.IF_GET),
     ):
-        if given and (row is None or row.idempotency is not idempotency):
+        if said and (row is None or row.idempotency is not idempotency):
             services = " and ".join(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
-            raise WrongInput(f"{option} says nothing about {subject}, only about {services}; leave it out")
+            raise WrongInput(f"{flag} says nothing about {subject}, only about {services}; leave it out")
 
 
 def _reason_out_of_place(name: str, message: str) -> str:
@@ -150,8 +171,8 @@ def _reason_out_of_place(name: str, message: str) -> str:
     reason = choose(name, REASONS, "retry reason")
     lines = [line for line in RETRYABLE_STATUSES.values() if not line.only_of]
     origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
-    for option, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
-        origins += [f"{line.service} {option} {line.code}" for line in table.values() if line.reason is reason]
+    for flag, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
+        origins += [f"{line.service} {flag} {line.code}" for line in table.values() if line.reason is reason]
     if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         origins.append("--event socket-closed")
     if origins:
@@ -161,8 +182,8 @@ def _reason_out_of_place(name: str, message: str) -> str:
 
 def _option_of_happening(options: CaseOptions) -> str:
     """Return the one option that says what happened, once no other contradicts it."""
-    given = [name for name, value in options.items() if name in TELLING and value is not None]
-    told = [name for name in given if name in HAPPENINGS]
+    telling = given(options, TELLING)
+    told = [name for name in telling if name in HAPPENINGS]
     # An error code comes in an answer that has an HTTP status, so that one is a detail there.
     told = [name for name in told if not any(name in HAPPENINGS[other].details for other in told)]
     ways = ", ".join(spelled(name) for name in HAPPENINGS)
@@ -170,15 +191,15 @@ def _option_of_happening(options: CaseOptions) -> str:
         raise WrongInput(f"say what happened, with one of {ways}")
     if len(told) > 1:
         raise WrongInput(f"{' and '.join(map(spelled, told))} are two happenings; give one of {ways}")
-    (option,) = told
-    for name in given:
-        if name != option and name not in HAPPENINGS[option].details:
-            raise WrongInput(f"{spelled(name)} says nothing about {spelled(option)}; leave it out")
-    return option
+    (happening,) = told
+    for name in telling:
+        if name != happening and name not in HAPPENINGS[happening].details:
+            raise WrongInput(f"{spelled(name)} says nothing about {spelled(happening)}; leave it out")
+    return happening
 
 
 def _kv_answer(options: CaseOptions) -> KvAnswer:
-    return KvAnswer(_status(options["status"] or ""), _entry(options["error_map_entry"]))
+    return KvAnswer(_status(options.status or ""), _entry(options.error_map_entry))
 
 
 def _status(text: str) -> int:
@@ -219,11 +240,11 @@ EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'
 
 
 def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
-    reason = choose(options["reason"] or RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
-    share = options["handed_over"]
-    if choose_name(options["event"] or "", EVENTS, "event") == "socket-closed":
+    reason = choose(options.reason or RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
+    share = options.handed_over
+    if choose_name(options.event or "", EVENTS, "event") == "socket-closed":
         handed_over = choose(share or HandedOver.ALL.value, HANDED_OVER, "share")
-        if options["reason"] is not None and handed_over is not HandedOver.NOTHING:
+        if options.reason is not None and handed_over is not HandedOver.NOTHING:
             raise WrongInput(
                 "--reason says why nothing was sent; with --event socket-closed it needs --handed-over nothing"
             )
@@ -234,11 +255,11 @@ def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
 
 
 def _error_code(options: CaseOptions) -> ErrorCode:
-    return ErrorCode(options["code"] or 0, options["message"] or "", options["http_status"])
+    return ErrorCode(options.code or 0, options.message or "", options.http_status)
 
 
 def _http_answer(options: CaseOptions) -> HttpAnswer:
-    return HttpAnswer(options["http_status"] or 0, options["body"] or "")
+    return HttpAnswer(options.http_status or 0, options.body or "")
 
 
 _HEXADECIMAL = re.compile("[0-9A-Fa-f]+")

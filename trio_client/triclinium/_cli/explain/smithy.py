@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from dataclasses import dataclass
 
 import click
 
 from triclinium._cli._input import Duration, WrongInput, choose, choose_name
+from triclinium._cli._options import COUNT, option, takes
 from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
@@ -23,16 +24,29 @@ from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 
-class SmithyOptions(TypedDict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmithyOptions:
     """The options of the command; None for one that was not given."""
 
-    responses: tuple[str, ...]
-    strategy: str
-    numbers: str | None
-    max_attempts: int | None
-    quota: int | None
-    random: float
-    retry_after: float | None
+    responses: tuple[str, ...] = option(
+        metavar="LIST",
+        multiple=True,
+        help="What the attempts of an operation end with, such as E,T,ok; once more for an operation after it.",
+    )
+    strategy: str = option(metavar="NAME", default="standard", help=f"{', '.join(STRATEGIES)}.")
+    numbers: str | None = option(
+        metavar="YEAR", help=f"Whose costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
+    )
+    max_attempts: int | None = option(
+        **COUNT, help="Attempts of one operation, the first among them.  [default: 3; 5 for simple]"
+    )
+    quota: int | None = option(**COUNT, help="What the shared quota begins with.  [default: 500]")
+    random: float = option(
+        type=click.FloatRange(0, 1), metavar="SHARE", default=0.5, help="What every draw for a jittered delay gives."
+    )
+    retry_after: float | None = option(
+        type=Duration(endless=False), metavar="S", help="Seconds that every error asks for."
+    )
 
 
 def build_case(options: SmithyOptions) -> SmithyCase:
@@ -41,14 +55,14 @@ def build_case(options: SmithyOptions) -> SmithyCase:
     Raises:
         WrongInput: a name is not known, or options are missing or do not go together.
     """
-    if not options["responses"]:
+    if not options.responses:
         raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
-    if math.isnan(options["random"]):
+    if math.isnan(options.random):
         raise WrongInput("--random nan is not a number from 0 to 1")
-    operations = [_operation(text) for text in options["responses"]]
+    operations = [_operation(text) for text in options.responses]
     clock = ScriptedClock()
     return SmithyCase(
-        strategy=_strategy(options, clock), operations=operations, retry_after=options["retry_after"], wait=clock.wait
+        strategy=_strategy(options, clock), operations=operations, retry_after=options.retry_after, wait=clock.wait
     )
 
 
@@ -60,22 +74,22 @@ def _operation(text: str) -> Sequence[Response]:
 
 
 def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
-    name = choose_name(options["strategy"], STRATEGIES, "strategy")
-    rng, attempts, quota = Draws(options["random"]), options["max_attempts"], options["quota"]
+    name = choose_name(options.strategy, STRATEGIES, "strategy")
+    rng, attempts, quota = Draws(options.random), options.max_attempts, options.quota
     if name == "standard":
         return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
     if name == "adaptive":
         return AdaptiveRetryStrategy(
             rng=rng, clock=clock, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota
         )
-    for option, value in (("--numbers", options["numbers"]), ("--quota", quota)):
+    for flag, value in (("--numbers", options.numbers), ("--quota", quota)):
         if value is not None:
-            raise WrongInput(f"{option} says nothing about the strategy {name}, which has none; leave it out")
+            raise WrongInput(f"{flag} says nothing about the strategy {name}, which has none; leave it out")
     return SimpleRetryStrategy(rng=rng) if attempts is None else SimpleRetryStrategy(rng=rng, max_attempts=attempts)
 
 
 def _numbers(options: SmithyOptions) -> AwsRetryNumbers:
-    year = options["numbers"]
+    year = options.numbers
     return AwsRetryNumbers.OF_2026 if year is None else choose(year, NUMBERS, "year of numbers")
 
 
@@ -111,39 +125,13 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 
 
 @click.command("smithy", epilog=EPILOG)
-@click.option(
-    "--responses",
-    metavar="LIST",
-    multiple=True,
-    help="What the attempts of an operation end with, such as E,T,ok; once more for an operation after it.",
-)
-@click.option("--strategy", metavar="NAME", default="standard", help=f"{', '.join(STRATEGIES)}.")
-@click.option(
-    "--numbers", metavar="YEAR", help=f"Whose costs and delays: {', '.join(NUMBERS)}.  [default: {[*NUMBERS][-1]}]"
-)
-@click.option(
-    "--max-attempts",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Attempts of one operation, the first among them.  [default: 3; 5 for simple]",
-)
-@click.option(
-    "--quota", type=click.IntRange(min=0), metavar="N", help="What the shared quota begins with.  [default: 500]"
-)
-@click.option(
-    "--random",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    default=0.5,
-    help="What every draw for a jittered delay gives.",
-)
-@click.option("--retry-after", type=Duration(endless=False), metavar="S", help="Seconds that every error asks for.")
+@takes(SmithyOptions)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
-def explain_smithy(*, as_json: bool, **options: Unpack[SmithyOptions]) -> None:
+def explain_smithy(*, as_json: bool, options: SmithyOptions) -> None:
     """Explain how often an operation would be tried, and when, as Smithy's clients and the AWS SDKs do.
 
     Say with --responses what its attempts end with. The answer comes from the strategies of the core; beside each step
     stands the section of Smithy's design page, or the decision of this project.
     """
     explanation = explain(build_case(options))
-    tell(explanation, circumstances(explanation, options["random"]), as_json=as_json)
+    tell(explanation, circumstances(explanation, options.random), as_json=as_json)

@@ -12,17 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Unpack
 
 import click
 from rich.console import Console
 from rich.text import Text
 
-from triclinium._cli._input import Duration, WrongInput
+from triclinium._cli._input import WrongInput
+from triclinium._cli._options import takes
 from triclinium._cli.simulate.report import figures_as_json, show_fleet, story
 from triclinium._cli.simulate.running import simulate_all
 from triclinium._cli.simulate.scenario import ScenarioOptions, build_scenario, choose_strategies
-from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, OutageKind, Overload, Scenario
+from triclinium_core.testing.fleet import STRATEGIES, FleetFigures, Scenario
 
 EPILOG = f"""\b
 Examples:
@@ -40,68 +40,10 @@ Exit status: 0 when there are figures, whatever they say; 2 when something could
 """
 
 PLOTS = (".svg", ".png")
-SECONDS = Duration(min_open=True, endless=False)
 
 
 @click.command(epilog=EPILOG)
-@click.option("--clients", type=click.IntRange(min=1), metavar="N", default=1_000)
-@click.option(
-    "--period", type=SECONDS, metavar="SECONDS", default=10.0, help="Each client begins an operation so often."
-)
-@click.option("--duration", type=SECONDS, metavar="SECONDS", default=60.0, help="How long they do.")
-@click.option(
-    "--outage", metavar="FROM-TO", default="20-30", help="Seconds between which the service is away, or none."
-)
-@click.option(
-    "--outage-kind",
-    metavar="KIND",
-    default=str(OutageKind.REFUSES),
-    help=f"What the service does then: {', '.join(OutageKind)}.",
-)
-@click.option(
-    "--capacity",
-    type=SECONDS,
-    metavar="RATE",
-    help="Requests that the service can serve in a second.  [default: half as many again as clients ask for]",
-)
-@click.option(
-    "--latency",
-    type=Duration(endless=False),
-    metavar="SECONDS",
-    default=0.01,
-    help="From a request to its answer, beside the wait in the queue and the work.",
-)
-@click.option("--queue", type=SECONDS, metavar="SECONDS", default=1.0, help="How much work may wait at the service.")
-@click.option(
-    "--overload",
-    metavar="KIND",
-    default=str(Overload.THROTTLES),
-    help=f"What it does with a request beyond that: {', '.join(Overload)}.",
-)
-@click.option(
-    "--rejection-cost",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    default=0.1,
-    help="Work of turning a request away, as a share of the work of serving it.",
-)
-@click.option(
-    "--timeout", type=SECONDS, metavar="SECONDS", default=2.5, help="What an operation may take, retries included."
-)
-@click.option(
-    "--attempt-timeout",
-    type=SECONDS,
-    metavar="SECONDS",
-    help="What one attempt may take, for strategies that retry timeouts.  [default: as long as the operation]",
-)
-@click.option(
-    "--per-process",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=100,
-    help="Clients that share a strategy, and so its quota.",
-)
-@click.option("--writes", is_flag=True, help="Operations must not be applied twice.")
+@takes(ScenarioOptions)
 @click.option(
     "--strategy",
     "strategies",
@@ -110,7 +52,6 @@ SECONDS = Duration(min_open=True, endless=False)
     help="Of all clients; several are played each by itself, with the same clients.",
 )
 @click.option("--seed", type=int, metavar="SEED", default=1)
-@click.option("--step", type=SECONDS, metavar="SECONDS", default=1.0, help="Width of time steps.")
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
@@ -126,7 +67,7 @@ def simulate(
     plot: Path | None,
     as_json: bool,
     jobs: int | None,
-    **options: Unpack[ScenarioOptions],
+    options: ScenarioOptions,
 ) -> None:
     """Simulate many clients over an outage of the service that they ask.
 

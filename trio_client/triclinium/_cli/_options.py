@@ -1,0 +1,47 @@
+"""The options of a command as one class: each field is an option, with its type and what ``--help`` says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import field, fields
+from typing import Any
+
+import click
+
+from triclinium._cli._input import spelled
+
+COUNT: Mapping[str, object] = {"type": click.IntRange(min=0), "metavar": "N"}
+"""Settings of an option that is a number of things."""
+
+
+def option(*flags: str, **settings: Any) -> Any:
+    """Return a field that is an option, made with ``click.option``.
+
+    Args:
+        flags: how it is written; like the field unless given.
+    """
+    return field(metadata={"flags": flags, "settings": settings})
+
+
+def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command the options of a class, and passes it an object of that as ``options``."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def packed(*args: Any, **given: Any) -> None:
+            values = {each.name: given.pop(each.name) for each in fields(options)}
+            command(*args, options=options(**values), **given)
+
+        # The command's words are the help, and its parameters so far are those of the decorators below.
+        packed.__doc__ = command.__doc__
+        packed.__dict__.update(command.__dict__)
+        for each in reversed(fields(options)):
+            flags = each.metadata["flags"] or (spelled(each.name),)
+            packed = click.option(*flags, **each.metadata["settings"])(packed)
+        return packed
+
+    return decorate
+
+
+def given(options: Any, names: Collection[str]) -> list[str]:
+    """Return which of the options ``names`` were given, in the order of ``--help``."""
+    return [each.name for each in fields(options) if each.name in names and getattr(options, each.name) is not None]
