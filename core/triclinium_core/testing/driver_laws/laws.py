@@ -193,7 +193,7 @@ async def bytes_come_before_the_loss(open_driver: OpenDriver) -> None:
 
 
 async def whoever_waits_at_the_close_is_settled(open_driver: OpenDriver) -> None:
-    """When the driver is closed, whoever waits gets an error, and so does whoever comes later."""
+    """When the driver is closed, every caller that waits gets an error, and so does every later one."""
     async with on_trial(open_driver) as trial:
         waiting = [(await trial.submit())[0] for _ in range(2)]
         heard = len(trial.machine.submitted)

@@ -66,7 +66,7 @@ class Outset(NamedTuple):
 class Excuses:
     """The excuses of all clients of one cluster, from what callers know and what nodes were sent.
 
-    Whoever changes nodes or map calls ``look`` afterwards, so that nothing passes unseen.
+    Call ``look`` after each change of nodes or map, so that nothing passes unseen.
     """
 
     def __init__(self, nodes: FakeNodes, model: Model, ledger: Ledger, breaker: CircuitBreakerOptions) -> None:

@@ -82,7 +82,7 @@ class Link:
     """One stream between client and node, as its two ends see it."""
 
     node: FakeNode | None = field(default=None, compare=False, repr=False)
-    """Who is at the address that the client asked for."""
+    """The node at the address that the client asked for."""
     is_open: bool = False
     outgoing: bytearray = field(default_factory=bytearray)
     """Ordered by the client, not handed over yet."""

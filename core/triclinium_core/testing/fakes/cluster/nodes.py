@@ -7,7 +7,7 @@ notified when their node is driven next: its ``wakeup`` says that it is due. A d
 that it has set. All nodes are driven by one clock, and the numbers of connections are unique in the cluster.
 
 Documents belong to the cluster: whatever becomes of a node, the vbuckets that another one takes over bring theirs
-along. So replicas are never behind, unless replication to their node is held back; who reads them there finds what was
+along. So replicas are never behind, unless replication to their node is held back; readers there find what was
 written before. If that node then takes over from one that is failed over, what was written since is lost. The vbuckets
 of a node that fails have no node where they have no replica, until the cluster is rebalanced.
 
@@ -108,7 +108,7 @@ class FakeNodes:
     def __iter__(self) -> Iterator[FakeNode]:
         return iter(self._nodes)
 
-    # What is.
+    # How things are.
 
     @property
     def map(self) -> FakeMap:
@@ -231,7 +231,7 @@ class FakeNodes:
         """Give all configs another version."""
         self._cluster.set_version(revision, epoch)
 
-    # Who may come.
+    # Credentials.
 
     def set_credentials(self, *, password: str | None = None, tokens: Sequence[str] | None = None) -> None:
         """Have all nodes know another password, or accept other tokens; None leaves them as they are.
@@ -264,8 +264,8 @@ class FakeNodes:
     def hold_replication(self, index: int) -> None:
         """Keep what is written from now on out of the replicas that a node has.
 
-        Who reads them finds the documents as they were now, or when the node got the replica, if that is later. Held
-        back already, it stays as it is.
+        Readers find the documents as they were now, or when the node got the replica, if that is later. What is
+        held back already stays as it is.
         """
         self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
 

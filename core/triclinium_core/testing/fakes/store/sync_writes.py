@@ -4,7 +4,7 @@ Theory of operation. A durable write is *prepared*: everybody else goes on to se
 the vbucket that replication reaches has it at once, in memory and on disk. When most copies of the vbucket have it, it
 is *committed*, which is when it is seen and acknowledged; mostly that is at once. Meanwhile nobody else can write the
 document. When it takes longer than the client gave it, or when too few nodes are left for it ever to succeed, it is
-*aborted*, and the client is told that its end is ambiguous, for a real node does not know by then either.
+*aborted*, and the client is told that its end is ambiguous, because a real node does not know either.
 
 A write whose node dies or is failed over, or whose vbucket moves, is left to the node that has the vbucket next, if
 that one has it; until it is committed there, which no timeout prevents, nobody can even read the document.
@@ -41,7 +41,7 @@ class SyncWrite:
     holders: set[int] = field(default_factory=set)
     """The nodes that have it."""
     is_left: bool = False
-    """Whether another node than the one that prepared it, or that one in another life, has to end it."""
+    """Whether the node that has the vbucket next, or the same one after a restart, has to end it."""
     outcome: Status | None = None
     """What its client is to be told; None while that has to wait."""
 
@@ -103,7 +103,7 @@ class SyncWrites:
         for write in list(self._pending.values()):
             owner = known.owners[write.address.vbucket]
             if owner != write.active:
-                # Who takes a vbucket over gets all that belongs to it.
+                # The node that takes a vbucket over gets all that belongs to it.
                 write.leave()
                 write.active = owner
                 write.holders.add(owner)
