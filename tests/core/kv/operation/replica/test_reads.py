@@ -14,6 +14,7 @@ from triclinium_core.errors import (
     DocumentUnretrievableException,
     UnambiguousTimeoutException,
 )
+from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Get, GetReplica, Keyspace
@@ -39,12 +40,14 @@ def found(copy: int) -> GetReplicaResult:
     return GetReplicaResult(Cas(5), 7, b"%d" % copy, RAW, is_replica=copy > 0)
 
 
-def read(outcomes: Sequence[Exception | None], *, first_only: bool, replicas: int | None = 3) -> ReplicaReads[object]:
-    """Return reads of which the first ones had these outcomes, in order; None for a copy."""
+def read(
+    outcomes: Sequence[Exception], *, first_only: bool, replicas: int | None = 3
+) -> ReplicaReads[GetReplicaResult]:
+    """Return reads that failed, in order."""
     reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
-    for operation, outcome in zip(reads.next_operations(0.0), outcomes, strict=False):
-        reads.settled(operation, outcome or found(operation.copy), vbuckets=128, replicas=replicas)
-    return reads  # type: ignore[return-value]
+    for operation, outcome in zip(reads.next_operations(0.0), outcomes, strict=True):
+        reads.settled(operation, outcome, vbuckets=128, replicas=replicas)
+    return reads
 
 
 def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
@@ -105,7 +108,7 @@ def test_whatever_becomes_of_the_reads(
     order: list[int], outcomes: list[Exception | None], first_only: bool, data: st.DataObject
 ) -> None:
     """Each copy is given once, as it arrives, and no error where one was wanted and is there; and there is an end."""
-    reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
+    reads: FanOut[GetReplicaResult] = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     asked = reads.next_operations(0.0)
     taken: list[GetReplicaResult] = []
     expected: list[GetReplicaResult] = []

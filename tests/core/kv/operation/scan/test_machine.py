@@ -19,6 +19,7 @@ from triclinium_core.errors import (
     InvalidArgumentException,
     RequestCanceledException,
 )
+from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done, MutationToken, RangeScanCreated, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.machine import (
@@ -232,7 +233,7 @@ class Nodes:
     def __init__(
         self, stored: Mapping[int, Sequence[str]], scan_type: ScanType = ALL, concurrency: int = 1, page_size: int = 1
     ) -> None:
-        self.scan = ScanMachine(ScanOptions(TRAVEL, scan_type, concurrency=concurrency), seed=77)
+        self.scan: FanOut[ScanResult] = ScanMachine(ScanOptions(TRAVEL, scan_type, concurrency=concurrency), seed=77)
         self.now = 100.0
         self.open: list[Operation] = []
         self.asked: list[Operation] = []
