@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum, unique
+from functools import lru_cache
 
 _ESCAPE = 15
 _NUMBER_MAX = _ESCAPE + 0xFF
@@ -18,6 +19,9 @@ _NUMBER_MAX = _ESCAPE + 0xFF
 _DURATION_EXPONENT = 1.74
 _DURATION_CODE_MAX = 0xFFFF
 _DURATION_SIZE = 2
+
+REMEMBERED_MAX = 512
+"""Framing extras whose duration is remembered: nearly all answers of a server are as fast as some before."""
 
 
 @unique
@@ -41,9 +45,6 @@ class ResponseFrameInfo(IntEnum):
     READ_UNITS = 1
     WRITE_UNITS = 2
     THROTTLE_DURATION = 3
-
-
-_SHORT_DURATION = bytes((ResponseFrameInfo.SERVER_DURATION << 4 | _DURATION_SIZE,))
 
 
 class MalformedFramingExtras(ValueError):
@@ -119,19 +120,16 @@ def decode_server_duration_us(encoded: int) -> float:
     return float(encoded**_DURATION_EXPONENT / 2)
 
 
+@lru_cache(REMEMBERED_MAX)
 def server_duration(framing_extras: bytes) -> float | None:
     """Return the seconds for which a server says that it worked on a request; None where it says nothing of that.
 
     Pieces that cannot be read say nothing either: what is wrong with them is no reason to doubt the answer.
     """
-    if framing_extras[:1] == _SHORT_DURATION and len(framing_extras) == 1 + _DURATION_SIZE:
-        # Nearly all responses have this piece and no other.
-        encoded = framing_extras[1:]
-    else:
-        try:
-            encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")
-        except MalformedFramingExtras:
-            return None
+    try:
+        encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")
+    except MalformedFramingExtras:
+        return None
     if len(encoded) != _DURATION_SIZE:
         return None
     return decode_server_duration_us(int.from_bytes(encoded, "big")) / 1_000_000
