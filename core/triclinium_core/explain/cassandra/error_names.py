@@ -6,7 +6,6 @@ Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import TypeVar
 
 from triclinium_core.retry.cassandra import errors as e
@@ -31,7 +30,7 @@ def canonical(name: str) -> str:
 
 
 def _by_name(kinds: Iterable[type[T]]) -> Mapping[str, type[T]]:
-    return MappingProxyType({name: kind for kind in kinds for name in (kind.__name__, *_ALIASES.get(kind, ()))})
+    return {name: kind for kind in kinds for name in (kind.__name__, *_ALIASES.get(kind, ()))}
 
 
 _DETAILED = frozenset({e.ReadTimeout, e.WriteTimeout, e.Unavailable})

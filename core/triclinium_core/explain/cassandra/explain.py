@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
@@ -34,41 +33,37 @@ from triclinium_core.shown import shown
 
 PAGE = "driver's page"
 
-VERDICT_CLAUSES: Mapping[type[CassandraError], str] = MappingProxyType(
-    {
-        ReadTimeout: f"{PAGE}, onReadTimeoutVerdict; decisions A3, A5 and A6",
-        WriteTimeout: f"{PAGE}, onWriteTimeoutVerdict; decisions A3 and A6",
-        Unavailable: f"{PAGE}, onUnavailableVerdict; decisions A3, A4 and A6",
-        RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
-        CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
-    }
-)
+VERDICT_CLAUSES: Mapping[type[CassandraError], str] = {
+    ReadTimeout: f"{PAGE}, onReadTimeoutVerdict; decisions A3, A5 and A6",
+    WriteTimeout: f"{PAGE}, onWriteTimeoutVerdict; decisions A3 and A6",
+    Unavailable: f"{PAGE}, onUnavailableVerdict; decisions A3, A4 and A6",
+    RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
+    CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
+}
 """Where it stands what policies answer; the first class that an error is of."""
 
 _NOT_MENDED = "No retry can mend this, so no policy is asked"
-_ROUTES: Mapping[Route, tuple[str, str]] = MappingProxyType(
-    {
-        Route.ASK: (
-            "Such an error is brought before the policy, whether the statement is idempotent or not",
-            "decision A2",
-        ),
-        Route.ASK_IF_IDEMPOTENT: (
-            "The statement is not idempotent and may have been executed, so no policy is asked",
-            "decision A2",
-        ),
-        Route.NEXT: (
-            "The node has certainly not executed it, so no policy is asked",
-            f"{PAGE}, Hard-coded rules; decision A8",
-        ),
-        Route.REPREPARE: (
-            "The node does not know the statement any more, so no policy is asked",
-            f"{PAGE}, Hard-coded rules; decisions A8 and A10",
-        ),
-        Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
-        Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
-        Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
-    }
-)
+_ROUTES: Mapping[Route, tuple[str, str]] = {
+    Route.ASK: (
+        "Such an error is brought before the policy, whether the statement is idempotent or not",
+        "decision A2",
+    ),
+    Route.ASK_IF_IDEMPOTENT: (
+        "The statement is not idempotent and may have been executed, so no policy is asked",
+        "decision A2",
+    ),
+    Route.NEXT: (
+        "The node has certainly not executed it, so no policy is asked",
+        f"{PAGE}, Hard-coded rules; decision A8",
+    ),
+    Route.REPREPARE: (
+        "The node does not know the statement any more, so no policy is asked",
+        f"{PAGE}, Hard-coded rules; decisions A8 and A10",
+    ),
+    Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
+    Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+    Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+}
 """Who decides, in words, and where that stands."""
 
 _IDEMPOTENT = "The statement is idempotent, so such an error is brought before the policy"
@@ -77,16 +72,14 @@ _IDEMPOTENT = "The statement is idempotent, so such an error is brought before t
 FAILURE_CLAUSE = "decision A12"
 """Where it stands what becomes of a policy that fails."""
 
-_OUTCOMES: Mapping[Step, Outcome] = MappingProxyType(
-    {
-        Step.RETRY_SAME: Outcome.SAME_NODE,
-        Step.RETRY_NEXT: Outcome.NEXT_NODE,
-        Step.GO_ON: Outcome.NEXT_NODE,
-        Step.REPREPARE: Outcome.PREPARE,
-        Step.IGNORE: Outcome.EMPTY,
-        Step.RAISE: Outcome.FAIL,
-    }
-)
+_OUTCOMES: Mapping[Step, Outcome] = {
+    Step.RETRY_SAME: Outcome.SAME_NODE,
+    Step.RETRY_NEXT: Outcome.NEXT_NODE,
+    Step.GO_ON: Outcome.NEXT_NODE,
+    Step.REPREPARE: Outcome.PREPARE,
+    Step.IGNORE: Outcome.EMPTY,
+    Step.RAISE: Outcome.FAIL,
+}
 
 _SENT_AGAIN = frozenset({Outcome.SAME_NODE, Outcome.NEXT_NODE, Outcome.PREPARE})
 

@@ -22,7 +22,6 @@ Source: the retry page of the Cassandra Java driver; decisions A1 to A16.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical
 from triclinium_core.explain.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
@@ -141,16 +140,14 @@ def _unavailable(question: Question) -> CoordinatorError:
     )
 
 
-EVENTS: Mapping[str, Callable[[Question], CoordinatorError | RequestAborted]] = MappingProxyType(
-    {
-        "read_timeout": _read_timeout,
-        "write_timeout": _write_timeout,
-        "unavailable": _unavailable,
-        "request_aborted": lambda question: aborted(question.text("error")),
-        "error_response": lambda question: answered(question.text("error")),
-    }
-)
+EVENTS: Mapping[str, Callable[[Question], CoordinatorError | RequestAborted]] = {
+    "read_timeout": _read_timeout,
+    "write_timeout": _write_timeout,
+    "unavailable": _unavailable,
+    "request_aborted": lambda question: aborted(question.text("error")),
+    "error_response": lambda question: answered(question.text("error")),
+}
 """What a policy is asked about, and how its error is read."""
 
-ASKS: Mapping[str, Ask] = MappingProxyType({"verdict": _answer_verdict, "request": _answer_request})
+ASKS: Mapping[str, Ask] = {"verdict": _answer_verdict, "request": _answer_request}
 """All that may be asked."""

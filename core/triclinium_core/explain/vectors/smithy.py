@@ -17,7 +17,6 @@ Source: the Smithy Python retry design; decisions S3 to S9 and S14.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 from triclinium_core.explain.explanation import plain_seconds
 from triclinium_core.explain.smithy.explain import operation_in_json
@@ -37,16 +36,17 @@ from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.shown import in_json
 
-JITTERS: Mapping[str, Jitter] = MappingProxyType(
-    {"NONE": Jitter.NONE, "EQUAL": Jitter.EQUAL, "DEFAULT": Jitter.EQUAL, "FULL": Jitter.FULL}
-    | {"DECORRELATED": Jitter.DECORRELATED}
-)
+JITTERS: Mapping[str, Jitter] = {
+    "NONE": Jitter.NONE,
+    "EQUAL": Jitter.EQUAL,
+    "DEFAULT": Jitter.EQUAL,
+    "FULL": Jitter.FULL,
+    "DECORRELATED": Jitter.DECORRELATED,
+}
 """The jitters; smithy-core calls the equal one DEFAULT."""
 
-NUMBERS: Mapping[str, AwsRetryNumbers] = MappingProxyType(
-    {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}
-)
-RESPONSES: Mapping[str, Response] = MappingProxyType({response.value: response for response in Response})
+NUMBERS: Mapping[str, AwsRetryNumbers] = {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}
+RESPONSES: Mapping[str, Response] = {response.value: response for response in Response}
 
 Quota = Callable[[], int | None]
 """Tells what a strategy's quota has left; None where it has none."""
@@ -139,14 +139,12 @@ def _numbers(question: Question) -> AwsRetryNumbers:
     return Question({"numbers": written}).choice("numbers", NUMBERS)
 
 
-STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = MappingProxyType(
-    {
-        "standard": lambda question, rng, _: _with_quota(StandardRetryStrategy, question, rng=rng),
-        "adaptive": lambda question, rng, clock: _with_quota(AdaptiveRetryStrategy, question, rng=rng, clock=clock),
-        "simple": _simple,
-    }
-)
+STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = {
+    "standard": lambda question, rng, _: _with_quota(StandardRetryStrategy, question, rng=rng),
+    "adaptive": lambda question, rng, clock: _with_quota(AdaptiveRetryStrategy, question, rng=rng, clock=clock),
+    "simple": _simple,
+}
 """What makes each strategy of a question."""
 
-ASKS: Mapping[str, Ask] = MappingProxyType({"backoff": _answer_backoff, "sequence": _answer_sequence})
+ASKS: Mapping[str, Ask] = {"backoff": _answer_backoff, "sequence": _answer_sequence}
 """All that may be asked."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import assert_never
 
 from triclinium_core.checks import check_flag, check_integer
@@ -193,13 +192,11 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
         return RETRY_NEXT if consistency.is_serial else _downgrade(alive, consistency)
 
 
-_LADDER: Mapping[int, RetryVerdict] = MappingProxyType(
-    {
-        1: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.ONE),
-        2: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO),
-        3: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.THREE),
-    }
-)
+_LADDER: Mapping[int, RetryVerdict] = {
+    1: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.ONE),
+    2: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO),
+    3: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.THREE),
+}
 _LADDER_TOP = max(_LADDER)
 
 
@@ -217,14 +214,12 @@ def _require_error(error: object, kind: type[Exception]) -> None:
 
 PolicyClass = type[DefaultRetryPolicy] | type[ConsistencyDowngradingRetryPolicy]
 
-POLICIES: Mapping[str, PolicyClass] = MappingProxyType(
-    {
-        "default": DefaultRetryPolicy,
-        "DefaultRetryPolicy": DefaultRetryPolicy,
-        "downgrading": ConsistencyDowngradingRetryPolicy,
-        "ConsistencyDowngradingRetryPolicy": ConsistencyDowngradingRetryPolicy,
-    }
-)
+POLICIES: Mapping[str, PolicyClass] = {
+    "default": DefaultRetryPolicy,
+    "DefaultRetryPolicy": DefaultRetryPolicy,
+    "downgrading": ConsistencyDowngradingRetryPolicy,
+    "ConsistencyDowngradingRetryPolicy": ConsistencyDowngradingRetryPolicy,
+}
 """The shipped policies by name: a short one, and the one that the driver's configuration has."""
 
 

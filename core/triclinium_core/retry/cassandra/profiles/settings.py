@@ -6,7 +6,6 @@ Source: the Cassandra Java driver, "Using multiple policies" and its configurati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypedDict
 
 from triclinium_core.checks import check_flag
@@ -35,15 +34,13 @@ LEVELS: Sequence[ConsistencyLevel] = tuple(ConsistencyLevel)
 SERIAL_LEVELS: Sequence[ConsistencyLevel] = tuple(level for level in ConsistencyLevel if level.is_serial)
 
 SPECULATIVE_EXECUTION: PolicyChoices[SpeculativeExecutionPolicy] = PolicyChoices(
-    MappingProxyType(
-        {
-            "none": NoSpeculativeExecution,
-            "NoSpeculativeExecutionPolicy": NoSpeculativeExecution,
-            "constant": ConstantSpeculativeExecutionPolicy,
-            "ConstantSpeculativeExecutionPolicy": ConstantSpeculativeExecutionPolicy,
-        }
-    ),
-    MappingProxyType({}),
+    {
+        "none": NoSpeculativeExecution,
+        "NoSpeculativeExecutionPolicy": NoSpeculativeExecution,
+        "constant": ConstantSpeculativeExecutionPolicy,
+        "ConstantSpeculativeExecutionPolicy": ConstantSpeculativeExecutionPolicy,
+    },
+    {},
     require_speculation,
 )
 """The policies by name: a short one, and the one that the driver's configuration has."""
