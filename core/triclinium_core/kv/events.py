@@ -102,7 +102,7 @@ class BytesReceived(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
     def __post_init__(self) -> None:
-        if not isinstance(self.data, bytes | bytearray | memoryview):
+        if type(self.data) is not bytes and not isinstance(self.data, bytes | bytearray | memoryview):
             raise InvalidArgumentException(f"data must be bytes, not {type(self.data).__name__}", parameter="data")
 
     def __repr__(self) -> str:

@@ -114,13 +114,13 @@ def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> Encode
     return encode
 
 
-encode_request = _encoder(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
+encode_request: EncodeFrame = _encoder(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
 """From client to server."""
-encode_response = _encoder(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
+encode_response: EncodeFrame = _encoder(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
 """From server to client."""
-encode_server_request = _encoder(int(Magic.SERVER_REQUEST), None, "vbucket")
+encode_server_request: EncodeFrame = _encoder(int(Magic.SERVER_REQUEST), None, "vbucket")
 """From server to client, which need not answer."""
-encode_server_response = _encoder(int(Magic.SERVER_RESPONSE), None, "status")
+encode_server_response: EncodeFrame = _encoder(int(Magic.SERVER_RESPONSE), None, "status")
 """From client to server."""
 
 
