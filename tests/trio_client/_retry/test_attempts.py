@@ -137,7 +137,7 @@ async def test_a_result_outside_of_its_block(strategy: StandardRetryStrategy) ->
     """It would be too late."""
     async for attempt in attempts(strategy):
         with attempt:
-            pass
+            assert "<Attempt 1: its block is open>" == repr(attempt)
         with pytest.raises(InvalidArgumentException, match="call retry\\(\\) inside of the block"):
             attempt.retry()
 

@@ -6,7 +6,7 @@ The client's side is what it reports for everybody: the records of its two logge
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -51,23 +51,22 @@ Entry = NodeTook | ConnectionTold | ClientDecided
 
 
 class RecordedNode(FakeNode):
-    """A fake node that reports each command as soon as it is in the log."""
+    """A fake node that writes down each command as soon as it is in the log."""
 
-    def __init__(self, options: FakeNodeOptions, tell: Callable[[LoggedCommand], None]) -> None:
+    def __init__(self, options: FakeNodeOptions, entries: list[Entry]) -> None:
         super().__init__(options)
-        self._tell = tell
+        self._entries = entries
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
-        """Take up what a client sent, and tell of it."""
+        """Take up what a client sent, and write it down."""
         known = len(self.command_log)
         actions = super().bytes_received(connection, data, now)
-        for command in self.command_log[known:]:
-            self._tell(command)
+        self._entries += [NodeTook(trio.current_time(), command) for command in self.command_log[known:]]
         return actions
 
 
 class Recorder(logging.Handler):
-    """Notes what node and client tell."""
+    """Writes down what the client tells, among what the node does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,10 +74,6 @@ class Recorder(logging.Handler):
         self.client_has_decided = trio.Event()
         """Set at the client's first decision."""
         self._news = trio.Event()
-
-    def node_took(self, command: LoggedCommand) -> None:
-        """Note a command that reached the node."""
-        self.entries.append(NodeTook(trio.current_time(), command))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Note what the client says; a retry or a refusal by the attributes that ``triclinium.retry`` promises."""

@@ -36,7 +36,7 @@ class Stage:
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self._recorder = Recorder()
-        self._node = RecordedNode(OPTIONS, self._recorder.node_took)
+        self._node = RecordedNode(OPTIONS, self._recorder.entries)
         self._node_is_up = False
         self._port_holder = _held_port()
         self._port: int = self._port_holder.getsockname()[1]
