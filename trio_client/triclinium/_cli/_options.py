@@ -36,7 +36,7 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
         packed.__dict__.update(command.__dict__)
         for each in reversed(fields(options)):
             flags = each.metadata["flags"] or (spelled(each.name),)
-            packed = click.option(*flags, **each.metadata["settings"])(packed)
+            packed = click.option(*flags, each.name, **each.metadata["settings"])(packed)
         return packed
 
     return decorate

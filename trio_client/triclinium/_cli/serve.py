@@ -7,6 +7,7 @@ import signal
 import ssl
 import time
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from textwrap import indent
 
 import click
@@ -15,24 +16,88 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
-from triclinium._cli._input import WrongInput
+from triclinium._cli._input import WrongInput, spelled
+from triclinium._cli._options import option, takes
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
+DEFAULTS = FakeNodeOptions()
+FILE = click.Path(exists=True, dir_okay=False)
 
-def server_context(cert: str | None, key: str | None, client_ca: str | None, port: int) -> ssl.SSLContext | None:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeOptions:
+    """How many nodes, where, and whom they let in."""
+
+    nodes: int = option(type=click.IntRange(1, NODES_MAX), default=1, help="How many; they share one map of vbuckets.")
+    replicas: int = option(
+        type=click.IntRange(0, REPLICAS_MAX),
+        default=0,
+        help="How many of each vbucket; no more than there are other nodes.",
+    )
+    port: int = option(
+        type=click.IntRange(0, 0xFFFF),
+        default=0,
+        help="Of the first node, the others' two apart after it; 0 for any that are free.",
+    )
+    username: str = option(default=DEFAULTS.username)
+    password: str = option(default=DEFAULTS.password)
+    bucket: str = option(default=DEFAULTS.buckets[0])
+    tokens: tuple[str, ...] = option(
+        "--token", multiple=True, help="A JSON Web Token that is accepted too; may be repeated."
+    )
+    tls_cert: str | None = option(
+        type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate."
+    )
+    tls_key: str | None = option(type=FILE, help="Its private key; unless given, that is in the same file.")
+    tls_port: int = option(
+        type=click.IntRange(0, 0xFFFF),
+        default=0,
+        help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
+    )
+    client_ca: str | None = option(type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
+    as_json: bool = option("--json", is_flag=True, help="Print one line of JSON that tells how to connect.")
+
+
+@click.command()
+@takes(ServeOptions)
+def serve(*, options: ServeOptions) -> None:
+    """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
+
+    Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
+    Control-C or SIGTERM.
+    """
+    replicas = options.replicas
+    if replicas >= options.nodes:
+        raise WrongInput(f"--replicas {replicas} needs as many nodes beside the first: add --nodes {replicas + 1}")
+    try:
+        of_each = FakeNodeOptions(
+            username=options.username,
+            password=options.password,
+            tokens=options.tokens,
+            buckets=(options.bucket,),
+            replicas=replicas,
+            wall_seconds_at_zero=time.time(),
+        )
+    except InvalidArgumentException as error:
+        raise click.UsageError(error.message) from error
+    trio.run(_serve, FakeNodes(of_each, options.nodes), server_context(options), options)
+
+
+def server_context(options: ServeOptions) -> ssl.SSLContext | None:
     """Return the context of the nodes, out of files in PEM format; None where they speak no TLS.
 
     Raises:
         click.UsageError: a file cannot be read, or makes no sense without the certificate.
     """
+    cert, key, client_ca = options.tls_cert, options.tls_key, options.client_ca
     if cert is None:
-        for option, given in (("--tls-key", key), ("--client-ca", client_ca), ("--tls-port", port)):
-            if given:
-                raise click.UsageError(f"{option} has no effect without --tls-cert")
+        for name in ("tls_key", "client_ca", "tls_port"):
+            if getattr(options, name):
+                raise click.UsageError(f"{spelled(name)} has no effect without --tls-cert")
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -50,76 +115,8 @@ def server_context(cert: str | None, key: str | None, client_ca: str | None, por
     return context
 
 
-DEFAULTS = FakeNodeOptions()
-FILE = click.Path(exists=True, dir_okay=False)
-
-
-@click.command()
-@click.option("--nodes", type=click.IntRange(1, NODES_MAX), default=1, help="How many; they share one map of vbuckets.")
-@click.option(
-    "--replicas",
-    type=click.IntRange(0, REPLICAS_MAX),
-    default=0,
-    help="How many of each vbucket; no more than there are other nodes.",
-)
-@click.option(
-    "--port",
-    type=click.IntRange(0, 0xFFFF),
-    default=0,
-    help="Of the first node, the others' two apart after it; 0 for any that are free.",
-)
-@click.option("--username", default=DEFAULTS.username)
-@click.option("--password", default=DEFAULTS.password)
-@click.option("--bucket", default=DEFAULTS.buckets[0])
-@click.option("--token", "tokens", multiple=True, help="A JSON Web Token that is accepted too; may be repeated.")
-@click.option("--tls-cert", type=FILE, help="Speak TLS as well: a file in PEM format with the nodes' certificate.")
-@click.option("--tls-key", type=FILE, help="Its private key; unless given, that is in the same file.")
-@click.option(
-    "--tls-port",
-    type=click.IntRange(0, 0xFFFF),
-    default=0,
-    help="For TLS, of the first node, the others' two apart after it; 0 for any that are free.",
-)
-@click.option("--client-ca", type=FILE, help="Demand certificates of clients over TLS, signed by this authority.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON that tells how to connect.")
-def serve(
-    *,
-    nodes: int,
-    replicas: int,
-    port: int,
-    username: str,
-    password: str,
-    bucket: str,
-    tokens: tuple[str, ...],
-    tls_cert: str | None,
-    tls_key: str | None,
-    tls_port: int,
-    client_ca: str | None,
-    as_json: bool,
-) -> None:
-    """Serve a fake Couchbase node, or a cluster, on 127.0.0.1.
-
-    Any client of Couchbase can read and write documents in it. They live in memory and end with it. Stop it with
-    Control-C or SIGTERM.
-    """
-    if replicas >= nodes:
-        raise WrongInput(f"--replicas {replicas} needs as many nodes beside the first: add --nodes {replicas + 1}")
-    try:
-        options = FakeNodeOptions(
-            username=username,
-            password=password,
-            tokens=tokens,
-            buckets=(bucket,),
-            replicas=replicas,
-            wall_seconds_at_zero=time.time(),
-        )
-    except InvalidArgumentException as error:
-        raise click.UsageError(error.message) from error
-    ssl_context = server_context(tls_cert, tls_key, client_ca, tls_port)
-    trio.run(_serve, FakeNodes(options, nodes), port, tls_port, ssl_context, as_json)
-
-
-async def _serve(nodes: FakeNodes, port: int, tls_port: int, ssl_context: ssl.SSLContext | None, as_json: bool) -> None:
+async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: ServeOptions) -> None:
+    port, tls_port = options.port, options.tls_port
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
             try:
@@ -136,7 +133,7 @@ async def _serve(nodes: FakeNodes, port: int, tls_port: int, ssl_context: ssl.SS
                 raise click.ClickException(
                     f"cannot listen on 127.0.0.1:{ports}: {error.strerror or error}; port 0 takes any that is free"
                 ) from error
-            if as_json:
+            if options.as_json:
                 click.echo(describe_as_json(fake))
             else:
                 _describe(fake)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import click
 import trio
 
 from triclinium._cli._input import Duration, WrongInput
+from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
 from triclinium._cli.ping.pinging import PingedNode, Plan, ping_node
 from triclinium._cli.ping.report import nodes_as_json, show_nodes
@@ -21,36 +22,32 @@ from triclinium_core.kv.topology.connection_string import ConnectionString, Sche
 from triclinium_core.options import PasswordAuthenticator
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PingOptions:
+    """Who asks, for what, and for how long."""
+
+    username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
+    password: str | None = option(
+        metavar="SECRET",
+        envvar="TRICLINIUM_PASSWORD",
+        show_envvar=True,
+        help="Asked for on a terminal where it is missing.",
+    )
+    bucket: str | None = option(metavar="NAME", help="Open a connection to this bucket too.")
+    ca_file: str | None = option(
+        type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
+    )
+    timeout: float = option(
+        type=Duration(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
+    )
+    as_json: bool = option("--json", is_flag=True, help="Answer with one JSON object on one line.")
+
+
 @click.command()
 @click.argument("connstr")
-@click.option("--username", metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
-@click.option(
-    "--password",
-    metavar="SECRET",
-    envvar="TRICLINIUM_PASSWORD",
-    show_envvar=True,
-    help="Asked for on a terminal where it is missing.",
-)
-@click.option("--bucket", metavar="NAME", help="Open a connection to this bucket too.")
-@click.option(
-    "--ca-file", type=click.Path(exists=True, dir_okay=False), help="Certificates to trust, instead of the system's."
-)
-@click.option(
-    "--timeout", type=Duration(min_open=True), metavar="SECONDS", default=10.0, help="What a node may take in all."
-)
-@click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
+@takes(PingOptions)
 @click.pass_context
-def ping(
-    ctx: click.Context,
-    *,
-    connstr: str,
-    username: str | None,
-    password: str | None,
-    bucket: str | None,
-    ca_file: str | None,
-    timeout: float,
-    as_json: bool,
-) -> None:
+def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     """Connect to the nodes of CONNSTR and tell what they negotiate.
 
     CONNSTR is couchbase://HOST, couchbases://HOST for TLS, or memcached://HOST for a plain memcached; with :PORT where
@@ -62,15 +59,15 @@ def ping(
     try:
         target = parse_connection_string(connstr)
         # What is wrong with a name or a password shows here, before anything is sent.
-        Keyspace(bucket)
-        if bucket is not None and target.scheme is Scheme.MEMCACHED:
+        Keyspace(options.bucket)
+        if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
-        authenticator = _authenticator(target, username, password)
+        authenticator = _authenticator(target, options)
     except InvalidArgumentException as error:
         raise WrongInput(error.message) from error
-    plan = Plan(authenticator, bucket, _ssl_context(target, ca_file), timeout)
+    plan = Plan(authenticator, options.bucket, _ssl_context(target, options.ca_file), options.timeout)
     nodes = run_trio(_ping_all, target, plan)
-    if as_json:
+    if options.as_json:
         click.echo(nodes_as_json(nodes))
     else:
         show_nodes(nodes)
@@ -102,13 +99,12 @@ async def _ping_each(target: ConnectionString, addresses: Sequence[Address], pla
     return [answers[number] for number in sorted(answers)]
 
 
-def _authenticator(
-    target: ConnectionString, username: str | None, password: str | None
-) -> PasswordAuthenticator | None:
+def _authenticator(target: ConnectionString, options: PingOptions) -> PasswordAuthenticator | None:
     if target.scheme is Scheme.MEMCACHED:
         return None
     return PasswordAuthenticator(
-        _asked_for("username", username, hide_input=False), _asked_for("password", password, hide_input=True)
+        _asked_for("username", options.username, hide_input=False),
+        _asked_for("password", options.password, hide_input=True),
     )
 
 
