@@ -26,11 +26,7 @@ _ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error", "is_timeou
 
 
 def check_retry_on(on: object) -> None:
-    """Pass what may stand for ``on``.
-
-    Raises:
-        InvalidArgumentException: it is neither a subclass of Exception, nor a tuple of such, nor a function, nor None.
-    """
+    """Raise InvalidArgumentException unless this is a subclass of Exception, a tuple of such, a plain function or None."""
     if on is None or (on.__class__ is type and issubclass(on, Exception)):
         return
     for kind in on if isinstance(on, tuple) else (on,):
@@ -49,11 +45,7 @@ def check_retry_on(on: object) -> None:
 
 
 def check_is_sync(parameter: str, function: object) -> None:
-    """Pass a function that answers at once.
-
-    Raises:
-        InvalidArgumentException: it is an ``async def``.
-    """
+    """Raise InvalidArgumentException unless the function answers at once: it must not be an ``async def``."""
     # Of an object its class is asked, as Python does.
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
@@ -63,11 +55,7 @@ def check_is_sync(parameter: str, function: object) -> None:
 
 
 def check_retry_result(retry_result: object) -> None:
-    """Pass what may stand for ``retry_result``.
-
-    Raises:
-        InvalidArgumentException: it is neither a function nor None, or an ``async def``.
-    """
+    """Raise InvalidArgumentException unless this is a plain function or None."""
     if retry_result is None:
         return
     if not callable(retry_result):

@@ -109,21 +109,13 @@ def _check_strategy(strategy: AnyRetryStrategy) -> bool:
 
 
 def check_name(name: object) -> None:
-    """Pass the name of a call.
-
-    Raises:
-        InvalidArgumentException: it is no string.
-    """
+    """Raise InvalidArgumentException unless the name of a call is a string."""
     if not isinstance(name, str):
         raise InvalidArgumentException(f"name={name!r} must be a string or None", parameter="name")
 
 
 def check_hooks(hooks: object) -> None:
-    """Pass hooks.
-
-    Raises:
-        InvalidArgumentException: they are no list or tuple of functions that answer at once.
-    """
+    """Raise InvalidArgumentException unless these are a list or tuple of functions that answer at once."""
     if not isinstance(hooks, list | tuple):
         raise InvalidArgumentException(f"hooks={hooks!r} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:

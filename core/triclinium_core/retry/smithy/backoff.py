@@ -129,11 +129,7 @@ class ExponentialRetryBackoffStrategy:
 
 
 def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoffStrategy:
-    """Return ``backoff``.
-
-    Raises:
-        InvalidArgumentException: it is no backoff strategy.
-    """
+    """Return ``backoff``, or raise InvalidArgumentException where it is no backoff strategy."""
     method = "compute_next_backoff_delay"
     return check_method(backoff, parameter, method, f"{method}(retry_attempt)")
 

@@ -150,11 +150,7 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
-    """Return ``value``, which is one of ``choices``.
-
-    Raises:
-        InvalidArgumentException: it is not.
-    """
+    """Return ``value``, or raise InvalidArgumentException where it is not one of ``choices``."""
     if not isinstance(value, ConsistencyLevel) or value not in choices:
         raise wrong(path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}")
     return value

@@ -24,11 +24,7 @@ TIMEOUT_MAX = 1e9
 
 
 def check_timeout(timeout: object, parameter: str) -> float:
-    """Return the seconds that a request may take.
-
-    Raises:
-        InvalidArgumentException: it is no duration, not above 0, or above the maximum and not infinite.
-    """
+    """Return the seconds; raise InvalidArgumentException unless they are above 0, and up to the maximum or infinite."""
     return check_duration(timeout, parameter, above_zero=True, most=TIMEOUT_MAX, endless=True)  # type: ignore[arg-type]
 
 
