@@ -1,5 +1,5 @@
-"""Planted bugs: each patch in ``patches`` makes the sources wrong in one way, and the tests have to notice.
+"""Planted bugs: each file in ``snippets`` makes the sources wrong in one way, and the tests have to notice.
 
-A patch begins with a header: what it plants, the fault (of ``triclinium_core.testing.fakes.faults``) that shows it, and the unit
-tests that should find it without the properties.
+A file says what it plants, the fault (of ``triclinium_core.testing.fakes.faults``) that shows it, the unit tests that
+should find it without the properties, and the lines that change.
 """
