@@ -18,6 +18,7 @@ from tests.trio_client.doubles import (
     STREAM,
     connector_that_raises,
     connector_to,
+    get,
     occur,
     open_driver,
     perform,
@@ -38,6 +39,8 @@ from triclinium_core.kv.events import (
 )
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
+from triclinium_core.kv.operation.requests import Operation
+from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -53,6 +56,29 @@ async def test_nothing_reaches_the_machine_after_the_end() -> None:
     await occur(driver, TimePassed())
 
     assert [TimePassed()] == machine.events
+
+
+async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
+    """Whoever waits for an answer is told that none came; who was put aside in the same pass, that nothing was sent."""
+    told: list[str] = []
+
+    async def ask(make: Callable[[], Operation]) -> None:
+        with pytest.raises(trio.ClosedResourceError) as ended:
+            await driver.perform(Done, make, None)
+        told.append("was not sent" if "was not sent" in str(ended.value) else "got no answer")
+
+    def close_and_get() -> Operation:
+        driver.close()
+        return get()
+
+    async with trio.open_nursery() as nursery, open_driver(ScriptedMachine()) as driver:
+        nursery.start_soon(ask, get)
+        await trio.testing.wait_all_tasks_blocked()
+        for make in [get] * 8 + [close_and_get]:
+            nursery.start_soon(ask, make)
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert ["got no answer"] + ["was not sent"] * 9 == sorted(told)
 
 
 class Defect(Exception):

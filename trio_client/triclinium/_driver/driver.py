@@ -519,14 +519,13 @@ class Driver:
         self._nursery.start_soon(_raise, error)
 
     def _settle_all(self) -> None:
+        unsubmitted = {each.token for each in self._submissions}
         for token, waiter in list(self._waiters.items()):
-            self._settle(token, None, self._ending_of(waiter, "got no answer"))
-
-    def _ending_of(self, waiter: Waiter, so: str) -> InternalError | trio.ClosedResourceError:
-        """Return what the caller of an operation gets when the client has ended; ``so`` says what became of it."""
-        return self._ending(f"{waiter.operation.name} {so}")
+            so = "was not sent" if token in unsubmitted else "got no answer"
+            self._settle(token, None, self._ending(f"{waiter.operation.name} {so}"))
 
     def _ending(self, so: str) -> InternalError | trio.ClosedResourceError:
+        """Return what a caller gets when the client has ended; ``so`` says what became of the call."""
         if not isinstance(self._defect, Exception):
             # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
             return trio.ClosedResourceError(f"the cluster is closed, and {so}; use it inside its block only")
