@@ -10,38 +10,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from triclinium_core._speedups import implementation as implementation, use_implementation as use_implementation
-    from triclinium_core.checks import Duration as Duration
-    from triclinium_core.kv.client_machine import ClientMachine as ClientMachine
-    from triclinium_core.kv.operation.durability import DurabilityLevel as DurabilityLevel
+    from triclinium_core._speedups import implementation, use_implementation
+    from triclinium_core.checks import Duration
+    from triclinium_core.kv.client_machine import ClientMachine
+    from triclinium_core.kv.operation.durability import DurabilityLevel
     from triclinium_core.options import (
-        Authenticator as Authenticator,
-        CertificateAuthenticator as CertificateAuthenticator,
-        ClientOptions as ClientOptions,
-        JwtAuthenticator as JwtAuthenticator,
-        PasswordAuthenticator as PasswordAuthenticator,
-        TimeoutOptions as TimeoutOptions,
+        Authenticator,
+        CertificateAuthenticator,
+        ClientOptions,
+        JwtAuthenticator,
+        PasswordAuthenticator,
+        TimeoutOptions,
     )
-    from triclinium_core.retry.backoff import controlled as controlled, exponential as exponential
-    from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions as CircuitBreakerOptions
-    from triclinium_core.retry.couchbase.machine import RetryMachine as RetryMachine
+    from triclinium_core.retry.backoff import controlled, exponential
+    from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+    from triclinium_core.retry.couchbase.machine import RetryMachine
     from triclinium_core.retry.couchbase.strategy import (
-        AsyncRetryStrategy as AsyncRetryStrategy,
-        BestEffortRetryStrategy as BestEffortRetryStrategy,
-        ErrorMapRetryStrategy as ErrorMapRetryStrategy,
-        FastFailOnTerminalErrorRetryStrategy as FastFailOnTerminalErrorRetryStrategy,
-        RetryAction as RetryAction,
-        RetryRequest as RetryRequest,
-        RetryStrategy as RetryStrategy,
+        AsyncRetryStrategy,
+        BestEffortRetryStrategy,
+        ErrorMapRetryStrategy,
+        FastFailOnTerminalErrorRetryStrategy,
+        RetryAction,
+        RetryRequest,
+        RetryStrategy,
     )
-    from triclinium_core.retry.couchbase.tables.reasons import RetryReason as RetryReason
+    from triclinium_core.retry.couchbase.tables.reasons import RetryReason
     from triclinium_core.transcoding.transcoder import (
-        EncodedValue as EncodedValue,
-        JsonTranscoder as JsonTranscoder,
-        RawBinaryTranscoder as RawBinaryTranscoder,
-        RawJsonTranscoder as RawJsonTranscoder,
-        RawStringTranscoder as RawStringTranscoder,
-        Transcoder as Transcoder,
+        EncodedValue,
+        JsonTranscoder,
+        RawBinaryTranscoder,
+        RawJsonTranscoder,
+        RawStringTranscoder,
+        Transcoder,
     )
 
 _MODULE_OF = {
@@ -84,6 +84,39 @@ if not TYPE_CHECKING:  # A type checker would take every misspelt name for one t
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
         return value
+
+
+__all__ = [
+    "AsyncRetryStrategy",
+    "Authenticator",
+    "BestEffortRetryStrategy",
+    "CertificateAuthenticator",
+    "CircuitBreakerOptions",
+    "ClientMachine",
+    "ClientOptions",
+    "DurabilityLevel",
+    "Duration",
+    "EncodedValue",
+    "ErrorMapRetryStrategy",
+    "FastFailOnTerminalErrorRetryStrategy",
+    "JsonTranscoder",
+    "JwtAuthenticator",
+    "PasswordAuthenticator",
+    "RawBinaryTranscoder",
+    "RawJsonTranscoder",
+    "RawStringTranscoder",
+    "RetryAction",
+    "RetryMachine",
+    "RetryReason",
+    "RetryRequest",
+    "RetryStrategy",
+    "TimeoutOptions",
+    "Transcoder",
+    "controlled",
+    "exponential",
+    "implementation",
+    "use_implementation",
+]
 
 
 def __dir__() -> list[str]:

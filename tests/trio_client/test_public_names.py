@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from types import FunctionType
+from types import ModuleType
 
 from trio.testing import MockClock
 
@@ -14,6 +14,13 @@ import triclinium_core.testing
 from tests.rows import rows
 from tests.trio_client.pair import open_pair
 from triclinium_core.testing.fakes import faults
+
+
+@rows("package", [triclinium, triclinium.testing])
+def test_names_are_there_and_sorted(package: ModuleType) -> None:
+    """``__all__`` is what the package offers."""
+    assert sorted(package.__all__) == package.__all__
+    assert all(hasattr(package, name) for name in package.__all__)
 
 
 @rows(
@@ -63,13 +70,11 @@ def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
     functions = {
         name
         for name, value in vars(faults).items()
-        if isinstance(value, FunctionType)
-        and name in vars(triclinium_core.testing)
-        and value.__module__ == faults.__name__
+        if name in triclinium_core.testing.__all__ and name.islower() and value.__module__ == faults.__name__
     }
 
     assert functions
-    assert functions <= vars(triclinium.testing).keys()
+    assert functions <= set(triclinium.testing.__all__)
     assert all(getattr(triclinium.testing, name) is getattr(triclinium_core.testing, name) for name in functions)
 
 

@@ -2,123 +2,225 @@
 
 from __future__ import annotations
 
-from triclinium import errors as errors
-from triclinium._cluster import Cluster as Cluster
-from triclinium._collection.binary import BinaryCollection as BinaryCollection
-from triclinium._collection.collection import Collection as Collection
-from triclinium._collection.replicas import ReplicaResults as ReplicaResults
-from triclinium._collection.scans import ScanResults as ScanResults
-from triclinium._collection_manager import CollectionManager as CollectionManager
-from triclinium._context import client_context as client_context, retrying as retrying
-from triclinium._deadlines import AbandonedOperation as AbandonedOperation, fail_after as fail_after
-from triclinium._driver.subscriptions import TopologyChanges as TopologyChanges
-from triclinium._keyspace import Bucket as Bucket, Scope as Scope
+from triclinium import errors
+from triclinium._cluster import Cluster
+from triclinium._collection.binary import BinaryCollection
+from triclinium._collection.collection import Collection
+from triclinium._collection.replicas import ReplicaResults
+from triclinium._collection.scans import ScanResults
+from triclinium._collection_manager import CollectionManager
+from triclinium._context import client_context, retrying
+from triclinium._deadlines import AbandonedOperation, fail_after
+from triclinium._driver.subscriptions import TopologyChanges
+from triclinium._keyspace import Bucket, Scope
 from triclinium._open_cluster import (
-    ClusterArguments as ClusterArguments,
-    open_cluster as open_cluster,
-    run_cluster as run_cluster,
+    ClusterArguments,
+    open_cluster,
+    run_cluster,
 )
-from triclinium._retry.attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
-from triclinium._retry.retry import retried as retried, retry as retry
+from triclinium._retry.attempts import Attempt, Attempts, attempts
+from triclinium._retry.retry import retried, retry
 from triclinium._retry.strategies import (
-    AdaptiveRetryStrategy as AdaptiveRetryStrategy,
-    SimpleRetryStrategy as SimpleRetryStrategy,
-    StandardRetryStrategy as StandardRetryStrategy,
+    AdaptiveRetryStrategy,
+    SimpleRetryStrategy,
+    StandardRetryStrategy,
 )
-from triclinium._retry.watching import watching_retries as watching_retries
-from triclinium_core.checks import Duration as Duration
+from triclinium._retry.watching import watching_retries
+from triclinium_core.checks import Duration
 from triclinium_core.kv.health.statistics import (
-    ClientStatistics as ClientStatistics,
-    ConnectionStatistics as ConnectionStatistics,
-    ServerTimeStatistics as ServerTimeStatistics,
+    ClientStatistics,
+    ConnectionStatistics,
+    ServerTimeStatistics,
 )
-from triclinium_core.kv.operation.durability import DurabilityLevel as DurabilityLevel
-from triclinium_core.kv.operation.manifest.types import CollectionSpec as CollectionSpec, ScopeSpec as ScopeSpec
+from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.operation.manifest.types import CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.reports import (
-    ClusterState as ClusterState,
-    DiagnosticsResult as DiagnosticsResult,
-    EndpointDiagnostics as EndpointDiagnostics,
-    EndpointPingReport as EndpointPingReport,
-    EndpointState as EndpointState,
-    PingResult as PingResult,
-    PingState as PingState,
+    ClusterState,
+    DiagnosticsResult,
+    EndpointDiagnostics,
+    EndpointPingReport,
+    EndpointState,
+    PingResult,
+    PingState,
 )
 from triclinium_core.kv.operation.results import (
-    Cas as Cas,
-    CounterResult as CounterResult,
-    ExistsResult as ExistsResult,
-    GetReplicaResult as GetReplicaResult,
-    GetResult as GetResult,
-    LookupInReplicaResult as LookupInReplicaResult,
-    LookupInResult as LookupInResult,
-    MutateInResult as MutateInResult,
-    MutationResult as MutationResult,
-    MutationToken as MutationToken,
-    ScanResult as ScanResult,
+    Cas,
+    CounterResult,
+    ExistsResult,
+    GetReplicaResult,
+    GetResult,
+    LookupInReplicaResult,
+    LookupInResult,
+    MutateInResult,
+    MutationResult,
+    MutationToken,
+    ScanResult,
 )
 from triclinium_core.kv.operation.scan.types import (
-    PrefixScan as PrefixScan,
-    RangeScan as RangeScan,
-    SamplingScan as SamplingScan,
-    ScanTerm as ScanTerm,
-    ScanType as ScanType,
+    PrefixScan,
+    RangeScan,
+    SamplingScan,
+    ScanTerm,
+    ScanType,
 )
 from triclinium_core.kv.operation.subdocument.specs import (
-    LookupInMacro as LookupInMacro,
-    LookupInSpec as LookupInSpec,
-    MutateInSpec as MutateInSpec,
-    MutationMacro as MutationMacro,
-    StoreSemantics as StoreSemantics,
+    LookupInMacro,
+    LookupInSpec,
+    MutateInSpec,
+    MutationMacro,
+    StoreSemantics,
 )
 from triclinium_core.kv.topology.topology import (
-    Topology as Topology,
-    TopologyChange as TopologyChange,
-    TopologyNode as TopologyNode,
+    Topology,
+    TopologyChange,
+    TopologyNode,
 )
 from triclinium_core.options import (
-    Authenticator as Authenticator,
-    CertificateAuthenticator as CertificateAuthenticator,
-    JwtAuthenticator as JwtAuthenticator,
-    PasswordAuthenticator as PasswordAuthenticator,
-    TimeoutOptions as TimeoutOptions,
+    Authenticator,
+    CertificateAuthenticator,
+    JwtAuthenticator,
+    PasswordAuthenticator,
+    TimeoutOptions,
 )
-from triclinium_core.retry.backoff import exponential as exponential
+from triclinium_core.retry.backoff import exponential
 from triclinium_core.retry.calls.history import (
-    AttemptRecord as AttemptRecord,
-    RetryEnding as RetryEnding,
-    attempts_of as attempts_of,
+    AttemptRecord,
+    RetryEnding,
+    attempts_of,
 )
 from triclinium_core.retry.calls.reports import (
-    RetryGivenUp as RetryGivenUp,
-    RetryHook as RetryHook,
-    RetryReport as RetryReport,
-    RetryScheduled as RetryScheduled,
-    RetrySucceeded as RetrySucceeded,
+    RetryGivenUp,
+    RetryHook,
+    RetryReport,
+    RetryScheduled,
+    RetrySucceeded,
 )
-from triclinium_core.retry.calls.retryable import RetryOn as RetryOn
+from triclinium_core.retry.calls.retryable import RetryOn
 from triclinium_core.retry.couchbase.circuit_breaker import (
-    BreakerStatistics as BreakerStatistics,
-    CircuitBreakerOptions as CircuitBreakerOptions,
+    BreakerStatistics,
+    CircuitBreakerOptions,
 )
 from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy as AnyRetryStrategy,
-    AsyncRetryStrategy as AsyncRetryStrategy,
-    BestEffortRetryStrategy as BestEffortRetryStrategy,
-    ErrorMapRetryStrategy as ErrorMapRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy as FastFailOnTerminalErrorRetryStrategy,
-    RetryAction as RetryAction,
-    RetryRequest as RetryRequest,
-    RetryStrategy as RetryStrategy,
+    AnyRetryStrategy,
+    AsyncRetryStrategy,
+    BestEffortRetryStrategy,
+    ErrorMapRetryStrategy,
+    FastFailOnTerminalErrorRetryStrategy,
+    RetryAction,
+    RetryRequest,
+    RetryStrategy,
 )
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason as RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service as Service
-from triclinium_core.retry.smithy.classification import ErrorInfo as ErrorInfo
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers as AwsRetryNumbers
+from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
 from triclinium_core.transcoding.transcoder import (
-    EncodedValue as EncodedValue,
-    JsonTranscoder as JsonTranscoder,
-    RawBinaryTranscoder as RawBinaryTranscoder,
-    RawJsonTranscoder as RawJsonTranscoder,
-    RawStringTranscoder as RawStringTranscoder,
-    Transcoder as Transcoder,
+    EncodedValue,
+    JsonTranscoder,
+    RawBinaryTranscoder,
+    RawJsonTranscoder,
+    RawStringTranscoder,
+    Transcoder,
 )
+
+__all__ = [
+    "AbandonedOperation",
+    "AdaptiveRetryStrategy",
+    "AnyRetryStrategy",
+    "AsyncRetryStrategy",
+    "Attempt",
+    "AttemptRecord",
+    "Attempts",
+    "Authenticator",
+    "AwsRetryNumbers",
+    "BestEffortRetryStrategy",
+    "BinaryCollection",
+    "BreakerStatistics",
+    "Bucket",
+    "Cas",
+    "CertificateAuthenticator",
+    "CircuitBreakerOptions",
+    "ClientStatistics",
+    "Cluster",
+    "ClusterArguments",
+    "ClusterState",
+    "Collection",
+    "CollectionManager",
+    "CollectionSpec",
+    "ConnectionStatistics",
+    "CounterResult",
+    "DiagnosticsResult",
+    "DurabilityLevel",
+    "Duration",
+    "EncodedValue",
+    "EndpointDiagnostics",
+    "EndpointPingReport",
+    "EndpointState",
+    "ErrorInfo",
+    "ErrorMapRetryStrategy",
+    "ExistsResult",
+    "FastFailOnTerminalErrorRetryStrategy",
+    "GetReplicaResult",
+    "GetResult",
+    "JsonTranscoder",
+    "JwtAuthenticator",
+    "LookupInMacro",
+    "LookupInReplicaResult",
+    "LookupInResult",
+    "LookupInSpec",
+    "MutateInResult",
+    "MutateInSpec",
+    "MutationMacro",
+    "MutationResult",
+    "MutationToken",
+    "PasswordAuthenticator",
+    "PingResult",
+    "PingState",
+    "PrefixScan",
+    "RangeScan",
+    "RawBinaryTranscoder",
+    "RawJsonTranscoder",
+    "RawStringTranscoder",
+    "ReplicaResults",
+    "RetryAction",
+    "RetryEnding",
+    "RetryGivenUp",
+    "RetryHook",
+    "RetryOn",
+    "RetryReason",
+    "RetryReport",
+    "RetryRequest",
+    "RetryScheduled",
+    "RetryStrategy",
+    "RetrySucceeded",
+    "SamplingScan",
+    "ScanResult",
+    "ScanResults",
+    "ScanTerm",
+    "ScanType",
+    "Scope",
+    "ScopeSpec",
+    "ServerTimeStatistics",
+    "Service",
+    "SimpleRetryStrategy",
+    "StandardRetryStrategy",
+    "StoreSemantics",
+    "TimeoutOptions",
+    "Topology",
+    "TopologyChange",
+    "TopologyChanges",
+    "TopologyNode",
+    "Transcoder",
+    "attempts",
+    "attempts_of",
+    "client_context",
+    "errors",
+    "exponential",
+    "fail_after",
+    "open_cluster",
+    "retried",
+    "retry",
+    "retrying",
+    "run_cluster",
+    "watching_retries",
+]

@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-from triclinium._cli.group import main as main
+from triclinium._cli.group import main
+
+__all__ = ["main"]

@@ -5,27 +5,54 @@ This is all that the tests of an application need to import; ``triclinium_core.t
 
 from __future__ import annotations
 
-from triclinium._open_cluster import ClientArguments as ClientArguments
-from triclinium._retry.watching import retries as retries
-from triclinium.testing._fake_cluster import FakeCluster as FakeCluster
-from triclinium.testing._memory import FakeConnector as FakeConnector, open_fake_cluster as open_fake_cluster
-from triclinium.testing._tcp import open_tcp_cluster as open_tcp_cluster, serve_tcp as serve_tcp
-from triclinium_core.kv.wire.constants import Opcode as Opcode
+from triclinium._open_cluster import ClientArguments
+from triclinium._retry.watching import retries
+from triclinium.testing._fake_cluster import FakeCluster
+from triclinium.testing._memory import FakeConnector, open_fake_cluster
+from triclinium.testing._tcp import open_tcp_cluster, serve_tcp
+from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import (
-    FakeNode as FakeNode,
-    FakeNodeOptions as FakeNodeOptions,
-    FakeNodes as FakeNodes,
-    Fault as Fault,
-    delay as delay,
-    drop_response as drop_response,
-    garble as garble,
-    hang_up as hang_up,
-    hang_up_after_applying as hang_up_after_applying,
-    hang_up_mid_reply as hang_up_mid_reply,
-    locked as locked,
-    not_my_vbucket as not_my_vbucket,
-    refuse_connection as refuse_connection,
-    status as status,
-    temporary_failure as temporary_failure,
-    wrong_length as wrong_length,
+    FakeNode,
+    FakeNodeOptions,
+    FakeNodes,
+    Fault,
+    delay,
+    drop_response,
+    garble,
+    hang_up,
+    hang_up_after_applying,
+    hang_up_mid_reply,
+    locked,
+    not_my_vbucket,
+    refuse_connection,
+    status,
+    temporary_failure,
+    wrong_length,
 )
+
+__all__ = [
+    "ClientArguments",
+    "FakeCluster",
+    "FakeConnector",
+    "FakeNode",
+    "FakeNodeOptions",
+    "FakeNodes",
+    "Fault",
+    "Opcode",
+    "delay",
+    "drop_response",
+    "garble",
+    "hang_up",
+    "hang_up_after_applying",
+    "hang_up_mid_reply",
+    "locked",
+    "not_my_vbucket",
+    "open_fake_cluster",
+    "open_tcp_cluster",
+    "refuse_connection",
+    "retries",
+    "serve_tcp",
+    "status",
+    "temporary_failure",
+    "wrong_length",
+]

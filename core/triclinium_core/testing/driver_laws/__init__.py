@@ -8,16 +8,30 @@ Each law puts a driver on trial, with a machine of its own and sockets on loopba
 """
 
 from triclinium_core.testing.driver_laws.driver import (
-    Caller as Caller,
-    DriverUnderTest as DriverUnderTest,
-    Listener as Listener,
-    OpenDriver as OpenDriver,
-    PeerSocket as PeerSocket,
+    Caller,
+    DriverUnderTest,
+    Listener,
+    OpenDriver,
+    PeerSocket,
 )
-from triclinium_core.testing.driver_laws.laws import LAWS as LAWS, Law as Law
+from triclinium_core.testing.driver_laws.laws import LAWS, Law
 from triclinium_core.testing.driver_laws.machine import (
-    Answer as Answer,
-    LawBroken as LawBroken,
-    ScriptedMachine as ScriptedMachine,
-    on as on,
+    Answer,
+    LawBroken,
+    ScriptedMachine,
+    on,
 )
+
+__all__ = [
+    "LAWS",
+    "Answer",
+    "Caller",
+    "DriverUnderTest",
+    "Law",
+    "LawBroken",
+    "Listener",
+    "OpenDriver",
+    "PeerSocket",
+    "ScriptedMachine",
+    "on",
+]

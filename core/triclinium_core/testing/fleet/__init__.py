@@ -5,18 +5,35 @@ them, and nothing here repeats their rules. ``testing.simulation`` is something 
 joins real machines and fake nodes byte by byte, and has no load.
 """
 
-from triclinium_core.testing.fleet.figures import Bucket as Bucket, FleetFigures as FleetFigures, Totals as Totals
-from triclinium_core.testing.fleet.play import play as play, simulate as simulate
+from triclinium_core.testing.fleet.figures import Bucket, FleetFigures, Totals
+from triclinium_core.testing.fleet.play import play, simulate
 from triclinium_core.testing.fleet.scenario import (
-    Fleet as Fleet,
-    Outage as Outage,
-    OutageKind as OutageKind,
-    Overload as Overload,
-    Scenario as Scenario,
-    SimulatedService as SimulatedService,
+    Fleet,
+    Outage,
+    OutageKind,
+    Overload,
+    Scenario,
+    SimulatedService,
 )
 from triclinium_core.testing.fleet.strategies import (
-    STRATEGIES as STRATEGIES,
-    couchbase_clients as couchbase_clients,
-    smithy_clients as smithy_clients,
+    STRATEGIES,
+    couchbase_clients,
+    smithy_clients,
 )
+
+__all__ = [
+    "STRATEGIES",
+    "Bucket",
+    "Fleet",
+    "FleetFigures",
+    "Outage",
+    "OutageKind",
+    "Overload",
+    "Scenario",
+    "SimulatedService",
+    "Totals",
+    "couchbase_clients",
+    "play",
+    "simulate",
+    "smithy_clients",
+]

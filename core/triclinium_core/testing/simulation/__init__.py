@@ -5,8 +5,15 @@ in it, one for each seed: ``command``.
 """
 
 from triclinium_core.testing.simulation.simulation import (
-    LIVELOCK as LIVELOCK,
-    Link as Link,
-    Midpoint as Midpoint,
-    Simulation as Simulation,
+    LIVELOCK,
+    Link,
+    Midpoint,
+    Simulation,
 )
+
+__all__ = [
+    "LIVELOCK",
+    "Link",
+    "Midpoint",
+    "Simulation",
+]
