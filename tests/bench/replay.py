@@ -63,10 +63,13 @@ class Rehearsal:
         self._begin = self._operations = 0
 
     def do(self, operations: Sequence[Operation], at_once: int) -> None:
-        """Have the client do all of them, so many at a time."""
+        """Have the client do all of them, so many at a time, which are submitted together as the driver does it."""
         for first in range(0, len(operations), at_once):
-            for operation in operations[first : first + at_once]:
-                self._simulation.submit(operation)
+            together = operations[first : first + at_once]
+            if len(together) == 1:
+                self._simulation.submit(together[0])
+            else:
+                self._simulation.submit_together((operation, None) for operation in together)
             self._simulation.run()
         assert not self._simulation.errors
         self._operations += len(operations)

@@ -12,7 +12,14 @@ from tests.bench.weight import in_flight
 from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.actions import OpenStream, SendBytes
-from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamOpened, TimePassed, Token
+from triclinium_core.kv.events import (
+    BytesReceived,
+    OperationsSubmitted,
+    OperationSubmitted,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
 from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
@@ -58,8 +65,8 @@ def gets_from_memcached(gets: int, at_once: int) -> Script:
     machine.handle(StreamOpened(opened.stream, "nonce"), 0.0)
     begin = len(machine.heard)
     for first in range(0, gets, at_once):
-        tokens = range(first, min(first + at_once, gets))
-        actions = [action for token in tokens for action in machine.handle(OperationSubmitted(Token(token), GET), 1.0)]
+        together = [OperationSubmitted(Token(token), GET) for token in range(first, min(first + at_once, gets))]
+        actions = machine.handle(together[0] if at_once == 1 else OperationsSubmitted(together), 1.0)
         sent = b"".join(action.data for action in actions if isinstance(action, SendBytes))
         answers = [
             encode_response(frame.opcode, opaque=frame.opaque, cas=7, extras=bytes(4), value=VALUE)
