@@ -10,8 +10,7 @@ import msgspec
 
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
-from triclinium_core.kv.topology.bucket_map import BucketMap
-from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.topology.bucket_map import BucketMap, vbucket_of
 
 REMEMBERED_MAX = 65_536
 """Ways that are remembered at most, some 130 bytes each: those of 64 collections of 1024 vbuckets. Beyond that all of them

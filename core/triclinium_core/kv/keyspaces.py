@@ -26,7 +26,7 @@ from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketO
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
 from triclinium_core.kv.timers import TimerKind, Timers
-from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of
+from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, vbucket_of
 from triclinium_core.kv.topology.cluster_config import (
     ClusterConfig,
     MalformedClusterConfig,
@@ -36,7 +36,6 @@ from triclinium_core.kv.topology.cluster_config import (
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology, TopologyChange, topology_of
-from triclinium_core.kv.topology.vbuckets import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.retry.couchbase.tables import kv_responses

@@ -32,7 +32,7 @@ from triclinium_core.kv.actions import ReportConnection
 from triclinium_core.kv.events import StreamId, TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.topology.bucket_map import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy

@@ -21,7 +21,7 @@ from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds
-from triclinium_core.kv.topology.vbuckets import vbucket_of
+from triclinium_core.kv.topology.bucket_map import vbucket_of
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase.tables.kv_status import Status

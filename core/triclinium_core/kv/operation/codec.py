@@ -9,8 +9,7 @@ import math
 import struct
 
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.body import NO_BODY, Body, mutation_token
-from triclinium_core.kv.operation.codec_parts import Codec, Dialect, MalformedResponse
+from triclinium_core.kv.operation.codec_parts import NO_BODY, Body, Codec, Dialect, MalformedResponse, mutation_token
 from triclinium_core.kv.operation.durability import DurabilityLevel, encode_requirement
 from triclinium_core.kv.operation.manifest.codec import MANIFEST_CODEC
 from triclinium_core.kv.operation.manifest.requests import GetCollectionsManifest

@@ -1,15 +1,19 @@
-"""What a codec is made of, and what may be said on one connection."""
+"""What a codec is made of, what all of them share, and what may be said on one connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from triclinium_core.kv.operation.body import Body
+import msgspec
+
 from triclinium_core.kv.operation.requests import Operation
-from triclinium_core.kv.operation.results import Result
-from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.operation.results import MutationToken, Result
+from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
+
+_TOKEN = struct.Struct(">QQ")
 
 
 class MalformedResponse(ValueError):
@@ -27,6 +31,25 @@ class Dialect:
     compression: bool = True
 
 
+class Body(msgspec.Struct, frozen=True):
+    """What of a request depends on its operation."""
+
+    extras: bytes = b""
+    value: bytes = b""
+    cas: int = 0
+    flags: int | None = None
+    """Common flags of a whole document; None where the value is none."""
+    preserve_expiry: bool = False
+    document: Mapping[str, object] | None = None
+    """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""
+    needs: tuple[tuple[HelloFeature, str], ...] = ()
+    """Further features without which it cannot be asked for, each with what asks for it."""
+
+
+NO_BODY = Body()
+"""Of a request that is all key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How one operation travels."""
@@ -35,3 +58,15 @@ class Codec:
     decode: Callable[[Operation, Frame, int], Result]
     bare_opcode: Opcode | None
     """Opcode for a plain memcached; None where it has nothing like it."""
+
+
+def mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
+    """Return where a mutation stands in the history of its vbucket; None where the server does not tell.
+
+    Raises:
+        struct.error: the extras have an impossible length.
+    """
+    if not frame.extras:
+        return None
+    vbucket_uuid, sequence_number = _TOKEN.unpack(frame.extras)
+    return MutationToken(operation.keyspace.bucket or "", vbucket, vbucket_uuid, sequence_number)

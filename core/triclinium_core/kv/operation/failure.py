@@ -1,13 +1,15 @@
 """From a response that is no success to what the retry machine needs of it.
 
-Source: kv_engine ``docs/ErrorMap.md``, ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn", notes.
+Source: kv_engine ``docs/ErrorMap.md`` with "Extended error" (XERROR), ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn",
+notes.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from triclinium_core.errors import CouchbaseException, DocumentExistsException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.error_body import parse_error_body
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument.codec import MalformedOutcomes, decode_failed_mutation
 from triclinium_core.kv.operation.subdocument.requests import MutateIn
@@ -16,6 +18,7 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.couchbase.events import KvResponse
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
+from triclinium_core.shown import cut
 
 _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
 
@@ -51,3 +54,32 @@ def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvRespons
     failed = FailedPath(index, operation.specs[index].path, status)
     duration = server_duration(frame.framing_extras)
     return KvResponse(frame.status, node, server_duration=duration, failed_path=failed, error=failed.error)
+
+
+BODY_SIZE_BYTES_MAX = 64 * 1024
+"""Servers write a few hundred; a larger body is of another kind."""
+
+
+class ErrorDetails(msgspec.Struct, frozen=True):
+    """The two texts of an extended error."""
+
+    context: str | None = None
+    ref: str | None = None
+
+
+class _ErrorBody(msgspec.Struct, frozen=True):
+    error: ErrorDetails = ErrorDetails()
+
+
+_DECODER = msgspec.json.Decoder(_ErrorBody)
+
+
+def parse_error_body(body: bytes) -> ErrorDetails:
+    """Return the texts in ``body``; a body of any other form has none."""
+    if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
+        return ErrorDetails()
+    try:
+        error = _DECODER.decode(body).error
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ErrorDetails()
+    return ErrorDetails(cut(error.context or "") or None, cut(error.ref or "") or None)

@@ -1,12 +1,14 @@
-"""Which node holds which vbucket of a bucket, by the address at which this client reaches it.
+"""Which vbucket a document is in, and which node holds it, by the address at which this client reaches it.
 
-Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``.
+Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``; the hash that all
+Couchbase clients use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
@@ -132,3 +134,13 @@ def parse_server(server: str) -> Address | None:
     if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port[:6]) <= 0xFFFF:
         return None
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def vbucket_of(key: bytes, count: int) -> int:
+    """Return the vbucket of a document id.
+
+    Args:
+        key: the id without its collection prefix, which is not hashed.
+        count: number of vbuckets of the bucket: 1024, or 128; 0 for a bucket that has none, or as long as no map tells.
+    """
+    return ((crc32(key) >> 16) & 0x7FFF) % count if count else 0

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.kv.operation.body import Body
-from triclinium_core.kv.operation.codec_parts import Codec, MalformedResponse
+from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
 from triclinium_core.kv.operation.manifest.types import CollectionsManifest, CollectionSpec, ScopeSpec
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result

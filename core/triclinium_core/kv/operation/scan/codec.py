@@ -12,8 +12,7 @@ from itertools import islice
 
 import msgspec
 
-from triclinium_core.kv.operation.body import Body
-from triclinium_core.kv.operation.codec_parts import Codec, MalformedResponse
+from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Cas, Done, RangeScanCreated, Result, ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import (

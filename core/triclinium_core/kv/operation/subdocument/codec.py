@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.operation.body import Body, mutation_token
+from triclinium_core.kv.operation.codec_parts import Body, mutation_token
 from triclinium_core.kv.operation.operation import context_of
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result, as_lookup_of_copy
