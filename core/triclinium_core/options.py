@@ -14,6 +14,7 @@ from triclinium_core.retry.couchbase.strategy import (
     FastFailOnTerminalErrorRetryStrategy,
     require_strategy,
 )
+from triclinium_core.shown import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,11 @@ class ClientOptions:
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
-                raise InvalidArgumentException(f"{name} must be {meaning}, not {type(value).__name__}", parameter=name)
+                # Who mistakes a password for an authenticator does not find it in a log.
+                is_secret = name in ("authenticator", "connection_string")
+                given = f", not {type(value).__name__}" if is_secret else ""
+                told = name if is_secret else f"{name}={shown(value)}"
+                raise InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
         require_strategy(self.retry_strategy)
         if not self.network:
             raise InvalidArgumentException(

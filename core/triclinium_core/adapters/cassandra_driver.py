@@ -81,7 +81,6 @@ DECISIONS: Mapping[Step, int] = {
     Step.RAISE: policies.RetryPolicy.RETHROW,
     Step.IGNORE: policies.RetryPolicy.IGNORE,
 }
-
 """What the driver calls what happens next. It prepares anew by itself, and takes what it does not know for IGNORE."""
 
 _RETHROW: DriverAnswer = (policies.RetryPolicy.RETHROW, None)

@@ -120,14 +120,14 @@ class ClientMachine:
         self._now = -TIME_MAX
         self._orphans = 0
         error_maps, terminal_states = ErrorMapStore(), TerminalStates()
-        destinations, configs, node_timers = Destinations(), KnownConfigs(), ConnectionTimers(self._timers)
+        destinations, configs, connection_timers = Destinations(), KnownConfigs(), ConnectionTimers(self._timers)
         emit = self._actions.append
         self._configs = configs
         self._connections = Connections(
             options,
             connection_string,
             timers=self._timers,
-            node_timers=node_timers,
+            connection_timers=connection_timers,
             rng=rng,
             terminal_states=terminal_states,
             error_maps=error_maps,
@@ -135,7 +135,7 @@ class ClientMachine:
             configs=configs,
             emit=emit,
         )
-        self._keep_alive = KeepAlive(self._connections, configs, node_timers, options.timeouts)
+        self._keep_alive = KeepAlive(self._connections, configs, connection_timers, options.timeouts)
         self._keyspaces = Keyspaces(
             self._connections,
             configs,

@@ -22,7 +22,7 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destination, Destinations
 from triclinium_core.kv.keyspaces import Keyspaces
-from triclinium_core.kv.operation.codec import encode_operation
+from triclinium_core.kv.operation.codec import check_bare, encode_operation
 from triclinium_core.kv.operation.operation import LiveOperation
 from triclinium_core.kv.operation.requests import DocumentOperation
 from triclinium_core.kv.pool.connection_texts import status_text
@@ -50,16 +50,6 @@ Undispatched = DispatchFailed | Refused
 def load_of(connection: Connection) -> Load:
     """Return how much a connection has to do."""
     return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
-
-
-def _check_dialect(operation: LiveOperation, connection: Connection) -> None:
-    """Have an operation that a plain memcached cannot carry out fail before it waits for one.
-
-    Raises:
-        FeatureNotAvailableException: it cannot. What any other server can do shows when the connection is ready.
-    """
-    if connection.dialect.bare:
-        encode_operation(operation.request, connection.dialect, opaque=0, vbucket=0, prefix=b"")
 
 
 class Dispatcher:
@@ -147,7 +137,7 @@ class Dispatcher:
     def lost(
         self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None
     ) -> Undispatched:
-        """Return why an operation cannot be sent to ``node``, for which it waits no longer.
+        """Return why an operation cannot be sent to ``connection``, for which it waits no longer.
 
         Args:
             load: what the node had to do, where that is why.
@@ -193,7 +183,8 @@ class Dispatcher:
 
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
         """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
-        _check_dialect(operation, connection)
+        if connection.dialect.bare:
+            check_bare(operation.request)
         if connection.state.is_underway:
             return self._wait(operation, connection)
         if connection.state is ConnectionState.LOST:
@@ -203,7 +194,8 @@ class Dispatcher:
 
     def _queue(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
         """Have an operation wait until a connection has room, behind those that do."""
-        _check_dialect(operation, connection)
+        if connection.dialect.bare:
+            check_bare(operation.request)
         if connection.in_flight.is_full:
             self._keep_alive.lacks_room(connection, now)
         return self._wait(operation, connection)

@@ -187,7 +187,7 @@ class Keyspaces:
         return ids.prefix(_path(keyspace.scope, keyspace.collection)) if ids is not None else None
 
     def wait_for_collection(self, connection: Connection, keyspace: Keyspace, token: int, now: float) -> bool:
-        """Have ``token`` wait for a collection's id, which ``node`` is asked for unless somebody was.
+        """Have ``token`` wait for a collection's id, which ``connection`` is asked for unless somebody was.
 
         Returns:
             False where so many wait that another one would not be helped by waiting (decision C37).
@@ -289,7 +289,7 @@ class Keyspaces:
         return ids.connection_lost(connection) if ids is not None else ()
 
     def take_config(self, connection: Connection, document: bytes | None, now: float) -> BootstrapFailure | None:
-        """Keep a config that came from ``node`` if it is newer, and return what is wrong where it cannot be one.
+        """Keep a config that came from ``connection`` if it is newer, and return what is wrong where it cannot be one.
 
         Args:
             document: the value of the response; None, and an empty one, mean that there is nothing new.

@@ -236,7 +236,7 @@ class Operations:
             return
         operation.opaque = None
         self._close(operation)
-        # To call Token would be a call.
+        # Token() would cost a Python call.
         self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
 
     def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:

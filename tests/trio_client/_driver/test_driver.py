@@ -187,6 +187,31 @@ async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
     assert 1 == len(machine.submitted)
 
 
+async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> None:
+    """Whoever else waits may be cancelled by what builds the operation, such as a transcoder of the user's."""
+    machine = ScriptedMachine()
+    other = trio.CancelScope()
+
+    def make() -> Operation:
+        other.cancel()
+        return get()
+
+    async def wait() -> None:
+        with other:
+            await perform(driver)
+
+    async with open_driver(machine) as driver, trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await driver.perform(Done, make, None)
+        await trio.testing.wait_all_tasks_blocked()
+
+    assert scope.cancelled_caught
+    assert 1 == len(machine.submitted)
+
+
 async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
     """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
     error = InvalidArgumentException("wrong", parameter="key")

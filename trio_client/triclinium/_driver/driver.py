@@ -222,8 +222,9 @@ class Driver:
         """
         if get_ident() != self._thread:
             self._run.check_caller()
-        if not self._waiters:
-            # What others wait beside is submitted when this task is parked, and so known not to be cancelled.
+        is_alone = not self._waiters
+        if is_alone:
+            # Beside others it is submitted when this task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         try:
             operation = make(*args, **kwargs)
@@ -242,7 +243,7 @@ class Driver:
         else:
             strategy = strategy if strategy is not None else block_strategy.get()
             submission = OperationSubmitted(token, operation, strategy, block_values.get())
-            if len(self._waiters) == 1:
+            if is_alone and len(self._waiters) == 1:
                 self._feed(submission)
             else:
                 self._submissions.append(submission)

@@ -104,7 +104,7 @@ def encode_operation(
     codec = CODECS[type(operation)]
     opcode = codec.bare_opcode if dialect.bare else operation.opcode
     if opcode is None:
-        raise FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+        raise _beyond_memcached(operation)
     # Another opcode than the operation's own is a plain GET in place of GET_META.
     body = codec.encode(operation) if opcode is operation.opcode else NO_BODY
     key = prefix + operation.key.encode() if isinstance(operation, DocumentOperation) else b""
@@ -112,7 +112,7 @@ def encode_operation(
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     framing_extras, datatype, value = b"", 0, body.value
     if isinstance(operation, Mutation) and (operation.durability is not _NONE or body.preserve_expiry):
-        framing_extras = _framing_extras(operation.durability, body, dialect, time_left)
+        framing_extras = _framing_extras(operation.durability, body.preserve_expiry, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
     if body.flags is not None:
@@ -150,13 +150,30 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         ) from error
 
 
-def _framing_extras(durability: DurabilityLevel, body: Body, dialect: Dialect, time_left: float) -> bytes:
+def check_bare(operation: Operation) -> None:
+    """Check that a plain memcached can carry out an operation (decision C27).
+
+    Raises:
+        FeatureNotAvailableException: it cannot.
+    """
+    if CODECS[type(operation)].bare_opcode is None:
+        raise _beyond_memcached(operation)
+    if isinstance(operation, Mutation):
+        preserve_expiry = isinstance(operation, _EXPIRY_PRESERVERS) and operation.preserve_expiry
+        _framing_extras(operation.durability, preserve_expiry, Dialect(bare=True), math.inf)
+
+
+def _beyond_memcached(operation: Operation) -> FeatureNotAvailableException:
+    return FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+
+
+def _framing_extras(durability: DurabilityLevel, preserve_expiry: bool, dialect: Dialect, time_left: float) -> bytes:
     pieces: dict[int, bytes] = {}
     if durability is not _NONE:
         _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
         _require(dialect, HelloFeature.ALT_REQUEST, "durability")
         pieces[RequestFrameInfo.DURABILITY] = encode_requirement(durability, time_left)
-    if body.preserve_expiry:
+    if preserve_expiry:
         _require(dialect, HelloFeature.PRESERVE_TTL, "preserve_expiry")
         _require(dialect, HelloFeature.ALT_REQUEST, "preserve_expiry")
         pieces[RequestFrameInfo.PRESERVE_TTL] = b""
@@ -165,8 +182,11 @@ def _framing_extras(durability: DurabilityLevel, body: Body, dialect: Dialect, t
 
 def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
     if feature not in dialect.features:
-        where = "a plain memcached" if dialect.bare else "this server"
-        raise FeatureNotAvailableException(f"{asked} needs the feature {feature.name}, which {where} does not offer")
+        if dialect.bare:
+            raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
+        raise FeatureNotAvailableException(
+            f"{asked} needs the feature {feature.name}, which this server does not offer"
+        )
 
 
 def _datatype(flags: int, value: bytes, dialect: Dialect) -> tuple[int, bytes]:
@@ -230,7 +250,7 @@ def _encode_count(operation: Operation) -> Body:
 def _decode_document(operation: Operation, frame: Frame, vbucket: int) -> Result:
     assert isinstance(operation, _READS)
     (flags,) = _UINT32.unpack(frame.extras)
-    # To call Cas would be a call.
+    # Cas() would cost a Python call.
     return GetResult(frame.cas, flags, frame.value, operation.transcoder)  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ class Body(msgspec.Struct, frozen=True):
     value: bytes = b""
     cas: int = 0
     flags: int | None = None
-    """Common flags of a whole document; None where the value is none."""
+    """Common flags of a whole document; None where the value is not one."""
     preserve_expiry: bool = False
     document: Mapping[str, object] | None = None
     """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""

@@ -72,7 +72,7 @@ class Connections:
         connection_string: ConnectionString,
         *,
         timers: Timers,
-        node_timers: ConnectionTimers,
+        connection_timers: ConnectionTimers,
         rng: Random,
         terminal_states: TerminalStates,
         error_maps: ErrorMapStore,
@@ -85,7 +85,7 @@ class Connections:
         self.authentication: Authentication = Authentication(options.authenticator, connection_string)
         self._connection_string = connection_string
         self._timeouts: TimeoutOptions = options.timeouts
-        self._timers = node_timers
+        self._timers = connection_timers
         self._configs = configs
         self._rng = rng
         self._terminal_states = terminal_states

@@ -97,7 +97,7 @@ class Routes:
     def ready_after(self, connection: Connection) -> Connection | None:
         """Return the ready connection of the same bucket whose turn it is to be asked; None where none is ready.
 
-        It is another one than ``node``, if there is another.
+        It is another one than ``connection``, if there is another.
         """
         ready = self._buckets[connection.bucket].ready
         found = next((other for other in ready if other is not connection), connection if connection in ready else None)

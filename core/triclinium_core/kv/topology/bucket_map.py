@@ -129,7 +129,7 @@ def addresses_of(
 
 
 def parse_server(server: str) -> Address | None:
-    """Return the address in ``host:port`` as a server list has it; None where it is none."""
+    """Return the address in ``host:port`` as a server list has it; None where it is not one."""
     host, _, port = server.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 1 <= int(port[:6]) <= 0xFFFF:
         return None

@@ -86,8 +86,8 @@ class FleetFigures:
             "latencies": {f"p{percent:g}": _rounded(seconds) for percent, seconds in self.latencies},
             "buckets": [
                 {
-                    **asdict(bucket),
                     "start": _rounded(bucket.start),
+                    **{name: count for name, count in asdict(bucket).items() if name != "start"},
                     "queue": _rounded(bucket.queue),
                     "amplification": _rounded(bucket.amplification),
                 }

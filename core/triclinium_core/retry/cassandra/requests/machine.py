@@ -117,7 +117,8 @@ class RequestMachine:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
             InvalidArgumentException: ``now`` is no instant, or one before the last; in both cases nothing was changed.
         """
-        state = REQUEST_TRANSITIONS[self.state].get(type(event))
+        is_event = isinstance(event, AttemptEvent) or type(event) in _HANDLERS
+        state = REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
         if state is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
         self._require_instant(now)

@@ -479,11 +479,17 @@ def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
         hear(machine, ResultReceived(attempt))
 
 
-@rows("event", [None, "RequestWritten", RequestWritten, object()])
+@rows(
+    "event",
+    [None, "RequestWritten", RequestWritten, object(), CompleteEmpty(ExecutionInfo(None, (), 0, 0, Level.ONE, 0))],
+)
 def test_what_is_no_event(event: Any) -> None:
-    """Nothing else is heard."""
+    """Nothing else is heard, an order of the machine's own neither, and nothing was changed."""
+    machine = submitted(request())
     with pytest.raises(InvalidEvent):
-        hear(submitted(request()), event)
+        hear(machine, event)
+
+    assert RequestState.RUNNING is machine.state
 
 
 @rows("now", [START - 1, math.nan, math.inf, -math.inf, None, "now", True])
