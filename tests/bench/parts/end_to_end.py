@@ -19,8 +19,8 @@ from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, measure
 
 SIZES: Mapping[int, str] = {100: "100 B", 10_240: "10 KiB"}
-ONE_TASK_OPERATIONS = 500
-TASKS: Mapping[int, int] = {16: 2_000, 64: 4_000, 256: 4_096, 1024: 4_096}
+ONE_TASK_OPERATIONS = 300
+TASKS: Mapping[int, int] = {16: 1_000, 64: 2_048, 256: 4_096, 1024: 4_096}
 """How many work at once, and how many operations they share."""
 
 
