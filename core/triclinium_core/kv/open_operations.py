@@ -364,11 +364,11 @@ class Operations:
         match action:
             case orders.ConsultStrategy(strategy, request, reason):
                 self._emit(ConsultStrategy(token, strategy, request, reason))
-            case orders.ReportRetry(request, reason, delay, dispatches, connection):
+            case orders.ReportRetry(request, reason, delay, dispatches, node):
                 self._retries_by_reason[reason] += 1
-                self._emit(ReportRetry(token, request, reason, delay, dispatches, connection))
-            case orders.ReportRefusal(request, reason, error, connection):
-                self._emit(ReportRefusal(token, request, reason, error, connection))
+                self._emit(ReportRetry(token, request, reason, delay, dispatches, node))
+            case orders.ReportRefusal(request, reason, error, node):
+                self._emit(ReportRefusal(token, request, reason, error, node))
 
     def _debtor(self, operation: LiveOperation, event: TimePassed) -> Connection | None:
         """Return the connection that owes an operation its answer; None where the client has not sent it, or not read."""

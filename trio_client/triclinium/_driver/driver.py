@@ -243,7 +243,7 @@ class Driver:
         else:
             strategy = strategy if strategy is not None else block_strategy.get()
             submission = OperationSubmitted(token, operation, strategy, block_values.get())
-            if is_alone and len(self._waiters) == 1:
+            if is_alone:
                 self._feed(submission)
             else:
                 self._submissions.append(submission)
