@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from triclinium_core._speedups import implementation, use_implementation
     from triclinium_core.checks import Duration
-    from triclinium_core.kv.client_machine import ClientMachine
+    from triclinium_core.client.client_machine import ClientMachine
     from triclinium_core.kv.operation.durability import DurabilityLevel
     from triclinium_core.options import (
         Authenticator,
@@ -50,7 +50,7 @@ _MODULE_OF = {
     "BestEffortRetryStrategy": "triclinium_core.retry.couchbase.strategy",
     "CertificateAuthenticator": "triclinium_core.options",
     "CircuitBreakerOptions": "triclinium_core.retry.couchbase.circuit_breaker",
-    "ClientMachine": "triclinium_core.kv.client_machine",
+    "ClientMachine": "triclinium_core.client.client_machine",
     "ClientOptions": "triclinium_core.options",
     "DurabilityLevel": "triclinium_core.kv.operation.durability",
     "Duration": "triclinium_core.checks",

@@ -11,11 +11,11 @@ from docs._ext.markdown import markdown
 from docs._ext.options import OPTION_SOURCES, OPTION_TABLES
 from docs._ext.smithy import aws_retry_numbers
 from triclinium_core import errors
+from triclinium_core.client.timers import TimerKind
 from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import requests
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.requests import DocumentOperation
-from triclinium_core.kv.timers import TimerKind
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
 from triclinium_core.retry.couchbase import strategy

@@ -12,7 +12,7 @@ import triclinium_core
 from tests.core.retry.couchbase.request_cases import annotation, machine_of
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
-from triclinium_core.kv.client_machine import ClientMachine
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.calls.machine import CallMachine
 from triclinium_core.retry.calls.terms import CallTerms

@@ -8,18 +8,20 @@ from typing import get_args
 
 import pytest
 
+import triclinium_core.client
 import triclinium_core.explain
 import triclinium_core.kv
 import triclinium_core.retry
 from tests.docs.pages import DOCS
 from tests.docs.way_of_a_get import way_of_a_get
-from triclinium_core.kv.actions import Action
-from triclinium_core.kv.events import Event
+from triclinium_core.client.actions import Action
+from triclinium_core.client.events import Event
 from triclinium_core.retry.cassandra.requests.actions import CassandraAction
 from triclinium_core.retry.cassandra.requests.events import CassandraEvent
 
 pytestmark = pytest.mark.native
 
+CLIENT = Path(triclinium_core.client.__path__[0])
 KV = Path(triclinium_core.kv.__path__[0])
 EXPLAIN = Path(triclinium_core.explain.__path__[0])
 RETRY = Path(triclinium_core.retry.__path__[0])
@@ -31,8 +33,8 @@ def names_on(page: str) -> set[str]:
 
 
 def test_the_page_on_the_architecture_names_every_module() -> None:
-    """Of the key-value client: whoever looks for a file finds where it belongs."""
-    modules = {module.name for module in KV.rglob("*.py")} - {"__init__.py"}
+    """Of the client: whoever looks for a file finds where it belongs."""
+    modules = {module.name for folder in (CLIENT, KV) for module in folder.rglob("*.py")} - {"__init__.py"}
 
     assert set() == modules - names_on("internals/architecture.md")
 
@@ -41,7 +43,7 @@ def test_the_page_on_the_architecture_names_no_module_that_is_gone() -> None:
     """A file that is renamed is renamed there."""
     named = {name for name in names_on("internals/architecture.md") if name.endswith(".py")}
 
-    assert set() == named - {module.name for folder in (KV, RETRY, EXPLAIN) for module in folder.rglob("*.py")}
+    assert set() == named - {module.name for folder in (CLIENT, KV, RETRY, EXPLAIN) for module in folder.rglob("*.py")}
 
 
 @pytest.mark.parametrize(

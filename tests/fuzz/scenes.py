@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from triclinium_core.kv.actions import Action, OpenStream
+from triclinium_core.client.actions import Action, OpenStream
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.bootstrap import BootstrapPlan
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
-from triclinium_core.kv.events import BytesReceived, OperationSubmitted, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import (
     JSON_TRANSCODER,

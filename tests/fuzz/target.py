@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import get_args
 
 from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, Scene
-from triclinium_core.errors import CouchbaseException, InternalError
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -24,10 +23,11 @@ from triclinium_core.kv.actions import (
     OpenStream,
     SendBytes,
 )
+from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
+from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.connection.connection_events import Answered, BecameUnusable, News
 from triclinium_core.kv.connection.in_flight import is_last
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamId, StreamLost, TimePassed
 
 ACTIONS = get_args(Action)
 NEWS = get_args(News)

@@ -31,8 +31,8 @@ from triclinium.errors import (
     UnambiguousTimeoutException,
     UnambiguousTooSlowError,
 )
+from triclinium_core.client.events import Event, OperationSubmitted, Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.events import Event, OperationSubmitted, Token
 from triclinium_core.kv.operation.requests import Get, Operation, Upsert
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.wire.constants import Opcode

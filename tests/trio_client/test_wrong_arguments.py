@@ -35,8 +35,8 @@ from triclinium.errors import (
     InvalidArgumentException,
     KeyValueException,
 )
-from triclinium_core.kv.actions import Action, FailOperation
-from triclinium_core.kv.events import Event, OperationSubmitted
+from triclinium_core.client.actions import Action, FailOperation
+from triclinium_core.client.events import Event, OperationSubmitted
 from triclinium_core.testing.driver_laws import ScriptedMachine
 
 MEBIBYTE = 1024 * 1024

@@ -18,8 +18,8 @@ from triclinium._driver.log import Log
 from triclinium._driver.stream import new_nonce
 from triclinium.abc import Connector, Resolver
 from triclinium_core.checks import check_flag, check_method, check_type
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import Authenticator, ClientOptions, TimeoutOptions
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions

@@ -9,8 +9,10 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triclinium_core.client.actions import Action, PublishTopology, ReportConnection
+from triclinium_core.client.events import StreamId
+from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
-from triclinium_core.kv.actions import Action, PublishTopology, ReportConnection
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
@@ -18,14 +20,12 @@ from triclinium_core.kv.connection.in_flight import CollectionQuestion
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.events import StreamId
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.scan.requests import RangeScanCreate, VBucketOperation
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
-from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.bucket_map import BucketMap, addresses_of, map_of, vbucket_of
 from triclinium_core.kv.topology.cluster_config import (
     ClusterConfig,

@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CompleteOperation,
     ConsultStrategy,
@@ -24,13 +22,16 @@ from triclinium_core.kv.actions import (
     ReportRefusal,
     ReportRetry,
 )
+from triclinium_core.client.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
+from triclinium_core.client.timers import TimerKind, Timers
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import Answered
 from triclinium_core.kv.connection.in_flight import AbandonedScan, Purpose, is_last
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
 from triclinium_core.kv.dispatcher import Dispatcher, Refused, Undispatched, load_of
-from triclinium_core.kv.events import OperationSubmitted, StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.keyspaces import Keyspaces
 from triclinium_core.kv.operation.codec import decode_response
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
@@ -42,7 +43,6 @@ from triclinium_core.kv.operation.scan.requests import SCAN_ID_SIZE, RangeScanCr
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
 from triclinium_core.kv.pool.keepalive import KeepAlive
-from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random

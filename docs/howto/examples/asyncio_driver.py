@@ -29,9 +29,9 @@ from triclinium_core import (
     PasswordAuthenticator,
     RetryAction,
 )
+from triclinium_core.client import actions, events
+from triclinium_core.client.machine import Machine
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv import actions, events
-from triclinium_core.kv.machine import Machine
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult, Result

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
-from triclinium_core.kv.machine import Machine
+from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.driver_laws import LAWS, Law

@@ -10,9 +10,8 @@ from tests.bench.replay import Recorder, Rehearsal, Script
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.bench.weight import in_flight
 from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
-from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.actions import OpenStream, SendBytes
-from triclinium_core.kv.events import (
+from triclinium_core.client.actions import OpenStream, SendBytes
+from triclinium_core.client.events import (
     BytesReceived,
     OperationsSubmitted,
     OperationSubmitted,
@@ -20,6 +19,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.requests import Get, Keyspace, Upsert
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer

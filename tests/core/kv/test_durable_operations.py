@@ -10,6 +10,7 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import Recorded, client_options, ready, respond, upsert
 from tests.rows import rows
+from triclinium_core.client.events import BytesReceived
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CouchbaseException,
@@ -21,7 +22,6 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, TIMEOUT_MS_MAX, DurabilityLevel
 from triclinium_core.kv.operation.requests import Mutation, Upsert
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode

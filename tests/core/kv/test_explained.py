@@ -10,11 +10,11 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.kv.simulated import SMALL_MAP, Recorded, client_options, ready, respond
 from tests.rows import rows
+from triclinium_core.client.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
+from triclinium_core.client.events import BytesReceived
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Outcome, milliseconds
-from triclinium_core.kv.actions import Action, CloseStream, CompleteOperation, FailOperation, ReportRetry
-from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.replica.requests import LookupInReplica
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.subdocument.requests import LookupIn, MutateIn

@@ -17,6 +17,8 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
+from triclinium_core.client.actions import ReportConnection
+from triclinium_core.client.events import StreamId, TimePassed
 from triclinium_core.errors import (
     AuthenticationFailureException,
     CollectionNotFoundException,
@@ -28,8 +30,6 @@ from triclinium_core.errors import (
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.actions import ReportConnection
-from triclinium_core.kv.events import StreamId, TimePassed
 from triclinium_core.kv.operation.requests import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.bucket_map import vbucket_of

@@ -24,6 +24,16 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
+from triclinium_core.client.actions import (
+    CloseStream,
+    CompleteOperation,
+    FailOperation,
+    ReportConnection,
+    ReportRefusal,
+    ReportRetry,
+    SendBytes,
+)
+from triclinium_core.client.events import StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     AuthenticationFailureException,
@@ -39,16 +49,6 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.actions import (
-    CloseStream,
-    CompleteOperation,
-    FailOperation,
-    ReportConnection,
-    ReportRefusal,
-    ReportRetry,
-    SendBytes,
-)
-from triclinium_core.kv.events import StrategyDecided, StreamId, TimePassed, Token
 from triclinium_core.kv.operation.requests import (
     Append,
     Decrement,

@@ -6,6 +6,8 @@ import pytest
 
 from tests.core.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
 from tests.core.kv.test_cluster import Cluster
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import BytesReceived
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     CollectionNotFoundException,
@@ -15,9 +17,7 @@ from triclinium_core.errors import (
     FeatureNotAvailableException,
     RequestCanceledException,
 )
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.in_flight import is_last
-from triclinium_core.kv.events import BytesReceived
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan.requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.types import Bounds

@@ -17,13 +17,13 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.core.kv.test_cluster import KEYS, Cluster, nodes_of
+from triclinium_core.client.events import Token
 from triclinium_core.errors import (
     TimeoutException,
     UnambiguousTimeoutException,
     UnsupportedOperationException,
 )
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.pool.connections import NO_CONFIG_SECONDS
 from triclinium_core.kv.wire.constants import Opcode

@@ -7,13 +7,7 @@ from typing import Any
 
 from tests.core.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -21,8 +15,14 @@ from triclinium_core.kv.actions import (
     OpenStream,
     SendBytes,
 )
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    CouchbaseException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+)
 from triclinium_core.kv.operation.requests import JSON_TRANSCODER, DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions

@@ -16,6 +16,7 @@ from tests.core.testing.distorted import (
     newest,
     sends_twice,
 )
+from triclinium_core.client.events import LossCause
 from triclinium_core.errors import (
     AmbiguousTimeoutException,
     DocumentNotFoundException,
@@ -23,7 +24,6 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode

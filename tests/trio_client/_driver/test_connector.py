@@ -19,7 +19,7 @@ from triclinium import CertificateAuthenticator, PasswordAuthenticator
 from triclinium._driver.connector import Loss, TcpConnector, _address, loss_of, show_certificate
 from triclinium.abc import ConnectedStream
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.kv.events import LossCause
+from triclinium_core.client.events import LossCause
 
 
 def chained(error: BaseException, cause: BaseException) -> BaseException:

@@ -33,14 +33,14 @@ from triclinium import client_context, retrying
 from triclinium._driver.driver import READ_ROUNDS_MAX
 from triclinium.abc import ConnectedStream
 from triclinium.errors import DocumentNotFoundException, InvalidArgumentException
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
     FailOperation,
     SendBytes,
 )
-from triclinium_core.kv.events import (
+from triclinium_core.client.events import (
     BytesReceived,
     Event,
     LossCause,

@@ -28,8 +28,8 @@ from triclinium import Cluster, Collection, fail_after
 from triclinium._driver.driver import Driver
 from triclinium.abc import Connector
 from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.kv.actions import Action, ConsultStrategy, LookUpService
-from triclinium_core.kv.events import (
+from triclinium_core.client.actions import Action, ConsultStrategy, LookUpService
+from triclinium_core.client.events import (
     BytesReceived,
     Event,
     OperationAbandoned,

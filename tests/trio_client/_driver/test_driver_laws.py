@@ -16,7 +16,7 @@ from triclinium._cluster import running
 from triclinium._driver.connector import TcpConnector
 from triclinium._driver.driver import Driver
 from triclinium._driver.log import Log
-from triclinium_core.kv.machine import Machine
+from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.driver_laws import LAWS, Law

@@ -10,8 +10,8 @@ import pytest
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._driver.log import Log
-from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
-from triclinium_core.kv.events import Token
+from triclinium_core.client.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
+from triclinium_core.client.events import Token
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 

@@ -19,7 +19,7 @@ from tests.trio_client.doubles import (
 )
 from triclinium._driver.stream import LAST_WORDS_SECONDS, SEND_SIZE_MAX, Stream, new_nonce
 from triclinium.abc import Connector
-from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
 
 MANY = 1024 * 1024
 """Bytes that no socket takes at once."""

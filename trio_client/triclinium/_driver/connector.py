@@ -10,8 +10,8 @@ from typing import NamedTuple
 import trio
 
 from triclinium.abc import ConnectedStream, Connector
+from triclinium_core.client.events import LossCause
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.events import LossCause
 from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 

@@ -31,9 +31,7 @@ from triclinium._driver.subscriptions import Subscriptions
 from triclinium._driver.waiter import Waiter
 from triclinium._trio_run import TrioRun
 from triclinium.abc import Connector, Resolver
-from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, InternalError
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -47,7 +45,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.events import (
+from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
@@ -62,8 +60,10 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.client.machine import Machine
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.kv.health.statistics import ClientStatistics
-from triclinium_core.kv.machine import Machine
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.operation.requests import Operation

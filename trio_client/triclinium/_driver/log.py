@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 
-from triclinium_core.kv.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
+from triclinium_core.client.actions import ReportConnection, ReportLevel, ReportRefusal, ReportRetry
 
 retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")

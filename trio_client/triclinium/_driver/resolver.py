@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from triclinium.abc import Resolver
-from triclinium_core.kv.events import ServiceLookedUp
+from triclinium_core.client.events import ServiceLookedUp
 
 if TYPE_CHECKING:
     import dns.asyncresolver

@@ -17,8 +17,8 @@ import trio
 
 from triclinium._driver.connector import Loss, loss_of
 from triclinium.abc import Connector
-from triclinium_core.kv.actions import OpenStream
-from triclinium_core.kv.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
+from triclinium_core.client.actions import OpenStream
+from triclinium_core.client.events import BytesReceived, Event, LossCause, StreamLost, StreamOpened
 
 SEND_SIZE_MAX = 256 * 1024
 """Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so

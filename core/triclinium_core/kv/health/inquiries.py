@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import assert_never
 
+from triclinium_core.client.actions import Action
+from triclinium_core.client.events import Token
+from triclinium_core.client.timers import Timers
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.actions import Action
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import Probe
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import Token
 from triclinium_core.kv.health.diagnostics import cluster_state, diagnose
 from triclinium_core.kv.health.pings import Pings
 from triclinium_core.kv.health.readiness import Readiness
@@ -22,7 +23,6 @@ from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_r
 from triclinium_core.kv.operation.reports import DiagnosticsResult
 from triclinium_core.kv.pool.connection_texts import status_text
 from triclinium_core.kv.pool.connections import Connections
-from triclinium_core.kv.timers import Timers
 from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.terminal_states import TerminalStates
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import msgspec
 
+from triclinium_core.client.timers import TimerId
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
 from triclinium_core.kv.operation.requests import DocumentOperation, Mutation, Operation
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.requests import RangeScanContinue, RangeScanCreate
-from triclinium_core.kv.timers import TimerId
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import Random

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triclinium_core.client.events import AuthenticatorChanged, StreamId
 from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import News
 from triclinium_core.kv.connection.sasl import mechanisms_of
 from triclinium_core.kv.connection.scram import SaltedPasswords
-from triclinium_core.kv.events import AuthenticatorChanged, StreamId
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import (
     AUTHENTICATOR_NAMES,

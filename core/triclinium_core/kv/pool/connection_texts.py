@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from triclinium_core.client.events import LossCause, StreamLost
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import LossCause, StreamLost
 from triclinium_core.kv.topology.connection_string import HTTP_PORTS
 from triclinium_core.shown import cut
 

@@ -13,7 +13,15 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from triclinium_core.kv.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
+from triclinium_core.client.actions import Action, CloseStream, ReportConnection, ReportLevel, SendBytes
+from triclinium_core.client.events import (
+    AuthenticatorChanged,
+    LossCause,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+)
+from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
@@ -22,13 +30,6 @@ from triclinium_core.kv.connection.grace_period import GracePeriod
 from triclinium_core.kv.connection.in_flight import InFlightRequest, Owner
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.events import (
-    AuthenticatorChanged,
-    LossCause,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-)
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN
 from triclinium_core.kv.operation.operation import Link
@@ -40,7 +41,6 @@ from triclinium_core.kv.pool.plans import Plans
 from triclinium_core.kv.pool.routes import Route, Routes
 from triclinium_core.kv.pool.seeds import Seeds
 from triclinium_core.kv.pool.streams import ClosedStream, LostRequest, Streams
-from triclinium_core.kv.timers import TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.retry.backoff import ExponentialBackoff, Random

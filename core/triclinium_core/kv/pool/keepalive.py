@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from triclinium_core.client.timers import TimerKind
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.kv.connection.in_flight import Purpose
@@ -14,7 +15,6 @@ from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.known_configs import KnownConfigs
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections
-from triclinium_core.kv.timers import TimerKind
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 
+from triclinium_core.client.events import StreamId
+from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.events import StreamId
-from triclinium_core.kv.timers import TimerKind, Timers
 
 PLACES_MAX = 16
 """Streams that are opened at a time. Each costs a driver tasks and sockets, half a millisecond or so: more of them at

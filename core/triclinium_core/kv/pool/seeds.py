@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from triclinium_core.kv.actions import Action, LookUpService, ReportConnection
+from triclinium_core.client.actions import Action, LookUpService, ReportConnection
+from triclinium_core.client.events import ServiceLookedUp, StreamId
+from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.connection import Connection
-from triclinium_core.kv.events import ServiceLookedUp, StreamId
 from triclinium_core.kv.pool.routes import Routes
-from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.kv.topology.cluster_config import HOST_SIZE_MAX, NODES_MAX
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.options import ClientOptions

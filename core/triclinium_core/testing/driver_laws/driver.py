@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from triclinium_core.kv.machine import Machine
+from triclinium_core.client.machine import Machine
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Sequence
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -18,7 +17,7 @@ from triclinium_core.kv.actions import (
     OpenStream,
     SendBytes,
 )
-from triclinium_core.kv.events import (
+from triclinium_core.client.events import (
     BytesReceived,
     Event,
     LossCause,
@@ -31,6 +30,7 @@ from triclinium_core.kv.events import (
     StreamOpened,
     TimePassed,
 )
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service

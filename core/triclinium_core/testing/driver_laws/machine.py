@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.actions import Action
-from triclinium_core.kv.events import (
+from triclinium_core.client.actions import Action
+from triclinium_core.client.events import (
     Event,
     OperationsSubmitted,
     OperationSubmitted,
@@ -16,6 +15,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.health.statistics import ClientStatistics
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
 from triclinium_core.kv.topology.topology import Topology

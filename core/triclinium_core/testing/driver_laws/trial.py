@@ -6,8 +6,16 @@ import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
-from triclinium_core.kv.actions import Action, CompleteOperation, OpenStream
-from triclinium_core.kv.events import Event, OperationSubmitted, StreamId, StreamLost, StreamOpened, TimePassed, Token
+from triclinium_core.client.actions import Action, CompleteOperation, OpenStream
+from triclinium_core.client.events import (
+    Event,
+    OperationSubmitted,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
 from triclinium_core.kv.operation.requests import Get, Keyspace
 from triclinium_core.kv.operation.results import Done, Result
 from triclinium_core.testing.driver_laws.driver import Caller, DriverUnderTest, Listener, OpenDriver, PeerSocket

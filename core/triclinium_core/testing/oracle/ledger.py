@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from triclinium_core.client.actions import ReportRetry
 from triclinium_core.errors import CouchbaseException, TimeoutException
-from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.operation.codec import CODECS
 from triclinium_core.kv.operation.requests import DocumentOperation, Keyspace
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode

@@ -11,8 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -21,9 +20,7 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.address import Address
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import (
+from triclinium_core.client.events import (
     Event,
     LossCause,
     OperationAbandoned,
@@ -33,6 +30,9 @@ from triclinium_core.kv.events import (
     StreamLost,
     Token,
 )
+from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
+from triclinium_core.kv.address import Address
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.operation import timeout_of
 from triclinium_core.kv.operation.requests import Keyspace
 from triclinium_core.kv.pool.connection_texts import LEFT_THE_MAP

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from triclinium_core.error_context import ErrorContext
-from triclinium_core.kv.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.events import (
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, ReportConnection, SendBytes
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import (
     AuthenticatorChanged,
     BytesReceived,
     Event,
@@ -25,6 +24,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.health.statistics import ClientStatistics
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from triclinium_core.kv.events import Token
+from triclinium_core.client.events import Token
 from triclinium_core.kv.operation.requests import Get, Keyspace, Operation
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
 from triclinium_core.retry.couchbase.strategy import (

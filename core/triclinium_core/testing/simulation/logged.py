@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from triclinium_core.client.actions import Action, CompleteOperation, FailOperation, ReportConnection
+from triclinium_core.client.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
 from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
-from triclinium_core.kv.actions import Action, CompleteOperation, FailOperation, ReportConnection
-from triclinium_core.kv.events import Event, OperationAbandoned, OperationSubmitted, StreamId, Token
 from triclinium_core.kv.operation.requests import Concatenate, Count, Keyspace, Operation, Store
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
 from triclinium_core.options import ClientOptions

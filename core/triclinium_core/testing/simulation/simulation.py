@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -28,8 +27,8 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.events import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import (
     BytesReceived,
     Event,
     InquirySubmitted,
@@ -44,6 +43,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.requests import Operation
 from triclinium_core.kv.operation.results import Result

@@ -6,8 +6,8 @@ import pytest
 
 from tests.core.kv.simulated import Recorded, get
 from tests.core.kv.test_cluster import Cluster, owner_of
+from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.health.diagnostics import ENDPOINT_STATES
 from triclinium_core.kv.operation.inquiries import WaitUntilReady

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.core.kv.simulated import Recorded, client_options, ready, respond
 from tests.core.kv.test_cluster import Cluster
-from triclinium_core.kv.events import LossCause, StreamId, Token
+from triclinium_core.client.events import LossCause, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import EndpointPingReport, PingResult, PingState
 from triclinium_core.kv.wire.constants import Opcode

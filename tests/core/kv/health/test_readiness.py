@@ -6,13 +6,13 @@ import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
 from tests.core.kv.test_cluster import KEYS, Cluster, stream_to
+from triclinium_core.client.events import InquirySubmitted, OperationSubmitted, StreamId, Token
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
     InvalidArgumentException,
     UnsupportedOperationException,
 )
-from triclinium_core.kv.events import InquirySubmitted, OperationSubmitted, StreamId, Token
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.operation.requests import Get, Keyspace

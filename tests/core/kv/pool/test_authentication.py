@@ -10,6 +10,9 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from tests.rows import rows
+from triclinium_core.client.actions import Action, CloseStream, OpenStream, SendBytes
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import AuthenticatorChanged, LossCause, StreamId
 from triclinium_core.errors import (
     AuthenticationFailureException,
     BucketAccessException,
@@ -17,10 +20,7 @@ from triclinium_core.errors import (
     RequestCanceledException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.actions import Action, CloseStream, OpenStream, SendBytes
-from triclinium_core.kv.client_machine import ClientMachine
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import AuthenticatorChanged, LossCause, StreamId
 from triclinium_core.kv.pool.authentication import check_authenticator, check_change
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.topology.connection_string import parse_connection_string

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.simulated import Recorded, client_options, get, ready
+from triclinium_core.client.events import LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.in_flight import REQUESTS_MAX
-from triclinium_core.kv.events import LossCause, StreamId, StreamLost, TimePassed
 from triclinium_core.kv.pool.connection_texts import loss_text, overdue_text, status_text
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tests.core.kv.pool.test_routes import connection
+from triclinium_core.client.timers import TimerKind, Timers
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
-from triclinium_core.kv.timers import TimerKind, Timers
 
 
 def test_the_newest_of_a_kind_counts() -> None:

@@ -21,23 +21,15 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    RequestCanceledException,
-    TlsException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.kv.actions import (
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     OpenStream,
     ReportConnection,
     ReportLevel,
 )
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.connection.grace_period import SECONDS_MAX
-from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import (
     BytesReceived,
     LossCause,
     OperationSubmitted,
@@ -47,6 +39,14 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.errors import (
+    AmbiguousTimeoutException,
+    RequestCanceledException,
+    TlsException,
+    UnambiguousTimeoutException,
+)
+from triclinium_core.kv.connection.grace_period import SECONDS_MAX
+from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop
 from triclinium_core.kv.pool.connections import RECONNECT_BACKOFF
 from triclinium_core.kv.wire.constants import Opcode

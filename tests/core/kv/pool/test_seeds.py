@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.kv.simulated import TRAVEL, Recorded, client_options, get, node_options, upsert
 from tests.core.kv.test_cluster import KEYS
+from triclinium_core.client.events import ServiceLookedUp
 from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
-from triclinium_core.kv.events import ServiceLookedUp
 from triclinium_core.kv.operation.requests import Noop
 from triclinium_core.kv.pool.seeds import LOOKUP_INTERVAL, LOOKUP_SECONDS
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes

@@ -111,7 +111,7 @@ def test_loads_the_codec_with_the_first_value() -> None:
     """A client that compresses nothing never loads it."""
     program = """if True:
         import sys
-        from triclinium_core.kv import client_machine
+        from triclinium_core.client import client_machine
         from triclinium_core.kv.wire.compression import deflate
 
         print("cramjam" in sys.modules)

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, Stream
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.actions import Action, ConsultStrategy, OpenStream, SendBytes
-from triclinium_core.kv.events import (
+from triclinium_core.client.actions import Action, ConsultStrategy, OpenStream, SendBytes
+from triclinium_core.client.events import (
     BytesReceived,
     Event,
     LossCause,
@@ -16,6 +15,7 @@ from triclinium_core.kv.events import (
     TimePassed,
     Token,
 )
+from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.testing.driver_laws import Law, laws
 

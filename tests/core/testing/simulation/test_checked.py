@@ -21,6 +21,10 @@ from tests.core.testing.distorted import (
     settles_twice,
 )
 from tests.rows import rows
+from triclinium_core.client.actions import (
+    CloseStream,
+)
+from triclinium_core.client.events import LossCause
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import (
     CouchbaseException,
@@ -28,10 +32,6 @@ from triclinium_core.errors import (
     TemporaryFailureException,
     UnambiguousTimeoutException,
 )
-from triclinium_core.kv.actions import (
-    CloseStream,
-)
-from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.operation.requests import DocumentOperation, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions

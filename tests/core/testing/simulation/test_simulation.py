@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from triclinium_core.client.events import LossCause, StrategyDecided, StreamId
 from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
-from triclinium_core.kv.events import LossCause, StrategyDecided, StreamId
 from triclinium_core.kv.operation.requests import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode

@@ -18,11 +18,11 @@ from triclinium._cli import main
 from triclinium._cli.demo import command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, Scenario
 from triclinium._driver.log import Log, connection_logger, retry_logger
+from triclinium_core.client.actions import ReportRetry
+from triclinium_core.client.timers import TimerId, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.actions import ReportRetry
 from triclinium_core.kv.open_operations import Operations
-from triclinium_core.kv.timers import TimerId, TimerKind, Timers
 from triclinium_core.retry.couchbase import machine, orchestrator
 from triclinium_core.retry.couchbase.machine import RetryMachine
 from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict

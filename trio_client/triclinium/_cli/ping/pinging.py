@@ -23,10 +23,10 @@ from triclinium import (
 )
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
+from triclinium_core.client.events import LossCause
 from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.connection.states import ConnectionState
-from triclinium_core.kv.events import LossCause
 from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, ConnectionString, Scheme
 from triclinium_core.retry.couchbase.failures import subject
 from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy

@@ -26,18 +26,8 @@ from tests.core.kv.simulated import (
     upsert,
 )
 from tests.rows import rows
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    CouchbaseException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-    UnsupportedOperationException,
-)
-from triclinium_core.kv import actions as actions_module
-from triclinium_core.kv.actions import (
+from triclinium_core.client import actions as actions_module
+from triclinium_core.client.actions import (
     Action,
     CloseStream,
     CompleteOperation,
@@ -47,8 +37,8 @@ from triclinium_core.kv.actions import (
     ReportRetry,
     SendBytes,
 )
-from triclinium_core.kv.client_machine import ClientMachine
-from triclinium_core.kv.events import (
+from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.client.events import (
     BytesReceived,
     LossCause,
     OperationAbandoned,
@@ -60,6 +50,16 @@ from triclinium_core.kv.events import (
     StreamOpened,
     TimePassed,
     Token,
+)
+from triclinium_core.errors import (
+    AuthenticationFailureException,
+    BucketAccessException,
+    CouchbaseException,
+    FeatureNotAvailableException,
+    InvalidArgumentException,
+    RequestCanceledException,
+    UnambiguousTimeoutException,
+    UnsupportedOperationException,
 )
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.requests import (

@@ -6,8 +6,8 @@ from enum import Enum, unique
 
 import msgspec
 
+from triclinium_core.client.events import StreamId, Token
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.kv.events import StreamId, Token
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest

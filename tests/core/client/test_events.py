@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from triclinium_core.client.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened, TimePassed
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.events import BytesReceived, LossCause, StreamId, StreamLost, StreamOpened, TimePassed
 
 ONE = StreamId(1)
 

@@ -21,9 +21,26 @@ from operator import attrgetter
 from typing import cast
 
 from triclinium_core.checks import check_type, is_number
+from triclinium_core.client.actions import Action, ReportConnection
+from triclinium_core.client.events import (
+    AuthenticatorChanged,
+    BytesReceived,
+    Event,
+    InquirySubmitted,
+    OperationAbandoned,
+    OperationsSubmitted,
+    OperationSubmitted,
+    ServiceLookedUp,
+    StrategyDecided,
+    StreamId,
+    StreamLost,
+    StreamOpened,
+    TimePassed,
+    Token,
+)
+from triclinium_core.client.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.actions import Action, ReportConnection
 from triclinium_core.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.kv.connection.connection import Connection
 from triclinium_core.kv.connection.connection_events import (
@@ -41,22 +58,6 @@ from triclinium_core.kv.connection.connection_events import (
 from triclinium_core.kv.connection.in_flight import AbandonedScan, CollectionQuestion, Probe, Purpose
 from triclinium_core.kv.connection.states import ConnectionState
 from triclinium_core.kv.destinations import Destinations
-from triclinium_core.kv.events import (
-    AuthenticatorChanged,
-    BytesReceived,
-    Event,
-    InquirySubmitted,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ServiceLookedUp,
-    StrategyDecided,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
 from triclinium_core.kv.health.inquiries import Inquiries
 from triclinium_core.kv.health.statistics import ClientStatistics, describe_connection
 from triclinium_core.kv.keyspaces import Keyspaces
@@ -72,7 +73,6 @@ from triclinium_core.kv.pool.authentication import check_authenticator
 from triclinium_core.kv.pool.connection_timers import ConnectionTimers
 from triclinium_core.kv.pool.connections import Connections, Loss
 from triclinium_core.kv.pool.keepalive import KeepAlive
-from triclinium_core.kv.timers import TIMERS_OF_CONNECTIONS, TimerKind, Timers
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import Topology
