@@ -1,0 +1,98 @@
+"""What is asked of a service, as a value: what every request has, and what of it travels.
+
+Each service has its own requests, in a folder of its name. A request is checked when it is made.
+
+Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.retry.couchbase.tables.service import Service
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """One HTTP request, but for what belongs to the connection: host, credentials, length.
+
+    ``repr`` tells only how large the body is, which may hold parameters and passwords.
+    """
+
+    method: str
+    target: str
+    """Path and query string, percent-encoded ASCII."""
+    body: bytes = b""
+    content_type: str = "application/json"
+    """Of the body; of no meaning without one."""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"HttpRequest({self.method} {self.target}, body=<{len(self.body)} bytes>)"
+
+
+class HttpAnswer(msgspec.Struct, frozen=True):
+    """The answer to one HTTP request, whole."""
+
+    status: int
+    body: bytes
+    """Without the rows of a request that has some: in their place stands an empty array."""
+
+
+class MalformedAnswer(ValueError):
+    """A service answered what it cannot mean; the text says what."""
+
+
+class ServiceResult(msgspec.Struct, frozen=True):
+    """Base of what requests come to."""
+
+
+class Done(ServiceResult, frozen=True):
+    """It was done, and there is nothing to tell."""
+
+
+class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all requests. Every one raises InvalidArgumentException when an argument is wrong.
+
+    ``name`` is the word for it in errors, reports and tables. ``rows_of`` is the key of the array in the answer whose
+    elements leave one by one; None where the answer is read whole.
+    """
+
+    name: ClassVar[str] = ""
+    service: ClassVar[Service] = Service.MANAGEMENT
+    rows_of: ClassVar[str | None] = None
+
+    client_context_id: str = ""
+    """What the server's logs call the request, where the service has such a name."""
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it may be sent again at any stage."""
+        return False
+
+    @property
+    def bucket(self) -> str | None:
+        """Whose nodes alone can answer; None where any node with the service can."""
+        return None
+
+    def encode(self, remaining: float) -> HttpRequest:
+        """Return what one attempt sends.
+
+        Args:
+            remaining: seconds that the request has left, ``inf`` for no limit; for the service's own timeout.
+        """
+        raise NotImplementedError
+
+    def decode(self, answer: HttpAnswer) -> ServiceResult:
+        """Return what an answer without an error means.
+
+        Raises:
+            MalformedAnswer: it is not what the service answers to this.
+        """
+        raise NotImplementedError
+
+    def error_context(self) -> ErrorContext:
+        """Return what errors tell of the request."""
+        return ErrorContext(service=str(self.service), operation=self.name, idempotent=self.idempotent)
