@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -13,32 +13,53 @@ from triclinium_core.retry.cassandra.requests.states import (
     REQUEST_TRANSITIONS as CASSANDRA_REQUEST_TRANSITIONS,
 )
 from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS
+from triclinium_core.retry.couchbase.events import StrategyDecided
+from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState, Ruling, events_heard
 
 State = TypeVar("State", bound=Enum)
-Event = TypeVar("Event")
+Input = TypeVar("Input")
 
 
 class Machine(NamedTuple):
     """One machine: its table, its drawing, and the file that the table stands in."""
 
-    table: Table
+    transitions: Mapping[str, Mapping[tuple[str, ...], str]]
+    """By name: the state that follows each state and input, which is an event, and what was ruled where that matters."""
     layout: Layout
     source: str
 
+    @property
+    def table(self) -> Table:
+        """The states that each event may lead to."""
+        table: dict[str, dict[str, frozenset[str]]] = {}
+        for state, row in self.transitions.items():
+            events = table.setdefault(state, {})
+            for (event, *_), following in row.items():
+                events[event] = events.get(event, frozenset()) | {following}
+        return table
 
-def by_name(table: Mapping[State, Mapping[Event, AbstractSet[State] | State]]) -> Table:
-    """Return a table of members and classes by their names, states and events in their order."""
+
+def by_name(table: Mapping[State, Mapping[Input, State]]) -> Mapping[str, Mapping[tuple[str, ...], str]]:
+    """Return a table of members and classes by their names, states and inputs in their order."""
     return {
-        state.name: {
-            event.name if isinstance(event, Enum) else getattr(event, "__name__", repr(event)): frozenset(
-                target.name for target in ({targets} if isinstance(targets, Enum) else targets)
-            )
-            for event, targets in row.items()
-        }
+        state.name: {_input(symbol): following.name for symbol, following in row.items()}
         for state, row in table.items()
     }
 
+
+def _input(symbol: object) -> tuple[str, ...]:
+    parts = symbol if isinstance(symbol, tuple) else (symbol,)
+    return tuple(
+        part.name if isinstance(part, Enum) else getattr(part, "__name__", repr(part))
+        for part in parts
+        if part is not Ruling.NONE
+    )
+
+
+_VERDICTS = {
+    following.name: ruling.name for ruling, following in events_heard(RequestState.CONSULTING)[StrategyDecided].items()
+}
+"""The verdict that leads to each state."""
 
 _REQUEST = Layout(
     title="One request",
@@ -57,7 +78,7 @@ _REQUEST = Layout(
     frames={
         "unsettled": Frame(frozenset({"PENDING", "IN_FLIGHT", "CONSULTING", "WAITING", "EXPIRING"}), (10, 20, 590, 430))
     },
-    choices={"verdict": Choice(frozenset({"WAITING", "EXPIRING", "FAILED"}), (390, 225))},
+    choices={"verdict": Choice(_VERDICTS, (390, 225))},
     bends={("PENDING", "IN_FLIGHT"): -95},
     labels={("PENDING", "verdict"): 0.45, ("IN_FLIGHT", "verdict"): 0.62, ("IN_FLIGHT", "CONSULTING"): 0.4},
     starts={("unsettled", "ABANDONED"): (590, 130), ("unsettled", "FAILED"): (590, 290)},

@@ -44,7 +44,8 @@ class Frame(NamedTuple):
 class Choice(NamedTuple):
     """A diamond from which every target can be reached."""
 
-    targets: frozenset[str]
+    targets: Mapping[str, str]
+    """The label of the arrow to each."""
     at: Point
 
 
@@ -82,11 +83,11 @@ def arrows_of(table: Table, frames: Mapping[str, Frame], choices: Mapping[str, C
     events = list(dict.fromkeys(event for row in table.values() for event in row))
     drawn: dict[tuple[str, str], list[str]] = {}
 
-    def draw(source: str, target: str, event: str | None, stands_for: Iterable[Transition]) -> None:
+    def draw(source: str, target: str, label: str, stands_for: Iterable[Transition]) -> None:
         left.difference_update(stands_for)
         labels = drawn.setdefault((source, target), [])
-        if event is not None and event not in labels:
-            labels.append(event)
+        if label not in labels:
+            labels.append(label)
 
     for name, frame in sorted(frames.items(), key=lambda item: -len(item[1].states)):
         for event in events:
@@ -101,8 +102,8 @@ def arrows_of(table: Table, frames: Mapping[str, Frame], choices: Mapping[str, C
                 if whole <= left:
                     draw(source, name, event, whole)
         if any(target == name for _, target in drawn):
-            for target in sorted(choice.targets):
-                draw(name, target, None, ())
+            for target, label in choice.targets.items():
+                draw(name, target, label, ())
     for source in table:
         for event in events:
             for target in table:

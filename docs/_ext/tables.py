@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from docs._ext.machines import MACHINES
 from docs._ext.markdown import markdown
@@ -243,23 +243,19 @@ def _names(operations: Iterable[str]) -> str:
 
 
 def state_table(machine: str) -> str:
-    """Return a machine's table: every state and event, and where it may lead."""
-    table = MACHINES[machine].table
+    """Return a machine's table: every state and input, and where it leads."""
     rows: list[tuple[str, str, str]] = []
-    for state, events in table.items():
-        if all(targets == {state} for targets in events.values()):
+    for state, row in MACHINES[machine].transitions.items():
+        if set(row.values()) == {state}:
             rows.append((f"`{state}`", "every one", "stays"))
             continue
-        for event, targets in events.items():
-            rows.append((f"`{state}`", f"`{event}`", _targets(state, targets, list(table))))
-    return markdown(("state", "event", "may lead to"), rows)
+        for symbol, following in row.items():
+            rows.append((f"`{state}`", ", ".join(f"`{part}`" for part in symbol), _target(state, following)))
+    return markdown(("state", "event", "leads to"), rows)
 
 
-def _targets(state: str, targets: Iterable[str], order: Sequence[str]) -> str:
-    found = sorted(targets, key=order.index)
-    if found == [state]:
-        return "stays"
-    return ", ".join("stays" if target == state else f"`{target}`" for target in found)
+def _target(state: str, following: str) -> str:
+    return "stays" if following == state else f"`{following}`"
 
 
 def http_statuses() -> str:

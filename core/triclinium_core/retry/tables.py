@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+State = TypeVar("State", bound=Hashable)
+Input = TypeVar("Input", bound=Hashable)
 
 
 def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
@@ -20,4 +22,18 @@ def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
         if key in table:
             raise ValueError(f"two rows for {key}")
         table[key] = row
+    return table
+
+
+def transition_table(rows: Iterable[tuple[State, Input, State]]) -> Mapping[State, Mapping[Input, State]]:
+    """Return what follows each state, by the input: a row has the state, the input and the next state.
+
+    Raises:
+        ValueError: a state has two rows for one input.
+    """
+    table: dict[State, dict[Input, State]] = {}
+    for (state, symbol), following in table_of(
+        ((state, symbol), following) for state, symbol, following in rows
+    ).items():
+        table.setdefault(state, {})[symbol] = following
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.retry.tables import table_of
+from triclinium_core.retry.tables import table_of, transition_table
 
 
 def test_rows_by_their_keys() -> None:
@@ -16,3 +16,12 @@ def test_a_second_row_fails() -> None:
     """A table that has a key twice fails when its module is imported, not at the first look into it."""
     with pytest.raises(ValueError, match=r"^two rows for \('kv', 'get'\)$"):
         table_of([(("kv", "get"), 1), (("kv", "set"), 2), (("kv", "get"), 1)])
+
+
+def test_transitions_by_state_and_input() -> None:
+    """Each row names the state that follows; a state that has two rows for one input fails, even where they agree."""
+    rows = [("closed", "push", "open"), ("open", "pull", "closed"), ("open", "push", "open")]
+
+    assert {"closed": {"push": "open"}, "open": {"pull": "closed", "push": "open"}} == transition_table(rows)
+    with pytest.raises(ValueError, match=r"^two rows for \('closed', 'push'\)$"):
+        transition_table([*rows, rows[0]])

@@ -15,7 +15,7 @@ from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.couchbase.actions import Complete, ConsultStrategy, Fail, RequestAction, RetryAfter
 from triclinium_core.retry.couchbase.events import ErrorMapLoaded, TimePassed
 from triclinium_core.retry.couchbase.machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.couchbase.states import RequestState, events_heard
 from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 
 
@@ -59,7 +59,7 @@ def put_to_machine(
     machine = RetryMachine(
         annotation,
         rng=rng,
-        state=next(state for state in _STAGES if type(event) in REQUEST_TRANSITIONS[state]),
+        state=next(state for state in _STAGES if type(event) in events_heard(state)),
         retry_attempts=retry_attempts,
         first_failure_at=first_failure_at,
     )

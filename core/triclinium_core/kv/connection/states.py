@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum, unique
 
+from triclinium_core.retry.tables import transition_table
+
 
 @unique
 class ConnectionState(Enum):
@@ -52,31 +54,23 @@ class ConnectionEvent(Enum):
     STREAM_LOST = "stream_lost"
 
 
-CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = {
-    ConnectionState.CONNECTING: {
-        ConnectionEvent.NOTHING_TO_ASK: ConnectionState.READY,
-        ConnectionEvent.HELLO_SENT: ConnectionState.NEGOTIATING,
-        ConnectionEvent.SASL_SENT: ConnectionState.AUTHENTICATING,
-        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
-    },
-    ConnectionState.NEGOTIATING: {
-        ConnectionEvent.HELLO_ANSWERED: ConnectionState.AUTHENTICATING,
+CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = transition_table(
+    [
+        (ConnectionState.CONNECTING, ConnectionEvent.NOTHING_TO_ASK, ConnectionState.READY),
+        (ConnectionState.CONNECTING, ConnectionEvent.HELLO_SENT, ConnectionState.NEGOTIATING),
+        (ConnectionState.CONNECTING, ConnectionEvent.SASL_SENT, ConnectionState.AUTHENTICATING),
+        (ConnectionState.CONNECTING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
+        (ConnectionState.NEGOTIATING, ConnectionEvent.HELLO_ANSWERED, ConnectionState.AUTHENTICATING),
         # Both were asked at once, and a peer may answer in any order.
-        ConnectionEvent.AUTHENTICATED: ConnectionState.JOINING,
-        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
-    },
-    ConnectionState.AUTHENTICATING: {
-        ConnectionEvent.AUTHENTICATED: ConnectionState.JOINING,
-        ConnectionEvent.AUTHENTICATED_AGAIN: ConnectionState.READY,
-        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
-    },
-    ConnectionState.JOINING: {
-        ConnectionEvent.ALL_ANSWERED: ConnectionState.READY,
-        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
-    },
-    ConnectionState.READY: {
-        ConnectionEvent.CREDENTIALS_CHANGED: ConnectionState.AUTHENTICATING,
-        ConnectionEvent.STREAM_LOST: ConnectionState.LOST,
-    },
-    ConnectionState.LOST: {ConnectionEvent.BACKOFF_OVER: ConnectionState.CONNECTING},
-}
+        (ConnectionState.NEGOTIATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),
+        (ConnectionState.NEGOTIATING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
+        (ConnectionState.AUTHENTICATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),
+        (ConnectionState.AUTHENTICATING, ConnectionEvent.AUTHENTICATED_AGAIN, ConnectionState.READY),
+        (ConnectionState.AUTHENTICATING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
+        (ConnectionState.JOINING, ConnectionEvent.ALL_ANSWERED, ConnectionState.READY),
+        (ConnectionState.JOINING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
+        (ConnectionState.READY, ConnectionEvent.CREDENTIALS_CHANGED, ConnectionState.AUTHENTICATING),
+        (ConnectionState.READY, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
+        (ConnectionState.LOST, ConnectionEvent.BACKOFF_OVER, ConnectionState.CONNECTING),
+    ]
+)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from triclinium_core.checks import Duration, check_duration, check_flag, check_number
+from triclinium_core.retry.tables import transition_table
 
 
 @unique
@@ -39,21 +40,15 @@ class BreakerEvent(Enum):
     RECONNECTED = "reconnected"
 
 
-BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, BreakerState]] = {
-    BreakerState.CLOSED: {
-        BreakerEvent.OPERATION_TIMED_OUT: BreakerState.OPEN,
-        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
-    },
-    BreakerState.OPEN: {
-        BreakerEvent.TIME_PASSED: BreakerState.HALF_OPEN,
-        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
-    },
-    BreakerState.HALF_OPEN: {
-        BreakerEvent.CANARY_ANSWERED: BreakerState.CLOSED,
-        BreakerEvent.CANARY_TIMED_OUT: BreakerState.OPEN,
-        BreakerEvent.RECONNECTED: BreakerState.CLOSED,
-    },
-}
+BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, BreakerState]] = transition_table(
+    [
+        (BreakerState.CLOSED, BreakerEvent.OPERATION_TIMED_OUT, BreakerState.OPEN),
+        (BreakerState.OPEN, BreakerEvent.TIME_PASSED, BreakerState.HALF_OPEN),
+        (BreakerState.HALF_OPEN, BreakerEvent.CANARY_ANSWERED, BreakerState.CLOSED),
+        (BreakerState.HALF_OPEN, BreakerEvent.CANARY_TIMED_OUT, BreakerState.OPEN),
+        *((state, BreakerEvent.RECONNECTED, BreakerState.CLOSED) for state in BreakerState),
+    ]
+)
 """The state that an event leads to; any other event changes none. OPERATION_TIMED_OUT and TIME_PASSED lead there only once
 the threshold is reached, or the sleep window over."""
 

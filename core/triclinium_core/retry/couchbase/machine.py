@@ -53,7 +53,7 @@ from triclinium_core.retry.couchbase.orchestrator import (
     decide_without_strategy,
     judge,
 )
-from triclinium_core.retry.couchbase.states import REQUEST_TRANSITIONS, RequestState
+from triclinium_core.retry.couchbase.states import RequestState, Ruling, events_heard
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, ErrorMapStore
@@ -85,6 +85,9 @@ class RequestAnnotation:
 
 
 _new = object.__new__
+
+_Ruled = tuple[Ruling, Sequence[RequestAction]]
+"""What a handler decided, and what to do."""
 
 
 class RetryMachine:
@@ -144,7 +147,8 @@ class RetryMachine:
         self._entry: ErrorMapEntry | None = None
         """What the error map of the node says of the newest failure."""
         self._resume_at = math.inf
-        self._verdict: Retry | None = None
+        self._times_out = True
+        """Whether a request whose delay is over, and that is not sent again, has run out of time."""
 
     def __repr__(self) -> str:
         return f"<RetryMachine {self.annotation.operation}: {self.state.name} retry_attempts={self.retry_attempts}>"
@@ -160,10 +164,13 @@ class RetryMachine:
         Raises:
             InvalidEvent: the event cannot happen in this state; nothing was changed.
         """
-        handler = _HANDLERS[self.state].get(type(event))
-        if handler is None:
+        heard = _HEARD[self.state].get(type(event))
+        if heard is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
-        return handler(self, event, now)
+        handler, following = heard
+        ruling, actions = handler(self, event, now)
+        self.state = following[ruling]
+        return actions
 
     def snapshot(self, now: float, entry: ErrorMapEntry | None = None) -> RetryRequest:
         """Return the request as a strategy sees it at ``now``."""
@@ -186,21 +193,20 @@ class RetryMachine:
         made: RetryRequest = request
         return made
 
-    def _on_dispatched(self, event: Dispatched, now: float) -> Sequence[RequestAction]:
-        self.state = RequestState.IN_FLIGHT
+    def _on_dispatched(self, event: Dispatched, now: float) -> _Ruled:
         self._unanswered = True
         self._node = event.node
         self._dispatched = event
-        return ()
+        return Ruling.NONE, ()
 
-    def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> Sequence[RequestAction]:
+    def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> _Ruled:
         if event.detail is not None:
             self._dispatch_error = event.detail
         self._load = event.load or self._load
         self._node = event.node
         return self._maybe_retry(event.reason, event.error, None, now)
 
-    def _on_socket_closed(self, event: SocketClosed, now: float) -> Sequence[RequestAction]:
+    def _on_socket_closed(self, event: SocketClosed, now: float) -> _Ruled:
         if event.detail is not None:
             self._dispatch_error = event.detail
         if event.handed_over is HandedOver.NOTHING:
@@ -208,7 +214,7 @@ class RetryMachine:
             return self._maybe_retry(event.reason, None, None, now)
         return self._maybe_retry(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, None, None, now)
 
-    def _on_response_received(self, event: ResponseReceived, now: float) -> Sequence[RequestAction]:
+    def _on_response_received(self, event: ResponseReceived, now: float) -> _Ruled:
         self._unanswered = False
         response = event.response
         if not isinstance(response, KvResponse):
@@ -223,7 +229,9 @@ class RetryMachine:
         self._count_status(response.status)
         self._kv_answer, self._service_answer = (response, entry), None
         reason, error = verdict.reason, verdict.error
-        actions = self._settle(event, error, now) if reason is None else self._maybe_retry(reason, error, entry, now)
+        ruling, actions = (
+            self._settle(event, error, now) if reason is None else self._maybe_retry(reason, error, entry, now)
+        )
         if verdict.refresh_collection:
             actions = [RefreshCollection(), *actions]
         if verdict.refresh_topology:
@@ -231,39 +239,39 @@ class RetryMachine:
         if verdict.close_connection is not None:
             # RFC 0013 §Processing Chain: settle or retry the request first, then close the connection.
             actions = [*actions, CloseConnection(verdict.close_connection)]
-        return actions
+        return ruling, actions
 
-    def _settle(self, event: ResponseReceived, error: ErrorClass | None, now: float) -> Sequence[RequestAction]:
+    def _settle(self, event: ResponseReceived, error: ErrorClass | None, now: float) -> _Ruled:
         if error is None:
-            self._end(RequestState.COMPLETED)
-            return [Complete(event.response)]
+            self._end()
+            return Ruling.COMPLETE, [Complete(event.response)]
         response, failed_path = event.response, None
         if isinstance(response, KvResponse):
             error, failed_path = response.error or error, response.failed_path
         return self._fail(failures.surfaced(error, self.error_context(now), failed_path))
 
-    def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> Sequence[RequestAction]:
+    def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> _Ruled:
         self._error_maps.load(event.node, event.error_map)
-        return ()
+        return Ruling.NONE, ()
 
-    def _on_time_passed(self, event: TimePassed, now: float) -> Sequence[RequestAction]:
+    def _on_time_passed(self, event: TimePassed, now: float) -> _Ruled:
         if now >= self._resume_at - RESOLUTION:
             return self._resume(now)
         if now >= self.annotation.deadline:
             self._load = event.load or self._load
-            return self._time_out(now)
-        return ()
+            return self._fail(self._timeout(now))
+        return Ruling.NONE, ()
 
-    def _on_abandoned(self, event: Abandoned, now: float) -> Sequence[RequestAction]:
-        self._end(RequestState.ABANDONED)
-        return ()
+    def _on_abandoned(self, event: Abandoned, now: float) -> _Ruled:
+        self._end()
+        return Ruling.NONE, ()
 
-    def _on_anything_late(self, event: RequestEvent, now: float) -> Sequence[RequestAction]:
-        return [Ignore()]
+    def _on_anything_late(self, event: RequestEvent, now: float) -> _Ruled:
+        return Ruling.NONE, [Ignore()]
 
     def _maybe_retry(
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
-    ) -> Sequence[RequestAction]:
+    ) -> _Ruled:
         """Ask whoever decides about a failure; the RFC's ``maybeRetry``."""
         self.last_reason, self._error, self._entry = reason, error, entry
         if self._first_failure_at is None:
@@ -276,14 +284,13 @@ class RetryMachine:
                 if self._is_async is None:
                     self._is_async = is_async(strategy)
                 if self._is_async:
-                    self.state = RequestState.CONSULTING
-                    return [ConsultStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
+                    return Ruling.CONSULT, [ConsultStrategy(cast(AsyncRetryStrategy, strategy), request, reason)]
                 verdict = judge(request, reason, strategy.retry_after(request, reason))
             except Exception as raised:
                 return self._refuse(reason, now, None, raised)
         return self._carry_out(verdict, reason, request, now)
 
-    def _on_strategy_decided(self, event: StrategyDecided, now: float) -> Sequence[RequestAction]:
+    def _on_strategy_decided(self, event: StrategyDecided, now: float) -> _Ruled:
         reason = cast(RetryReason, self.last_reason)
         if event.raised is not None:
             return self._refuse(reason, now, None, event.raised)
@@ -294,32 +301,32 @@ class RetryMachine:
             return self._refuse(reason, now, None, error)
         return self._carry_out(verdict, reason, request, now)
 
-    def _carry_out(
-        self, verdict: Verdict, reason: RetryReason, request: RetryRequest, now: float
-    ) -> Sequence[RequestAction]:
-        if isinstance(verdict, Refuse):
-            return self._refuse(reason, now, verdict.error)
+    def _carry_out(self, verdict: Verdict, reason: RetryReason, request: RetryRequest, now: float) -> _Ruled:
         if not isinstance(verdict, Retry):
+            if isinstance(verdict, Refuse):
+                return self._refuse(reason, now, verdict.error)
             return self._report_refusal(reason, self._timeout(now), now)
         self.retry_attempts += 1
         # Decision C17: what was retried before any status came is no part of a status's schedule.
         self._attempts_this_status += self._last_status is not None
         if reason not in self.retry_reasons:
             self.retry_reasons |= {reason}
-        self._verdict = verdict
         delay, dispatches = verdict.delay, verdict.dispatches
+        self._times_out = dispatches or verdict.times_out
         if dispatches and delay < DELAY_LEAST:
             delay = DELAY_LEAST
         self._resume_at = now + delay
         # A delay of the least length may reach beyond the deadline.
         deadline = self.annotation.deadline
         self.wakeup = deadline if deadline < self._resume_at else self._resume_at
-        self.state = RequestState.WAITING if dispatches else RequestState.EXPIRING
-        return [ReportRetry(request, reason, delay, dispatches, self._node), RetryAfter(delay, dispatches)]
+        return (
+            Ruling.RETRY if dispatches else Ruling.EXPIRE,
+            [ReportRetry(request, reason, delay, dispatches, self._node), RetryAfter(delay, dispatches)],
+        )
 
     def _refuse(
         self, reason: RetryReason, now: float, asked: ErrorClass | None, cause: BaseException | None = None
-    ) -> Sequence[RequestAction]:
+    ) -> _Ruled:
         error = (asked or self._error) if cause is None else None
         context = self.error_context(now)
         try:
@@ -328,35 +335,29 @@ class RetryMachine:
             exception = failures.refused(None, reason, context, raised)
         return self._report_refusal(reason, exception, now)
 
-    def _report_refusal(self, reason: RetryReason, error: CouchbaseException, now: float) -> Sequence[RequestAction]:
+    def _report_refusal(self, reason: RetryReason, error: CouchbaseException, now: float) -> _Ruled:
         request = self.snapshot(now, self._entry)
-        return [ReportRefusal(request, reason, type(error).__name__, self._node), *self._fail(error)]
+        return self._fail(error, ReportRefusal(request, reason, type(error).__name__, self._node))
 
-    def _resume(self, now: float) -> Sequence[RequestAction]:
-        verdict, self._verdict, self._resume_at = cast(Retry, self._verdict), None, math.inf
-        self.wakeup = self.annotation.deadline
-        if verdict.dispatches and now < self.annotation.deadline:
-            self.state = RequestState.PENDING
-            return [Dispatch()]
-        if verdict.times_out or verdict.dispatches:
-            return self._time_out(now)
+    def _resume(self, now: float) -> _Ruled:
+        self._resume_at, self.wakeup = math.inf, self.annotation.deadline
+        if self.state is RequestState.WAITING and now < self.annotation.deadline:
+            return Ruling.RESUME, [Dispatch()]
+        if self._times_out:
+            return self._fail(self._timeout(now))
         # Decision C15: the end of the map's schedule fails the request with its own error.
         reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
-
-    def _time_out(self, now: float) -> Sequence[RequestAction]:
-        return self._fail(self._timeout(now))
 
     def _timeout(self, now: float) -> CouchbaseException:
         context = self.error_context(now)
         return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=self.last_reason)
 
-    def _fail(self, error: CouchbaseException) -> Sequence[RequestAction]:
-        self._end(RequestState.FAILED)
-        return [Fail(error)]
+    def _fail(self, error: CouchbaseException, *earlier: RequestAction) -> _Ruled:
+        self._end()
+        return Ruling.FAIL, [*earlier, Fail(error)]
 
-    def _end(self, state: RequestState) -> None:
-        self.state = state
+    def _end(self) -> None:
         self._resume_at = self.wakeup = math.inf
 
     def _count_status(self, status: int) -> None:
@@ -390,7 +391,7 @@ class RetryMachine:
         return replace(annotation.error_context, **known)
 
 
-_ON: Mapping[type[RequestEvent], Callable[..., Sequence[RequestAction]]] = {
+_ON: Mapping[type[RequestEvent], Callable[..., _Ruled]] = {
     Dispatched: RetryMachine._on_dispatched,
     DispatchFailed: RetryMachine._on_dispatch_failed,
     SocketClosed: RetryMachine._on_socket_closed,
@@ -402,7 +403,13 @@ _ON: Mapping[type[RequestEvent], Callable[..., Sequence[RequestAction]]] = {
 }
 
 # Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
-_HANDLERS: Mapping[RequestState, Mapping[type[RequestEvent], Callable[..., Sequence[RequestAction]]]] = {
-    state: {event: RetryMachine._on_anything_late if state.is_final else _ON[event] for event in row}
-    for state, row in REQUEST_TRANSITIONS.items()
+_HEARD: Mapping[
+    RequestState, Mapping[type[RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RequestState]]]
+] = {
+    state: {
+        kind: (RetryMachine._on_anything_late if state.is_final else _ON[kind], following)
+        for kind, following in events_heard(state).items()
+    }
+    for state in RequestState
 }
+"""Who handles an event in each state, and what the table says of it: the state that follows each ruling."""

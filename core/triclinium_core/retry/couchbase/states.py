@@ -14,15 +14,17 @@ and ordered to be dispatched. A delay that was cut to the deadline, or to the en
 **COMPLETED**, **FAILED** and **ABANDONED** are final: whatever comes later is ignored, so a request settles once.
 The deadline may strike in every state that is not final.
 
-The table names, for each state and event, the states that the event may lead to. A pair that is missing is a mistake of
-the caller: ``RetryMachine.handle`` raises and changes nothing. Diagrams are generated from this table, and a test
-visits every pair.
+The table names the state that follows: each row has the state, the event, and what was ruled when the event came. A
+strategy's verdict is such a ruling, and so is a response that says success. ``RetryMachine.handle`` reads its next state
+here and nowhere else. A pair of state and event that is missing is a mistake of the caller: ``handle`` raises and changes
+nothing. Diagrams are generated from this table, and a test visits every row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum, unique
+from typing import get_args
 
 from triclinium_core.retry.couchbase.events import (
     Abandoned,
@@ -35,6 +37,7 @@ from triclinium_core.retry.couchbase.events import (
     StrategyDecided,
     TimePassed,
 )
+from triclinium_core.retry.tables import transition_table
 
 
 @unique
@@ -56,70 +59,72 @@ class RequestState(Enum):
         return self in _FINAL
 
 
+@unique
+class Ruling(Enum):
+    """What was decided about the request when an event came."""
+
+    NONE = "none"
+    """There was nothing to decide."""
+    RETRY = "retry"
+    """It is sent again after a delay."""
+    EXPIRE = "expire"
+    """The delay was cut: it fails when that is over."""
+    CONSULT = "consult"
+    """The strategy has to be awaited."""
+    RESUME = "resume"
+    """The delay is over: it is sent again."""
+    COMPLETE = "complete"
+    """It has succeeded."""
+    FAIL = "fail"
+    """It has failed."""
+
+
 # Members are singletons, and ask for no hash written in Python.
 RequestState.__hash__ = object.__hash__  # type: ignore[method-assign]
+Ruling.__hash__ = object.__hash__  # type: ignore[method-assign]
 
-_FINAL = frozenset({RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED})
-
-
-def _to(*states: RequestState) -> frozenset[RequestState]:
-    return frozenset(states)
-
-
-_P, _I, _C, _W, _E = (
+_OPEN = (
     RequestState.PENDING,
     RequestState.IN_FLIGHT,
     RequestState.CONSULTING,
     RequestState.WAITING,
     RequestState.EXPIRING,
 )
-_DONE, _FAIL, _LEFT = RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED
+_FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
 
-REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type[RequestEvent], frozenset[RequestState]]] = {
-    _P: {
-        Dispatched: _to(_I),
-        DispatchFailed: _to(_W, _E, _C, _FAIL),
-        ErrorMapLoaded: _to(_P),
-        TimePassed: _to(_P, _FAIL),
-        Abandoned: _to(_LEFT),
-    },
-    _I: {
-        SocketClosed: _to(_W, _E, _C, _FAIL),
-        ResponseReceived: _to(_DONE, _W, _E, _C, _FAIL),
-        ErrorMapLoaded: _to(_I),
-        TimePassed: _to(_I, _FAIL),
-        Abandoned: _to(_LEFT),
-    },
-    _C: {
-        StrategyDecided: _to(_W, _E, _FAIL),
-        ErrorMapLoaded: _to(_C),
-        TimePassed: _to(_C, _FAIL),
-        Abandoned: _to(_LEFT),
-    },
-    _W: {
-        ErrorMapLoaded: _to(_W),
-        TimePassed: _to(_W, _P, _FAIL),
-        Abandoned: _to(_LEFT),
-    },
-    _E: {
-        ErrorMapLoaded: _to(_E),
-        TimePassed: _to(_E, _FAIL),
-        Abandoned: _to(_LEFT),
-    },
-    **{
-        final: {
-            event: _to(final)
-            for event in (
-                Dispatched,
-                DispatchFailed,
-                SocketClosed,
-                ResponseReceived,
-                ErrorMapLoaded,
-                StrategyDecided,
-                TimePassed,
-                Abandoned,
-            )
-        }
-        for final in (_DONE, _FAIL, _LEFT)
-    },
-}
+RequestInput = tuple[type[RequestEvent], Ruling]
+
+REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[RequestInput, RequestState]] = transition_table(
+    [
+        (RequestState.PENDING, (Dispatched, Ruling.NONE), RequestState.IN_FLIGHT),
+        (RequestState.PENDING, (DispatchFailed, Ruling.RETRY), RequestState.WAITING),
+        (RequestState.PENDING, (DispatchFailed, Ruling.EXPIRE), RequestState.EXPIRING),
+        (RequestState.PENDING, (DispatchFailed, Ruling.CONSULT), RequestState.CONSULTING),
+        (RequestState.PENDING, (DispatchFailed, Ruling.FAIL), RequestState.FAILED),
+        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.RETRY), RequestState.WAITING),
+        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.EXPIRE), RequestState.EXPIRING),
+        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.CONSULT), RequestState.CONSULTING),
+        (RequestState.IN_FLIGHT, (SocketClosed, Ruling.FAIL), RequestState.FAILED),
+        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.COMPLETE), RequestState.COMPLETED),
+        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.RETRY), RequestState.WAITING),
+        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.EXPIRE), RequestState.EXPIRING),
+        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.CONSULT), RequestState.CONSULTING),
+        (RequestState.IN_FLIGHT, (ResponseReceived, Ruling.FAIL), RequestState.FAILED),
+        (RequestState.CONSULTING, (StrategyDecided, Ruling.RETRY), RequestState.WAITING),
+        (RequestState.CONSULTING, (StrategyDecided, Ruling.EXPIRE), RequestState.EXPIRING),
+        (RequestState.CONSULTING, (StrategyDecided, Ruling.FAIL), RequestState.FAILED),
+        (RequestState.WAITING, (TimePassed, Ruling.RESUME), RequestState.PENDING),
+        *((state, (kind, Ruling.NONE), state) for state in _OPEN for kind in (ErrorMapLoaded, TimePassed)),
+        *((state, (TimePassed, Ruling.FAIL), RequestState.FAILED) for state in _OPEN),
+        *((state, (Abandoned, Ruling.NONE), RequestState.ABANDONED) for state in _OPEN),
+        *((state, (kind, Ruling.NONE), state) for state in _FINAL for kind in get_args(RequestEvent)),
+    ]
+)
+
+
+def events_heard(state: RequestState) -> Mapping[type[RequestEvent], Mapping[Ruling, RequestState]]:
+    """Return the events that are heard in ``state``, each with the state that follows each ruling."""
+    heard: dict[type[RequestEvent], dict[Ruling, RequestState]] = {}
+    for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
+        heard.setdefault(kind, {})[ruling] = following
+    return heard

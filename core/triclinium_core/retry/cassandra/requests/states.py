@@ -42,6 +42,7 @@ from triclinium_core.retry.cassandra.requests.events import (
     ResultReceived,
     TimePassed,
 )
+from triclinium_core.retry.tables import transition_table
 
 
 @unique
@@ -72,21 +73,19 @@ class ExecutionState(Enum):
 
 _FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
 
-REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = {
-    RequestState.NEW: {
-        RequestSubmitted: RequestState.RUNNING,
-        TimePassed: RequestState.NEW,
-        RequestAbandoned: RequestState.ABANDONED,
-    },
-    RequestState.RUNNING: {
-        **dict.fromkeys((*get_args(AttemptEvent), TimePassed), RequestState.RUNNING),
-        RequestAbandoned: RequestState.ABANDONED,
-        Complete: RequestState.COMPLETED,
-        CompleteEmpty: RequestState.COMPLETED,
-        Fail: RequestState.FAILED,
-    },
-    **{final: dict.fromkeys(get_args(CassandraEvent), final) for final in _FINAL},
-}
+REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = transition_table(
+    [
+        (RequestState.NEW, RequestSubmitted, RequestState.RUNNING),
+        (RequestState.NEW, TimePassed, RequestState.NEW),
+        (RequestState.NEW, RequestAbandoned, RequestState.ABANDONED),
+        *((RequestState.RUNNING, kind, RequestState.RUNNING) for kind in (*get_args(AttemptEvent), TimePassed)),
+        (RequestState.RUNNING, RequestAbandoned, RequestState.ABANDONED),
+        (RequestState.RUNNING, Complete, RequestState.COMPLETED),
+        (RequestState.RUNNING, CompleteEmpty, RequestState.COMPLETED),
+        (RequestState.RUNNING, Fail, RequestState.FAILED),
+        *((final, kind, final) for final in _FINAL for kind in get_args(CassandraEvent)),
+    ]
+)
 
 
 class PlanExhausted:
@@ -97,26 +96,27 @@ class RequestSettled:
     """The request of an execution is settled, by this one or another."""
 
 
-_ENDS: Mapping[type, ExecutionState] = dict.fromkeys((PlanExhausted, RequestSettled), ExecutionState.ENDED)
+_ABORTED_OR_ANSWERED = (AttemptAborted, ResultReceived, ErrorReceived)
 
-EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type, ExecutionState]] = {
-    ExecutionState.SENDING: {
-        **dict.fromkeys((ConnectionMissed, AttemptAborted, ResultReceived, ErrorReceived), ExecutionState.SENDING),
-        RequestWritten: ExecutionState.WAITING,
-        Send: ExecutionState.SENDING,
-        Reprepare: ExecutionState.PREPARING,
-        **_ENDS,
-    },
-    ExecutionState.WAITING: {
-        **dict.fromkeys((AttemptAborted, ResultReceived, ErrorReceived), ExecutionState.WAITING),
-        Send: ExecutionState.SENDING,
-        Reprepare: ExecutionState.PREPARING,
-        **_ENDS,
-    },
-    ExecutionState.PREPARING: {
-        **{kind: ExecutionState.PREPARING for kind in get_args(AttemptEvent) if kind is not ResultReceived},
-        Send: ExecutionState.SENDING,
-        **_ENDS,
-    },
-    ExecutionState.ENDED: {RequestSettled: ExecutionState.ENDED},
-}
+EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type, ExecutionState]] = transition_table(
+    [
+        (ExecutionState.SENDING, ConnectionMissed, ExecutionState.SENDING),
+        *((ExecutionState.SENDING, kind, ExecutionState.SENDING) for kind in _ABORTED_OR_ANSWERED),
+        (ExecutionState.SENDING, RequestWritten, ExecutionState.WAITING),
+        (ExecutionState.SENDING, Send, ExecutionState.SENDING),
+        (ExecutionState.SENDING, Reprepare, ExecutionState.PREPARING),
+        (ExecutionState.SENDING, PlanExhausted, ExecutionState.ENDED),
+        *((ExecutionState.WAITING, kind, ExecutionState.WAITING) for kind in _ABORTED_OR_ANSWERED),
+        (ExecutionState.WAITING, Send, ExecutionState.SENDING),
+        (ExecutionState.WAITING, Reprepare, ExecutionState.PREPARING),
+        (ExecutionState.WAITING, PlanExhausted, ExecutionState.ENDED),
+        *(
+            (ExecutionState.PREPARING, kind, ExecutionState.PREPARING)
+            for kind in get_args(AttemptEvent)
+            if kind is not ResultReceived
+        ),
+        (ExecutionState.PREPARING, Send, ExecutionState.SENDING),
+        (ExecutionState.PREPARING, PlanExhausted, ExecutionState.ENDED),
+        *((state, RequestSettled, ExecutionState.ENDED) for state in ExecutionState),
+    ]
+)
