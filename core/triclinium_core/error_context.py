@@ -24,8 +24,9 @@ STANDINGS: Mapping[str, str] = {
 class ErrorContext:
     """A frozen record of one request, as far as it had come when it failed.
 
-    Every field has a default, so that a layer states only what it knows. Equal records compare equal, and a record
-    survives pickling and ``to_json``.
+    Every field has a default, so that a layer states only what it knows: ``key`` to ``path_status`` are about KV,
+    ``http_status`` to ``view`` about the HTTP services. Equal records compare equal, and a record survives pickling and
+    ``to_json``.
 
     Source: SDK-RFC 0058 "User Surface Area"; SDK-RFC 0049 "Request Annotation".
     """
@@ -40,11 +41,11 @@ class ErrorContext:
     opaque: int | None = None
     """Opaque of the newest attempt; an opaque names one attempt on one connection."""
     status: int | None = None
-    """Status of the newest response: a KV status, or an HTTP status for the HTTP services."""
+    """KV status of the newest response; an HTTP service has ``http_status``."""
     status_name: str | None = None
-    """Name of that status, from our table or the node's error map; ``error`` and its code for query and analytics."""
+    """Name of that status, from our table or the node's error map."""
     status_text: str | None = None
-    """Description from the node's error map, or the first error text of an HTTP service."""
+    """Description from the node's error map."""
     server_context: str | None = None
     """``error.context`` of the response body, where the server sent one (XERROR)."""
     server_ref: str | None = None
@@ -57,6 +58,30 @@ class ErrorContext:
     """Its place among the specs of the operation, counted from 0."""
     path_status: int | None = None
     """The KV status of that path alone."""
+    http_status: int | None = None
+    """HTTP status of the newest answer of an HTTP service."""
+    error_code: int | None = None
+    """Code of the first error of that answer, where the service numbers its errors."""
+    error_message: str | None = None
+    """Text of the first error, on one line and cut where it is long."""
+    more_error_codes: tuple[int, ...] = ()
+    """Codes of the errors after the first."""
+    server_permits_retry: bool | None = None
+    """Whether the query service said of the first error that the statement may be sent again; None where it did not say."""
+    body_start: str | None = None
+    """How the body begins where it is not what the service answers in, such as the page of a proxy."""
+    http_method: str | None = None
+    http_path: str | None = None
+    """Path of the request, without the query string."""
+    client_context_id: str | None = None
+    """What the logs of the server call the request."""
+    statement: str | None = None
+    parameters: tuple[str, ...] = ()
+    """Names of the statement's parameters, positional ones as ``$1``, ``$2``; their values are told nowhere."""
+    index: str | None = None
+    """Of a search: the index; of an operation on indexes: the one that it is about."""
+    design_document: str | None = None
+    view: str | None = None
     last_dispatched_to: str | None = None
     last_dispatched_from: str | None = None
     retry_attempts: int = 0

@@ -39,13 +39,17 @@
     │   ├── DurableWriteReCommitInProgress…  ├── DeltaInvalidException
     │   └── Xattr…Exception (five)
     ├── PlanningFailureException, IndexFailureException, PreparedStatementFailureException, DmlFailureException (query)
-    ├── CompilationFailureException, JobQueueFullException (analytics)
+    ├── CompilationFailureException, JobQueueFullException, DatasetNotFoundException, DatasetExistsException,
+    │   DataverseNotFoundException, DataverseExistsException, LinkNotFoundException, LinkExistsException (analytics)
+    ├── IndexNotReadyException (search)
     ├── ViewNotFoundException, DesignDocumentNotFoundException (views)
+    ├── BucketExistsException, BucketNotFlushableException, ScopeExistsException, CollectionExistsException,
+    │   UserNotFoundException, UserExistsException, GroupNotFoundException (management)
     └── InternalError (a defect of this library, never of the caller or the server)
 
 ``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. So are
-``BucketAccessException`` and ``TlsException``, for which the RFCs have nothing narrower than the base. The numbers of the
-RFC stand in the docstrings only; the RFC forbids to surface them.
+``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException``, for which the RFCs have nothing narrower than
+the base. The numbers of the RFC stand in the docstrings only; the RFC forbids to surface them.
 """
 
 from __future__ import annotations
@@ -336,12 +340,71 @@ class JobQueueFullException(CouchbaseException):
     """The analytics job queue is full (RFC 0058, 302)."""
 
 
+class DatasetNotFoundException(CouchbaseException):
+    """The analytics dataset does not exist (RFC 0058, 303)."""
+
+
+class DataverseNotFoundException(CouchbaseException):
+    """The analytics dataverse does not exist (RFC 0058, 304)."""
+
+
+class DatasetExistsException(CouchbaseException):
+    """The analytics dataset exists already (RFC 0058, 305)."""
+
+
+class DataverseExistsException(CouchbaseException):
+    """The analytics dataverse exists already (RFC 0058, 306)."""
+
+
+class LinkNotFoundException(CouchbaseException):
+    """The analytics link does not exist (RFC 0058, 307)."""
+
+
+class LinkExistsException(CouchbaseException):
+    """The analytics link exists already (``AnalyticsLinkExistsException`` of RFC 0054, which has no number for it)."""
+
+
+class IndexNotReadyException(CouchbaseException, rfc_class=CouchbaseException):
+    """The search index exists, and no node has a part of it yet: it was created a moment ago, or is being moved.
+
+    Source: the text "no planPIndexes for indexName" of the search service, for which the RFCs have the base.
+    """
+
+
 class ViewNotFoundException(CouchbaseException):
     """The view does not exist (RFC 0058, 501)."""
 
 
 class DesignDocumentNotFoundException(CouchbaseException):
     """The design document does not exist (RFC 0058, 502)."""
+
+
+class CollectionExistsException(CouchbaseException):
+    """The collection exists already (RFC 0058, 601)."""
+
+
+class ScopeExistsException(CouchbaseException):
+    """The scope exists already (RFC 0058, 602)."""
+
+
+class UserNotFoundException(CouchbaseException):
+    """The user does not exist (RFC 0058, 603)."""
+
+
+class GroupNotFoundException(CouchbaseException):
+    """The group of users does not exist (RFC 0058, 604)."""
+
+
+class BucketExistsException(CouchbaseException):
+    """The bucket exists already (RFC 0058, 605)."""
+
+
+class UserExistsException(CouchbaseException):
+    """The user exists already (RFC 0058, 606)."""
+
+
+class BucketNotFlushableException(CouchbaseException):
+    """The bucket may not be flushed: its settings do not permit it (RFC 0058, 607)."""
 
 
 class InternalError(CouchbaseException):

@@ -34,6 +34,20 @@ FULL = ErrorContext(
     path="address.city",
     path_index=0,
     path_status=0xC0,
+    http_status=400,
+    error_code=3000,
+    error_message="syntax error",
+    more_error_codes=(4040, 5000),
+    server_permits_retry=False,
+    body_start="<html>",
+    http_method="POST",
+    http_path="/query/service",
+    client_context_id="c-17",
+    statement="SELECT 1",
+    parameters=("$1", "$city"),
+    index="landmarks",
+    design_document="dd",
+    view="by_name",
     last_dispatched_to="10.0.0.1:11210",
     last_dispatched_from="10.0.0.9:50123",
     retry_attempts=2,
@@ -62,6 +76,11 @@ contexts = st.builds(
             "server_context",
             "server_ref",
             "path",
+            "error_message",
+            "body_start",
+            "client_context_id",
+            "statement",
+            "index",
         )
     },
     operation=st.text(),
@@ -70,6 +89,10 @@ contexts = st.builds(
     status=st.none() | st.integers(0, 0xFFFF),
     path_index=st.none() | st.integers(0, 15),
     path_status=st.none() | st.integers(0, 0xFFFF),
+    http_status=st.none() | st.integers(100, 599),
+    error_code=st.none() | st.integers(),
+    more_error_codes=st.lists(st.integers(), max_size=3).map(tuple),
+    parameters=st.lists(st.text(), max_size=3).map(tuple),
     retry_attempts=st.integers(0),
     retry_reasons=st.frozensets(st.text()),
     server_duration=st.none() | st.floats(),
@@ -90,6 +113,10 @@ def test_full() -> None:
         '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
         '"status_name": "TEMPORARY_FAILURE", "status_text": "try again", "server_context": "no memory", '
         '"server_ref": "4f-1", "server_duration": 0.0001, "path": "address.city", "path_index": 0, "path_status": 192, '
+        '"http_status": 400, "error_code": 3000, "error_message": "syntax error", "more_error_codes": [4040, 5000], '
+        '"server_permits_retry": false, "body_start": "<html>", "http_method": "POST", "http_path": "/query/service", '
+        '"client_context_id": "c-17", "statement": "SELECT 1", "parameters": ["$1", "$city"], "index": "landmarks", '
+        '"design_document": "dd", "view": "by_name", '
         '"last_dispatched_to": "10.0.0.1:11210", "last_dispatched_from": "10.0.0.9:50123", '
         '"retry_attempts": 2, "retry_reasons": ["KV_LOCKED", "KV_TEMPORARY_FAILURE"], '
         '"refused_reason": "KV_TEMPORARY_FAILURE", "elapsed": 1.25, "timeout": 2.5, "in_flight": 3, "waiting": 4, '

@@ -67,8 +67,7 @@ def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str,
 
 def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
     """Return the fields of a context that the response of an HTTP service fills."""
-    name = None if verdict.code is None else f"error {verdict.code}"
-    return {"status": http_status, "status_name": name, "status_text": verdict.text or None}
+    return {"http_status": http_status, "error_code": verdict.code, "error_message": verdict.text or None}
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
@@ -120,10 +119,12 @@ def surfaced(
     error: type[CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
 ) -> CouchbaseException:
     """Return the exception that a final response stands for."""
-    answer = context.status_name or f"HTTP status {context.status}"
-    if context.service == "kv" and context.status is not None:
+    answer = f"HTTP status {context.http_status}"
+    if context.error_code is not None:
+        answer = f"error {context.error_code}"
+    if context.status is not None:
         answer = f"{context.status_name or 'an unknown status'} [0x{context.status:02x}]"
-    texts = [text for text in (context.status_text, context.server_context) if text]
+    texts = [text for text in (context.status_text, context.server_context, context.error_message) if text]
     if failed_path is not None:
         # That the body tells which path it was, as the map says, is what the body has told.
         texts = [str(failed_path)]

@@ -158,14 +158,17 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
             ["unknown", "0x86", "Wait.", "no memory"],
         ),
         (
-            ErrorContext(service="query", operation="query", status=400, status_text="syntax"),
+            ErrorContext(service="query", operation="query", http_status=400, error_message="syntax"),
             ["query", "HTTP status 400", "syntax"],
         ),
         (
-            ErrorContext(service="query", operation="query", status=400, status_name="error 5", status_text="syntax"),
+            ErrorContext(service="query", operation="query", http_status=400, error_code=5, error_message="syntax"),
             ["query", "error 5", "syntax"],
         ),
-        (ErrorContext(service="views", operation="view", status=500, status_text=""), ["view", "HTTP status 500"]),
+        (
+            ErrorContext(service="views", operation="view", http_status=500, error_message=""),
+            ["view", "HTTP status 500"],
+        ),
     ],
 )
 def test_surfaced(context: ErrorContext, facts: list[str]) -> None:

@@ -140,16 +140,17 @@ def test_an_error_tells_what_was_learnt_last() -> None:
     hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
     assert "" == machine.error_context(now).last_dispatch_error
 
-    for response, status in (
-        (KvResponse(LOCKED, NODE), LOCKED),
-        (ServiceResponse(Service.SEARCH, 429, b"{}"), 429),
-        (KvResponse(TEMPORARY, NODE), TEMPORARY),
+    for response, statuses in (
+        (KvResponse(LOCKED, NODE), (LOCKED, None)),
+        (ServiceResponse(Service.SEARCH, 429, b"{}"), (None, 429)),
+        (KvResponse(TEMPORARY, NODE), (TEMPORARY, None)),
     ):
         now = machine.wakeup
         assert [Dispatch()] == hear(machine, TimePassed(), now)
         hear(machine, Dispatched(NODE, 1), now)
         hear(machine, ResponseReceived(response), now)
-        assert status == machine.error_context(now).status
+        context = machine.error_context(now)
+        assert statuses == (context.status, context.http_status)
 
 
 def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +270,9 @@ def test_services() -> None:
     hear(retried, ResponseReceived(ServiceResponse(Service.QUERY, 400, body)))
 
     assert errors.PreparedStatementFailureException is type(error)
-    assert ("query", 400, "stale plan") == (error.context.service, error.context.status, error.context.status_text)
-    assert "error 4040" == error.context.status_name
-    assert final.context.status_name is None
+    context = error.context
+    assert ("query", 400, 4040) == (context.service, context.http_status, context.error_code)
+    assert ("stale plan", None, None) == (context.error_message, context.status, final.context.error_code)
     assert (CouchbaseException, "query 'airline_10': the server answered HTTP status 401") == (type(final), str(final))
     assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
 
