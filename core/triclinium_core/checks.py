@@ -103,6 +103,17 @@ def check_flag(value: object, parameter: str) -> bool:
     return value
 
 
+def check_text(value: object, parameter: str, *, empty: bool = False) -> str:
+    """Return a string of Unicode that UTF-8 can store; ``empty`` tells whether one without characters is taken."""
+    if not isinstance(value, str) or not (value or empty):
+        raise _refused(value, parameter, "a string" if empty else "a string that is not empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise _refused(value, parameter, "Unicode that UTF-8 can store") from error
+    return value
+
+
 def check_type(value: object, parameter: str, *kinds: type) -> None:
     """Raise unless ``value`` is of one of the types."""
     if not isinstance(value, kinds):

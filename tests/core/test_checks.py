@@ -24,6 +24,7 @@ from triclinium_core.checks import (
     check_number,
     check_random,
     check_seconds,
+    check_text,
     check_type,
     is_number,
     is_seconds,
@@ -262,6 +263,9 @@ def test_no_counts(count: Any, least: int) -> None:
         (lambda: check_number(True, "n", 0, 1), "n=True must be a number from 0 to 1"),
         (lambda: check_seconds(-1, "n"), "n=-1 must be a finite number of seconds of at least 0"),
         (lambda: check_flag(1, "n"), "n=1 must be True or False"),
+        (lambda: check_text("", "n"), "n='' must be a string that is not empty"),
+        (lambda: check_text(b"a", "n", empty=True), "n=b'a' must be a string"),
+        (lambda: check_text("\ud800", "n"), "n='\\ud800' must be Unicode that UTF-8 can store"),
         (lambda: check_type("1", "n", int, float), "n='1' must be of type int or float"),
         (lambda: check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
         (lambda: check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
@@ -278,11 +282,13 @@ def test_refusals(check: Callable[[], object], wanted: str) -> None:
 
 def test_what_is_right_comes_back() -> None:
     """As it was given."""
-    assert (3, 0.5, 1, True) == (
+    assert (3, 0.5, 1, True, "é", "") == (
         check_integer(3, "n", 0, 3),
         check_number(0.5, "n", 0, 1),
         check_seconds(1, "n"),
         check_flag(True, "n"),
+        check_text("é", "n"),
+        check_text("", "n", empty=True),
     )
     check_type(1, "n", int, float)
     check_choice(Jitter.FULL, "n", Jitter)

@@ -1,0 +1,49 @@
+"""What callers give, as JSON or refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from tests.rows import rows
+from triclinium_core.errors import EncodingFailureException
+from triclinium_core.services.json_values import encode_json
+
+
+@dataclass
+class Person:
+    """A value of a user's own type."""
+
+    name: str
+
+
+@rows(
+    ("value", "expected"),
+    [
+        (None, b"null"),
+        ([1, "é", {}], '[1,"é",{}]'.encode()),
+        (2**70, b"1180591620717411303424"),
+        (Person("ada"), b'{"name":"ada"}'),
+        ({"null": None}, b'{"null":null}'),
+    ],
+)
+def test_values(value: object, expected: bytes) -> None:
+    """Anything that msgspec knows, structs and dataclasses included."""
+    assert expected == encode_json(value, "key")
+
+
+def nested(depth: int) -> object:
+    """Return a list in a list in a list."""
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}, nested(100_000)])
+def test_what_has_no_form(value: object) -> None:
+    """It is refused by the name of its parameter: nothing travels as something else."""
+    with pytest.raises(EncodingFailureException, match="^key="):
+        encode_json(value, "key")
