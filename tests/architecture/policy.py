@@ -145,7 +145,12 @@ LAYERS: Sequence[Sequence[str]] = (
         "triclinium_core.kv.wire",
     ),
     ("triclinium_core.kv.topology",),
-    ("triclinium_core.kv.operation", "triclinium_core.services.request", "triclinium_core.services.rows"),
+    (
+        "triclinium_core.kv.operation",
+        "triclinium_core.services.request",
+        "triclinium_core.services.rows",
+        "triclinium_core.services.value_end",
+    ),
     ("triclinium_core.client.events", "triclinium_core.client.actions"),
     ("triclinium_core.kv.connection",),
     ("triclinium_core.kv",),

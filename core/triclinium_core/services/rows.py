@@ -1,0 +1,444 @@
+"""The rows of a streamed JSON document: bytes in any cut, whole rows out, the document without them at the end.
+
+Theory of operation. The document is an object; the elements of one array of its own are rows, and all else is kept.
+Two ways lead to the ends of rows:
+
+- The exact way steps from value to value (``ValueEnd``) and hands whole rows to the decoder, which checks them.
+- The short way guesses. All rows of an answer are written by the same code, so what stood between the first two is
+  looked for from the end of a piece backwards, and everything in front of it is handed to the decoder at once. The
+  guess is right if and only if the decoder takes it: it began where a row begins, and a text that is a whole sequence
+  of JSON values, with a separator behind it, has no other end. Where the decoder refuses, the exact way is taken, and
+  no other guess is made before a row has ended, so no byte is handed to the decoder more than three times.
+
+What follows the last row of a piece is always stepped through, so a row leaves with the piece in which it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import msgspec
+
+from triclinium_core.services.value_end import VALUE_STARTS, ValueEnd, end_of
+
+ROW_SIZE_BYTES_MAX = 64 * 1024 * 1024
+"""Three documents of the greatest size that Couchbase stores, 20 MiB, and what the query puts around them."""
+
+REST_SIZE_BYTES_MAX = 16 * 1024 * 1024
+"""Far more than metrics, errors, facets and the profile of a large plan take."""
+
+_decode_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_name = msgspec.json.Decoder(str).decode
+
+_match_space = re.compile(rb"[ \t\r\n]*+").match
+_match_separator = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+").match
+_match_first_name = re.compile(rb'\{[ \t\r\n]*+"[^"\\]{0,64}+"').match
+_search_byte = re.compile(r" \(byte (\d+)\)$").search
+"""Where msgspec says in which byte it found an error."""
+
+
+class MalformedRows(ValueError):
+    """A body that is no JSON, was cut short, or has a part above its bound. The text says what and at which byte."""
+
+
+class _Place(Enum):
+    """Where in the document the next byte stands."""
+
+    START = "before the document"
+    TEXT = "in a text that is no JSON object"
+    FIRST_NAME = "at the beginning of the document"
+    BEFORE_NAME = "before the name of a member"
+    NAME = "in the name of a member"
+    AFTER_NAME = "after the name of a member"
+    BEFORE_VALUE = "before the value of a member"
+    VALUE = "in the value of a member"
+    AFTER_VALUE = "after the value of a member"
+    FIRST_ROW = "at the beginning of the rows"
+    BEFORE_ROW = "before a row"
+    ROW = "in a row"
+    AFTER_ROW = "after a row"
+    END = "after the document"
+
+
+_NEXT: Mapping[_Place, Mapping[int, _Place]] = {
+    place: {ord(byte): following for byte, following in bytes_.items()}
+    for place, bytes_ in {
+        _Place.START: {"{": _Place.FIRST_NAME},
+        _Place.FIRST_NAME: {'"': _Place.NAME, "}": _Place.END},
+        _Place.BEFORE_NAME: {'"': _Place.NAME},
+        _Place.AFTER_NAME: {":": _Place.BEFORE_VALUE},
+        _Place.BEFORE_VALUE: dict.fromkeys(map(chr, VALUE_STARTS), _Place.VALUE),
+        _Place.AFTER_VALUE: {",": _Place.BEFORE_NAME, "}": _Place.END},
+        _Place.FIRST_ROW: {**dict.fromkeys(map(chr, VALUE_STARTS), _Place.ROW), "]": _Place.AFTER_VALUE},
+        _Place.BEFORE_ROW: dict.fromkeys(map(chr, VALUE_STARTS), _Place.ROW),
+        _Place.AFTER_ROW: {",": _Place.BEFORE_ROW, "]": _Place.AFTER_VALUE},
+        _Place.END: {},
+    }.items()
+}
+"""RFC 8259, sections 4 and 5: where each byte that may stand in a place leads to."""
+
+_AMONG_ROWS = frozenset({_Place.FIRST_ROW, _Place.BEFORE_ROW, _Place.ROW, _Place.AFTER_ROW})
+_IN_MEMBER = frozenset({_Place.NAME, _Place.VALUE})
+
+_WORDS: Mapping[_Place, str] = {_Place.NAME: "a name", _Place.VALUE: "a value", _Place.ROW: "a value"}
+"""What begins with a byte that leads there, in errors."""
+
+_OF_SCALARS = b"-+.0123456789abcdefghijklmnopqrstuvwxyzE"
+"""Bytes of numbers and literals: they differ from row to row."""
+
+
+class _Boundary(NamedTuple):
+    """What stands between two rows, with some bytes of both."""
+
+    text: bytes
+    row_end: int
+    """Where in the text the first row ends."""
+    row_start: int
+    """Where in the text the second begins."""
+
+
+class RowSplitter:
+    """Cuts the rows out of a JSON document that is streamed.
+
+    The document is an object. The elements of the array that it has under ``key`` are the rows; where it has no such
+    member, or the member is no array, there is no row, and nothing is left out. The same key within other members does
+    not count. A document that has the key twice is refused, for nobody can say which of them is meant. A body that is
+    no JSON object, such as the page of a proxy, is kept as it came, up to its bound, so that it can be shown.
+
+    A body that is refused is refused for good: each further call raises the same. Rows that end in front of the fault,
+    but in the same piece, are lost.
+
+    Args:
+        key: of the array, as JSON means it, whichever way it is escaped in the document.
+        row_size_bytes_max: bytes that a row may have.
+        rest_size_bytes_max: bytes that the document without its rows may have.
+    """
+
+    __slots__ = (
+        "_boundaries",
+        "_is_ours",
+        "_misled",
+        "_name_start",
+        "_place",
+        "_received",
+        "_refusal",
+        "_rest",
+        "_rest_size_max",
+        "_row",
+        "_row_offset",
+        "_row_size_max",
+        "_rows_at",
+        "_rows_offset",
+        "_rows_size",
+        "_seen",
+        "_value",
+        "key",
+    )
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        row_size_bytes_max: int = ROW_SIZE_BYTES_MAX,
+        rest_size_bytes_max: int = REST_SIZE_BYTES_MAX,
+    ) -> None:
+        self.key = key
+        self._row_size_max = row_size_bytes_max
+        self._rest_size_max = rest_size_bytes_max
+        self._place = _Place.START
+        self._value = ValueEnd()
+        self._received = 0
+        self._refusal: str | None = None
+        # The document without its rows, and where in it they stood.
+        self._rest = bytearray()
+        self._name_start = 0
+        self._is_ours = self._seen = False
+        self._rows_at = self._rows_offset = self._rows_size = 0
+        # An opening bracket and the row that has begun, ready to be decoded with whatever follows.
+        self._row = bytearray(b"[")
+        self._row_offset = 0
+        self._boundaries: Sequence[_Boundary] = ()
+        self._misled = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that are buffered: the row that has begun, and the document without its rows."""
+        return len(self._row) - 1 + len(self._rest)
+
+    def feed(self, data: bytes | bytearray) -> list[bytes]:
+        """Return the rows that are complete now, each the exact JSON text of one element: valid JSON in UTF-8.
+
+        A number, true, false or null is complete with the byte that follows it.
+
+        Raises:
+            MalformedRows: no JSON document goes on like this, or a part of it is above its bound.
+        """
+        if self._refusal is not None:
+            raise MalformedRows(self._refusal)
+        rows: list[bytes] = []
+        position, size = 0, len(data)
+        while position < size:
+            place = self._place
+            if place in _AMONG_ROWS:
+                position = self._take_rows(data, position, rows)
+            elif place in _IN_MEMBER:
+                position = self._keep_value(data, position)
+            elif place is _Place.TEXT:
+                self._rest += data[position : position + self._rest_size_max - len(self._rest)]
+                position = size
+            else:
+                position = self._keep_structure(data, position)
+        self._received += size
+        if len(self._row) - 1 > self._row_size_max:
+            raise self._above(self._row_size_max, "a row", self._row_offset)
+        if len(self._rest) > self._rest_size_max:
+            raise self._above(self._rest_size_max, "the document without its rows", self._received)
+        return rows
+
+    def finish(self) -> bytes:
+        """Return the document with its array emptied: whole, valid JSON in UTF-8.
+
+        A body that is no JSON object is returned as it came, cut at ``rest_size_bytes_max``; so is an empty one.
+
+        Raises:
+            MalformedRows: the document was cut short, or its part around the rows is no JSON.
+        """
+        if self._refusal is not None:
+            raise MalformedRows(self._refusal)
+        rest = bytes(self._rest)
+        if self._place in (_Place.START, _Place.TEXT):
+            return rest
+        if self._place is not _Place.END:
+            raise self._refuse(f"the body ends {self._place.value}: it was cut short", self._received)
+        try:
+            _check_json(rest)
+            rest.isascii() or rest.decode()
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            what, position = _read(error)
+            offset = position if position < self._rows_at else position + self._rows_size
+            raise self._refuse(what, offset) from None
+        return rest
+
+    # -- The document around the rows.
+
+    def _keep_structure(self, data: bytes | bytearray, position: int) -> int:
+        """Step over whitespace and the one byte behind it, which says what comes next; return the new position."""
+        at = end_of(_match_space(data, position))
+        self._rest += data[position:at]
+        if at == len(data):
+            return at
+        place = self._place
+        following = _NEXT[place].get(data[at])
+        if following is None:
+            if place is not _Place.START:
+                raise self._unexpected(data, at)
+            self._place = _Place.TEXT
+            return at
+        if following is _Place.VALUE and self._is_ours and data[at] == ord("["):
+            following = _Place.FIRST_ROW
+            self._rows_at, self._rows_offset = len(self._rest) + 1, self._received + at + 1
+        self._place = following
+        if following in _IN_MEMBER:
+            self._name_start = len(self._rest)
+            self._value.begin(data[at])
+        self._rest.append(data[at])
+        return at + 1
+
+    def _keep_value(self, data: bytes | bytearray, position: int) -> int:
+        """Keep a name or a value up to its end, or to that of the piece; return the new position."""
+        end = self._value.go_on(data, position)
+        if end < 0:
+            self._rest += data[position:]
+            return len(data)
+        self._rest += data[position:end]
+        if self._place is _Place.VALUE:
+            self._place = _Place.AFTER_VALUE
+            return end
+        self._place = _Place.AFTER_NAME
+        self._is_ours = self._name_is_ours(self._received + end)
+        if self._is_ours and self._seen:
+            raise self._refuse(f"the document has {self.key!r} twice", self._received + end)
+        self._seen |= self._is_ours
+        return end
+
+    def _name_is_ours(self, offset: int) -> bool:
+        try:
+            name = _decode_name(self._rest[self._name_start :])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._refuse(f"the name of a member: {_read(error)[0]}", offset) from None
+        return name == self.key
+
+    # -- The rows.
+
+    def _take_rows(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
+        """Add the rows that end in this piece, or, while nothing is known of them, the first two; return the position.
+
+        It is the end of the piece or of the array, or what follows the first two rows.
+        """
+        if self._place is _Place.AFTER_ROW:
+            position = self._after_row(data, position)
+        if self._boundaries and not self._misled and self._place in (_Place.BEFORE_ROW, _Place.ROW):
+            position = self._guess(data, position, rows)
+        return self._step_through(data, position, rows)
+
+    def _guess(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
+        """Add all rows in front of the last boundary, if there is one and it is one; return where the next begins."""
+        for boundary in self._boundaries:
+            at = data.rfind(boundary.text, position)
+            if at >= 0:
+                break
+        else:
+            return position
+        began = len(self._row)
+        if began == 1:
+            self._row_offset = self._received + position
+        self._row += data[position : at + boundary.row_end]
+        self._row += b"]"
+        try:
+            found = _decode_rows(self._row)
+        except (msgspec.DecodeError, RecursionError):
+            found = []
+        if not found:
+            del self._row[began:]
+            self._misled = True
+            return position
+        self._hand_out(found, rows)
+        self._place = _Place.BEFORE_ROW
+        return at + boundary.row_start
+
+    def _step_through(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
+        """Go from row to row, to the end of the piece or of the array; while no boundary is known, up to the second."""
+        size, first, latest, done = len(data), position, position, -1
+        left = -1 if self._boundaries else 2
+        while position < size and left:
+            place = self._place
+            if place is _Place.ROW:
+                end = self._value.go_on(data, position)
+                if end < 0:
+                    break
+                position = done = end
+                left -= 1
+                self._place = _Place.AFTER_ROW
+            elif place is _Place.AFTER_ROW:
+                position = self._after_row(data, position)
+            elif place is _Place.AFTER_VALUE:
+                break
+            else:
+                position = end_of(_match_space(data, position))
+                if position < size:
+                    position = self._begin_row(data, position)
+                    if self._place is _Place.ROW:
+                        latest = position - 1
+                        first = first if done >= 0 else latest
+        if len(self._row) == 1:
+            self._row_offset = self._received + first
+        if done >= 0:
+            self._row += data[first:done]
+            self._decode(rows)
+            self._misled = False
+            self._row_offset = self._received + latest
+        if self._place is _Place.ROW:
+            self._row += data[latest:]
+            return size
+        return position
+
+    def _begin_row(self, data: bytes | bytearray, position: int) -> int:
+        """Step over the first byte of a row, or over the bracket behind no row at all; return the new position."""
+        byte = data[position]
+        if byte in VALUE_STARTS:
+            self._place = _Place.ROW
+            self._value.begin(byte)
+            return position + 1
+        if self._place is _Place.FIRST_ROW and byte == ord("]"):
+            return self._end_rows(position)
+        raise self._unexpected(data, position)
+
+    def _after_row(self, data: bytes | bytearray, position: int) -> int:
+        """Step over whitespace and the comma or bracket behind it; return the new position."""
+        at = end_of(_match_space(data, position))
+        if at == len(data):
+            return at
+        if data[at] == ord(","):
+            self._place = _Place.BEFORE_ROW
+            return at + 1
+        if data[at] == ord("]"):
+            return self._end_rows(at)
+        raise self._unexpected(data, at)
+
+    def _end_rows(self, position: int) -> int:
+        self._rest += b"]"
+        self._rows_size = self._received + position - self._rows_offset
+        self._place = _Place.AFTER_VALUE
+        return position + 1
+
+    def _decode(self, rows: list[bytes]) -> None:
+        """Add the rows that are held, whole ones, and learn from them what stands between two."""
+        self._row += b"]"
+        try:
+            found = _decode_rows(self._row)
+        except (msgspec.DecodeError, RecursionError) as error:
+            what, position = _read(error)
+            raise self._refuse(f"a row: {what}", self._row_offset + position - 1) from None
+        if len(found) > 1:
+            separator = _match_separator(self._row, 1 + len(bytes(found[0])))
+            assert separator is not None
+            self._boundaries = _boundaries(bytes(found[0]), separator[0], bytes(found[1]))
+        self._hand_out(found, rows)
+
+    def _hand_out(self, found: Sequence[msgspec.Raw], rows: list[bytes]) -> None:
+        """Add the rows that the decoder found in what is held, which it took as a whole."""
+        # The decoder looks into no string that it need not decode.
+        if not self._row.isascii():
+            try:
+                self._row.decode()
+            except UnicodeDecodeError as error:
+                raise self._refuse(f"a row: {error.reason}", self._row_offset + error.start - 1) from None
+        # A Raw is a window into the whole piece and would keep it in memory as long as one row is kept. A copy costs a
+        # third of what decoding does; made by adding, it costs two thirds of what it does by calling bytes.
+        taken = [b"" + raw for raw in found]
+        if len(self._row) > self._row_size_max and any(len(row) > self._row_size_max for row in taken):
+            raise self._above(self._row_size_max, "a row", self._row_offset)
+        rows += taken
+        self._row = bytearray(b"[")
+
+    # -- Refusals.
+
+    def _unexpected(self, data: bytes | bytearray, position: int) -> MalformedRows:
+        expected = sorted({_WORDS.get(following, chr(byte)) for byte, following in _NEXT[self._place].items()})
+        wanted = " or ".join(expected) or "nothing"
+        what = f"{wanted} is expected {self._place.value}, not {bytes(data[position : position + 1])!r}"
+        return self._refuse(what, self._received + position)
+
+    def _above(self, most: int, what: str, offset: int) -> MalformedRows:
+        return self._refuse(f"{what} has more than {most} bytes", offset)
+
+    def _refuse(self, what: str, offset: int) -> MalformedRows:
+        """Return the error, and hold nothing any more."""
+        self._refusal = f"byte {offset} of the body: {what}"
+        self._row, self._rest = bytearray(b"["), bytearray()
+        return MalformedRows(self._refusal)
+
+
+def _boundaries(first: bytes, separator: bytes, second: bytes) -> Sequence[_Boundary]:
+    """Return what to look for between rows like these: the longer text deceives seldom, the shorter is found often."""
+    brackets_at = len(first.rstrip(b"}]"))
+    closing = first[brackets_at - (first[brackets_at - 1 : brackets_at] == b'"') :]
+    name, opening = _match_first_name(second), second[:1].strip(_OF_SCALARS)
+    long = _Boundary(closing + separator + (name[0] if name else opening), len(closing), len(closing + separator))
+    short = _Boundary(closing[-1:] + separator + opening, len(closing[-1:]), len(closing[-1:] + separator))
+    return (long, short)
+
+
+def _read(error: Exception) -> tuple[str, int]:
+    """Return what a decoder refuses, and at which byte of what it was given."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply to be decoded", 0
+    if isinstance(error, UnicodeDecodeError):
+        return error.reason, error.start
+    text = str(error)
+    at = _search_byte(text)
+    return (text, 0) if at is None else (text[: at.start()], int(at[1]))

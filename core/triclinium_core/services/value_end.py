@@ -1,0 +1,101 @@
+"""Where one JSON value ends whose bytes arrive in any cut.
+
+Brackets are counted and strings are skipped; nothing else is looked at. What is no JSON gets an end as well, and is for
+a decoder to refuse. Each byte is looked at a bounded number of times, whatever it is: the patterns are possessive, so
+they never go back, and a bracket that closes too far away for them is stepped over alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+QUOTE = ord('"')
+OPENING = frozenset(b"{[")
+VALUE_STARTS = frozenset(b'{["-0123456789tfn')
+"""What the first byte of a JSON value can be."""
+
+LEVELS_AT_ONCE = 3
+"""Levels of nesting that one match steps over. Those around them are counted in Python."""
+
+_PLAIN = rb'[^"{}\[\]]*+'
+_STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
+
+
+def _balanced(levels: int) -> bytes:
+    """Return a pattern of anything in which all strings end, and all brackets close within so many levels."""
+    parts = [rb'"' + _STRING_REST + rb'"']
+    if levels:
+        parts.append(rb"[{\[]" + _balanced(levels - 1) + rb"[}\]]")
+    return _PLAIN + rb"(?:(?:" + rb"|".join(parts) + rb")" + _PLAIN + rb")*+"
+
+
+_match_balanced = re.compile(_balanced(LEVELS_AT_ONCE), re.DOTALL).match
+_match_string_rest = re.compile(_STRING_REST, re.DOTALL).match
+_match_scalar = re.compile(rb"[-+.0-9A-Za-z]*+").match
+
+
+class ValueEnd:
+    """Looks for the end of one value after the other.
+
+    A number or a literal ends in front of the first byte that cannot belong to it, so its end is known with the next
+    byte.
+    """
+
+    __slots__ = ("_depth", "_escaped", "_in_string")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def begin(self, first: int) -> None:
+        """Begin with a value, whose first byte this is; ``go_on`` behind it."""
+        self._depth = 1 if first in OPENING else 0
+        self._in_string = first == QUOTE
+        self._escaped = False
+
+    def go_on(self, data: bytes | bytearray, position: int = 0) -> int:
+        """Return the position behind the value; -1 where it goes on in the next piece."""
+        size = len(data)
+        while True:
+            if self._in_string:
+                position = self._string_end(data, position)
+                if position < 0 or not self._depth:
+                    return position
+            elif not self._depth:
+                position = end_of(_match_scalar(data, position))
+                return position if position < size else -1
+            position = end_of(_match_balanced(data, position))
+            if position == size:
+                return -1
+            byte = data[position]
+            position += 1
+            if byte == QUOTE:
+                self._in_string = True
+            elif byte in OPENING:
+                self._depth += 1
+            else:
+                self._depth -= 1
+                if not self._depth:
+                    return position
+
+    def _string_end(self, data: bytes | bytearray, position: int) -> int:
+        """Return the position behind the quote that ends the string; -1 where it goes on."""
+        if self._escaped and position < len(data):
+            position += 1
+            self._escaped = False
+        position = end_of(_match_string_rest(data, position))
+        if position == len(data):
+            return -1
+        if data[position] != QUOTE:
+            # A backslash is the last byte; what it escapes comes with the next piece.
+            self._escaped = True
+            return -1
+        self._in_string = False
+        return position + 1
+
+
+def end_of(match: re.Match[bytes] | None) -> int:
+    """Return where the match of a pattern ends that fits everywhere."""
+    assert match is not None
+    return match.end()

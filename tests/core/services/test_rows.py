@@ -1,0 +1,353 @@
+"""Rows out of a streamed document: what ``json.loads`` sees of the whole, in any cut, and in bounded work and memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import cycle, pairwise
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from tests.rows import rows
+from triclinium_core.services import rows as rows_module
+from triclinium_core.services.rows import MalformedRows, RowSplitter
+from triclinium_core.services.value_end import ValueEnd
+
+KEY = "results"
+SPELLINGS = ('"results"', '"re\\u0073ults"', '"\\u0072\\u0065sults"')
+
+
+class Cut(NamedTuple):
+    """What became of a body."""
+
+    rows: Sequence[bytes]
+    rest: bytes
+
+
+def in_pieces(body: bytes, size: int) -> list[bytes]:
+    """Return the body, cut into pieces of a size."""
+    return [body[start : start + size] for start in range(0, len(body), size)]
+
+
+def at(body: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """Return the body, cut there; modulo its size."""
+    bounds = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
+    return [body[start:end] for start, end in pairwise(bounds)]
+
+
+def split(pieces: Sequence[bytes | bytearray], **bounds: int) -> Cut:
+    """Return what a splitter makes of the pieces."""
+    splitter = RowSplitter(KEY, **bounds)
+    found = [row for piece in pieces for row in splitter.feed(piece)]
+    return Cut(found, splitter.finish())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text() | st.just(KEY), inner, max_size=4),
+    max_leaves=10,
+)
+MEMBERS = st.dictionaries(st.text().filter(lambda name: name != KEY), JSON, max_size=3)
+SPACES = st.lists(st.text(" \t\r\n", max_size=2), min_size=1, max_size=7)
+UNIFORM = st.builds(lambda row, count: [row] * count, JSON, st.integers(0, 12))
+CUTS = st.lists(st.integers(0, 2000), max_size=20)
+
+
+def written(value: object, spaces: Iterator[str], spelling: str, *, ascii_only: bool) -> str:
+    """Return a value as JSON, with whitespace wherever there can be some."""
+
+    def text_of(part: object, key: str | None = None) -> str:
+        match part:
+            case dict():
+                inner = ",".join(f"{text_of(name, name)}:{text_of(inner)}" for name, inner in part.items())
+                text = f"{{{inner or next(spaces)}}}"
+            case list():
+                text = f"[{','.join(map(text_of, part)) or next(spaces)}]"
+            case _:
+                text = spelling if key == KEY else json.dumps(part, ensure_ascii=ascii_only)
+        return f"{next(spaces)}{text}{next(spaces)}"
+
+    return text_of(value)
+
+
+@given(
+    members=st.tuples(MEMBERS, MEMBERS),
+    elements=st.lists(JSON, max_size=6) | UNIFORM,
+    writing=st.tuples(SPACES, st.sampled_from(SPELLINGS), st.booleans()),
+    cuts=CUTS,
+)
+def test_any_document_in_any_cut(
+    members: tuple[dict[str, object], dict[str, object]],
+    elements: list[object],
+    writing: tuple[list[str], str, bool],
+    cuts: list[int],
+) -> None:
+    """Rows and rest are what a parser of the whole document sees, and a row is what stood there, to the byte."""
+    before, after = members
+    after = {name: value for name, value in after.items() if name not in before}
+    spaces, spelling, ascii_only = writing
+    text = written({**before, KEY: elements, **after}, cycle(spaces), spelling, ascii_only=ascii_only)
+    body = text.encode()
+    expected = split([body])
+
+    assert elements == [json.loads(row) for row in expected.rows]
+    assert [*before, KEY, *after] == list(json.loads(expected.rest))
+    assert {**before, KEY: [], **after} == json.loads(expected.rest)
+    assert all(row == row.strip() and row in body for row in expected.rows)
+    assert expected == split(at(body, cuts))
+    assert expected == split(in_pieces(body, 1))
+
+
+TOKENS = st.sampled_from(
+    [
+        *(b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b" ", b"\0", b"<", b"1", b"-1.5e3", b"null", b"nul", b'"x"'),
+        *(
+            b"\xff",
+            "é".encode(),
+            b"\\u00e9",
+            b'"a":',
+            b'"results"',
+            b'"results":[',
+            b'{"a":1}',
+            b'{"a":1},{"a":',
+            b'"},{"',
+        ),
+    ]
+)
+SOUP = st.lists(TOKENS, max_size=14).map(b"".join)
+IN_ARRAY = SOUP.map(lambda soup: b'{"results":[{"a":0},{"a":0},' + soup + b"]}")
+
+
+@given(body=st.binary() | SOUP | SOUP.map(lambda soup: b"{" + soup) | IN_ARRAY, cuts=CUTS)
+def test_any_bytes(body: bytes, cuts: list[int]) -> None:
+    """What a parser of the whole takes is taken, what it refuses is refused with one error only; in any cut."""
+    if not body.lstrip(b" \t\r\n").startswith(b"{"):
+        assert Cut([], body) == split(at(body, cuts))
+    elif is_json(body) and [name for name, _ in json.loads(body, object_pairs_hook=list)].count(KEY) < 2:
+        whole, found = json.loads(body), split(at(body, cuts))
+        elements = whole.get(KEY)
+        assert (elements if isinstance(elements, list) else []) == [json.loads(row) for row in found.rows]
+        assert whole == {**json.loads(found.rest), **({KEY: elements} if KEY in whole else {})}
+    else:
+        for pieces in ([body], at(body, cuts), in_pieces(body, 1)):
+            with pytest.raises(MalformedRows) as refused:
+                split(pieces)
+            assert str(refused.value).isprintable()
+
+
+def is_json(body: bytes) -> bool:
+    """Tell whether msgspec takes the body, and its strings are UTF-8."""
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+        body.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+@rows(
+    ("body", "found", "rest"),
+    [
+        (b'{"results":[1,"a",{"b":[]},null]}', [b"1", b'"a"', b'{"b":[]}', b"null"], b'{"results":[]}'),
+        (b' {"a":1 ,"results" : [ \r\n1\t, 2 ] }\n', [b"1", b"2"], b' {"a":1 ,"results" : [] }\n'),
+        (b'{"results":[[1,2],[[3]]],"results2":[4]}', [b"[1,2]", b"[[3]]"], b'{"results":[],"results2":[4]}'),
+        (b'{"re\\u0073ults":[1],"status":"ok"}', [b"1"], b'{"re\\u0073ults":[],"status":"ok"}'),
+        (b'{"a":{"results":[1]},"b":[{"results":[2]}]}', [], b'{"a":{"results":[1]},"b":[{"results":[2]}]}'),
+        (b'{"a":"results","b":["results",[3]]}', [], b'{"a":"results","b":["results",[3]]}'),
+        (b'{"a":"\\"results\\":[1]","results":["]}"]}', [b'"]}"'], b'{"a":"\\"results\\":[1]","results":[]}'),
+        (b'{"results":null,"errors":[{"code":3000}]}', [], b'{"results":null,"errors":[{"code":3000}]}'),
+        (b'{"results":{"results":[1]}}', [], b'{"results":{"results":[1]}}'),
+        (b'{"results":"[1]","x":[2]}', [], b'{"results":"[1]","x":[2]}'),
+        (b'{"errors":[]}', [], b'{"errors":[]}'),
+        (b"{}", [], b"{}"),
+        (b'{"results":[ ]}', [], b'{"results":[]}'),
+        (b"<html><body>502 Bad Gateway</body></html>", [], b"<html><body>502 Bad Gateway</body></html>"),
+        (b'[{"results":[1]}]', [], b'[{"results":[1]}]'),
+        (b"\xef\xbb\xbf{}", [], b"\xef\xbb\xbf{}"),
+        (b" \n", [], b" \n"),
+        (b"", [], b""),
+    ],
+)
+def test_what_is_a_row(body: bytes, found: list[bytes], rest: bytes) -> None:
+    """Elements of the document's own array are rows, to the byte; all else is kept as it came."""
+    assert Cut(found, rest) == split([body])
+    assert Cut(found, rest) == split(in_pieces(body, 1))
+    assert Cut(found, rest) == split([bytearray(body)])
+
+
+DEEP = 100_000
+
+
+@rows(
+    ("body", "offset"),
+    [
+        (b'{"results":[1,]}', 14),
+        (b'{"results":[,1]}', 12),
+        (b'{"results":[1 2]}', 14),
+        (b'{"results":["a","\xe9"]}', 17),
+        (b'{"results":[0,nul]}', 15),
+        (b'{"results":[{"a":1]]}', 18),
+        (b'{"results":[1}', 13),
+        (b'{"results":[1', 13),
+        (b'{"results":[{"a":"', 18),
+        (b'{"results":[1]', 14),
+        (b'{"results":[1],', 15),
+        (b"{", 1),
+        (b'{"results":[1],"results":[2]}', 24),
+        (b'{"results":null,"re\\u0073ults":[2]}', 30),
+        (b'{"results" [1]}', 11),
+        (b'{"results":[1]}{', 15),
+        (b"{{ name }}", 1),
+        (b'{"\\x":1}', 5),
+        (b'{"\xe9":1}', 4),
+        (b'{"results":[1],"a":[}}', 20),
+        (b'{"a":[}}', 6),
+        (b'{"results":[1,2],"a":"\xe9"}', 22),
+        (b'{"results":[' + b"[" * DEEP + b"]" * DEEP + b"]}", 11),
+        (b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}", 0),
+    ],
+)
+def test_where_a_document_is_refused(body: bytes, offset: int) -> None:
+    """Whatever is no JSON, is cut short, deeper than any decoder goes, or ambiguous is refused with its place."""
+    for size in (len(body), 1 if len(body) < DEEP else 1_000):
+        with pytest.raises(MalformedRows, match=rf"^byte {offset} of the body: "):
+            split(in_pieces(body, size))
+
+
+def test_refused_for_good() -> None:
+    """What was refused is refused again, whatever comes, and nothing of it is held."""
+    splitter = RowSplitter(KEY)
+    with pytest.raises(MalformedRows) as refused:
+        splitter.feed(b'{"a":"b","results":[{"c":1},{"d"]')
+
+    for call in (splitter.finish, lambda: splitter.feed(b"1")):
+        with pytest.raises(MalformedRows) as again:
+            call()
+        assert str(refused.value) == str(again.value)
+    assert 0 == splitter.held
+
+
+def test_a_row_leaves_with_its_last_byte() -> None:
+    """A row leaves with the piece in which it ends, a number with the byte behind it, before a boundary is known or after."""
+    body = b'{"results":[{"a":1},{"a":2}, {"a":[{"a":3}]},"x\\"",17 ,[]],"z":0}'
+    ends = [
+        body.index(row) + len(row) for row in (b'{"a":1}', b'{"a":2}', b'{"a":[{"a":3}]}', b'"x\\""', b"17 ", b"[]")
+    ]
+    splitter = RowSplitter(KEY)
+
+    assert ends == [end for end, byte in enumerate(in_pieces(body, 1), 1) for _ in splitter.feed(byte)]
+    for end in range(len(body)):
+        whole = RowSplitter(KEY)
+        assert len([1 for row_end in ends if row_end <= end]) == len(whole.feed(body[:end]))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_bounds(size: int) -> None:
+    """A row or a rest of just its bound is taken, one byte more is refused; whitespace between rows counts for nothing."""
+    row, bounds = b'{"a":"%b"}' % (b"x" * 92), {"row_size_bytes_max": 100, "rest_size_bytes_max": 40}
+    body = b'{"results":[1,2,%b,%b %b],"b":"%b"}'
+    fits = body % (row, b" " * 500, row, b"y" * 19)
+
+    assert Cut([b"1", b"2", row, row], b'{"results":[],"b":"%b"}' % (b"y" * 19)) == split(
+        in_pieces(fits, size), **bounds
+    )
+    for above in (body % (row, b"", row.replace(b"x", b"xx", 1), b""), body % (row, b"", row, b"y" * 20)):
+        with pytest.raises(MalformedRows, match="has more than (100|40) bytes"):
+            split(in_pieces(above, size), **bounds)
+
+
+@rows("begin", [b'{"results":["', b'{"results":[{"a":1},{"a":1},{"', b'{"a":"', b'{"', b'{"a":[', b" "])
+def test_endless_bodies_end(begin: bytes) -> None:
+    """A row, a member or a name without end is refused at its bound; until then no more is held, and nothing after."""
+    splitter = RowSplitter(KEY, row_size_bytes_max=1_000, rest_size_bytes_max=1_000)
+    splitter.feed(begin)
+    held = [splitter.held]
+    with pytest.raises(MalformedRows, match="more than 1000 bytes"):
+        held += (splitter.held for _ in range(20) if not splitter.feed(b" " * 100))
+
+    assert held == sorted(held)
+    assert held[-1] <= 1_000 + len(begin)
+    assert 0 == splitter.held
+
+
+def test_whitespace_between_rows_is_not_held() -> None:
+    """However much whitespace a server writes between rows, to keep the connection busy, none is held."""
+    splitter = RowSplitter(KEY, rest_size_bytes_max=1_000)
+    splitter.feed(b'{"results":[1,')
+    held = splitter.held
+    for _ in range(20):
+        splitter.feed(b" " * 100)
+
+    assert held == splitter.held
+    assert [b"2"] == splitter.feed(b"2]}")
+
+
+def test_a_text_is_cut_at_its_bound() -> None:
+    """Of a body that is no JSON object, so much is kept as can be shown."""
+    splitter = RowSplitter(KEY, rest_size_bytes_max=1_000)
+    for _ in range(100):
+        assert [] == splitter.feed(b"<p>Bad Gateway</p>" * 10)
+
+    assert 1_000 == splitter.held
+    assert (b"<p>Bad Gateway</p>" * 100)[:1_000] == splitter.finish()
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the sizes of what the decoder is given, of all calls to come."""
+    sizes: list[int] = []
+    decode = rows_module._decode_rows
+
+    def counted(text: bytearray) -> list[msgspec.Raw]:
+        sizes.append(len(text) - 2)
+        return decode(text)
+
+    monkeypatch.setattr(rows_module, "_decode_rows", counted)
+    return sizes
+
+
+ROW = b'{"id":17,"tags":[{"id":1},{"id":2}],"text":"},{\\"id\\":"}'
+HOSTILE = {
+    "rows alike": [ROW] * 2_000,
+    "a boundary in every string": [b'{"id":"%b"}' % (b'},{\\"id\\"},{' * 10)] * 500,
+    "a boundary within every row": [b'{"id":[%b]}' % b",".join([b'{"id":1}'] * 20)] * 500,
+    "one row like many": [b'{"id":1}', b'{"id":1}', b'{"id":[%b]}' % b",".join([b'{"id":1}'] * 10_000)],
+    "one string like many rows": [b'{"id":1}', b'{"id":1}', b'{"id":"%b"}' % (b"},{" * 30_000)],
+    "one long text": [b'"a"', b'"b"', b'"%b"' % (b'\\"' * 50_000)],
+    "numbers": [b"%d" % number for number in range(20_000)],
+}
+"""Rows that deceive, as far as rows can."""
+
+
+@pytest.mark.parametrize("size", [64, 1_000, 16_384])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
+    """However rows deceive, the decoder is given each byte of them three times at most: twice in vain, once for good."""
+    body = b'{"results":[%b]}' % b",".join(HOSTILE[kind])
+
+    assert Cut(HOSTILE[kind], b'{"results":[]}') == split(in_pieces(body, size))
+    assert sum(decoded) <= 3 * len(body)
+
+
+@pytest.mark.parametrize("separator", [b",", b",\n", b"\n, ", b",\r\n"], ids=repr)
+@pytest.mark.parametrize("row", [ROW, b'{"b":{"a":1}}', b"[1,[2]]", b'"text"', b"17"], ids=bytes.decode)
+def test_the_short_way(row: bytes, separator: bytes, decoded: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows alike, a piece is decoded in one call, and but for what stands at its end no row is stepped through."""
+    stepped = 0
+    go_on = ValueEnd.go_on
+
+    def counted(self: ValueEnd, data: bytes, position: int = 0) -> int:
+        nonlocal stepped
+        stepped += 1
+        return go_on(self, data, position)
+
+    monkeypatch.setattr(ValueEnd, "go_on", counted)
+    body = b'{"results":[%b]}' % separator.join([row] * 1_000)
+    pieces = in_pieces(body, 2_000)
+
+    assert [row] * 1_000 == split(pieces).rows
+    assert len(decoded) <= (most := 2 * len(pieces) + 1)
+    assert stepped <= 2 * most
